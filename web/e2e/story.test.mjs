@@ -1,8 +1,8 @@
-// The whole story through the real server: a chat that sends others out, their progress, an approval, a
-// cancel, the result, a reload, the death of the server in the middle, and words that want harm.
+// End-to-end tests against the real server: a chat with subagents, progress, an approval, a cancel, the
+// result, a reload, a killed server, and hostile text.
 //
-// Needs SORTIE_BIN, the binary. With SORTIE_PAGE=sources the page comes from these sources rather than from
-// the binary, for work on the page alone.
+// Requires SORTIE_BIN, the path of the binary. With SORTIE_PAGE=sources the page is built from these sources
+// instead of taken from the binary.
 import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -18,33 +18,56 @@ import { buildPage, launch, open, until } from "./tools.mjs";
 
 const BIN = process.env.SORTIE_BIN;
 const SOURCES = process.env.SORTIE_PAGE === "sources";
-// A page that a test filled in counts as one of the open network, which may not ask this machine.
+// Chromium counts an intercepted page as public network, which may not send requests to this machine.
 const LOCAL = ["--disable-features=LocalNetworkAccessChecks"];
 const EVIL = `<script>alert(1)</script><img src=https://evil.example/x onerror=alert(1)> [go](javascript:alert(1)) ![p](https://evil.example/p.png) \u202Eesrever`;
 
 /** JSON is YAML too. */
 const SCRIPT = {
   version: 1,
-  defaults: { latency_ms: 150, usage: { input_tokens: 900, output_tokens: 80 }, price: { input: 3, output: 15 } },
+  defaults: {
+    latency_ms: 150,
+    usage: { input_tokens: 900, output_tokens: 80 },
+    price: { input: 3, output: 15 },
+  },
   rules: [
     { when: { task: "hostile*" }, say: EVIL },
     { when: { task: "sleep until*" }, fault: { kind: "hang" } },
     { when: { task: "slow words*", turn: 1 }, latency_ms: 2500, say: "slow and steady" },
     {
-      when: { agent: "main", task: "survey*", turn: 1 }, say: "I send three out.",
+      when: { agent: "main", task: "survey*", turn: 1 },
+      say: "I send three out.",
       calls: [
-        { tool: "task", args: { description: "count files", prompt: "count the files", subagent_type: "explore" } },
-        { tool: "task", args: { description: "write notes", prompt: "write the notes", subagent_type: "code" } },
-        { tool: "task", args: { description: "sleep long", prompt: "sleep for ever", subagent_type: "explore" } },
+        {
+          tool: "task",
+          args: { description: "count files", prompt: "count the files", subagent_type: "explore" },
+        },
+        {
+          tool: "task",
+          args: { description: "write notes", prompt: "write the notes", subagent_type: "code" },
+        },
+        {
+          tool: "task",
+          args: { description: "sleep long", prompt: "sleep for ever", subagent_type: "explore" },
+        },
       ],
     },
     { when: { label: "count files", turn: 1 }, calls: [{ tool: "grep", args: { pattern: "hello" } }] },
     { when: { label: "count files", turn: "2.." }, say: "There is **one** file." },
-    { when: { label: "write notes", turn: 1 }, calls: [{ tool: "write_file", args: { path: "notes.md", content: "# Notes\n" } }] },
+    {
+      when: { label: "write notes", turn: 1 },
+      calls: [{ tool: "write_file", args: { path: "notes.md", content: "# Notes\n" } }],
+    },
     { when: { label: "write notes", turn: "2.." }, say: "The notes are written." },
     { when: { label: "sleep long" }, fault: { kind: "hang" } },
-    { when: { agent: "main", task: "survey*", turn: "2.." }, say: "## Survey\n\nAll three came back.\n\n- counted\n- written\n- stopped" },
-    { when: { task: "ask me*", turn: 1 }, calls: [{ tool: "write_file", args: { path: "asked.md", content: "x\n" } }] },
+    {
+      when: { agent: "main", task: "survey*", turn: "2.." },
+      say: "## Survey\n\nAll three came back.\n\n- counted\n- written\n- stopped",
+    },
+    {
+      when: { task: "ask me*", turn: 1 },
+      calls: [{ tool: "write_file", args: { path: "asked.md", content: "x\n" } }],
+    },
     { when: { task: "ask me*", turn: "2.." }, say: "asked and done" },
     { say: "Done: {{task}}" },
   ],
@@ -81,13 +104,21 @@ class Daemon {
   }
 
   async start() {
-    this.process = spawn(BIN, ["serve", "--listen", this.listen, "-c", `model=script:${join(this.folder, "script.json")}`], { cwd: this.workspace, env: this.environment, stdio: ["ignore", "ignore", "pipe"] });
+    this.process = spawn(
+      BIN,
+      ["serve", "--listen", this.listen, "-c", `model=script:${join(this.folder, "script.json")}`],
+      { cwd: this.workspace, env: this.environment, stdio: ["ignore", "ignore", "pipe"] },
+    );
     this.said = "";
     this.process.stderr.on("data", (part) => (this.said += part));
-    await until("the server listens", async () => {
-      assert.equal(this.process.exitCode, null, this.said);
-      return (await fetch(`${this.url}/login`)).ok;
-    }, 30);
+    await until(
+      "the server listens",
+      async () => {
+        assert.equal(this.process.exitCode, null, this.said);
+        return (await fetch(`${this.url}/login`)).ok;
+      },
+      30,
+    );
   }
 
   async command(...args) {
@@ -101,7 +132,11 @@ class Daemon {
 
   async api(method, path, body) {
     const token = (await readFile(join(this.home, "token"), "utf8")).trim();
-    const response = await fetch(this.url + path, { method, headers: { authorization: `Bearer ${token}`, ...(body ? { "content-type": "application/json" } : {}) }, ...(body ? { body: JSON.stringify(body) } : {}) });
+    const response = await fetch(this.url + path, {
+      method,
+      headers: { authorization: `Bearer ${token}`, ...(body ? { "content-type": "application/json" } : {}) },
+      ...(body ? { body: JSON.stringify(body) } : {}),
+    });
     assert.ok(response.ok, `${method} ${path}: ${response.status} ${await response.clone().text()}`);
     return response.json();
   }
@@ -114,11 +149,15 @@ class Daemon {
   }
 }
 
-describe("the story", { skip: BIN ? false : "SORTIE_BIN is not set" }, () => {
+describe("the real server", { skip: BIN ? false : "SORTIE_BIN is not set" }, () => {
   let browser, daemon, dist;
   before(async () => {
     assert.ok(existsSync(BIN), BIN);
-    [browser, daemon, dist] = await Promise.all([launch(SOURCES ? LOCAL : []), Daemon.make(), SOURCES ? buildPage() : null]);
+    [browser, daemon, dist] = await Promise.all([
+      launch(SOURCES ? LOCAL : []),
+      Daemon.make(),
+      SOURCES ? buildPage() : null,
+    ]);
     await daemon.start();
   });
   after(async () => {
@@ -130,7 +169,11 @@ describe("the story", { skip: BIN ? false : "SORTIE_BIN is not set" }, () => {
   /** A logged-in page. */
   async function enter(options = {}) {
     const at = await open(browser, daemon.url, options);
-    if (dist) await at.context.route((url) => !url.pathname.startsWith("/api") && !url.pathname.startsWith("/login"), fromSources);
+    if (dist)
+      await at.context.route(
+        (url) => !url.pathname.startsWith("/api") && !url.pathname.startsWith("/login"),
+        fromSources,
+      );
     await at.page.goto(await daemon.link());
     await at.page.waitForSelector("main h1", { state: "attached" });
     return at;
@@ -140,10 +183,15 @@ describe("the story", { skip: BIN ? false : "SORTIE_BIN is not set" }, () => {
     const { pathname } = new URL(route.request().url());
     const file = join(dist, pathname.slice(1));
     const isFile = extname(pathname) && existsSync(file);
-    // A redirect is not seen here: the first page after the login is the binary's, with its own files.
+    // Redirects are not intercepted: the first page after the login comes from the binary.
     if (extname(pathname) && !isFile) return route.continue();
-    const type = { ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml" }[extname(pathname)] ?? "text/html; charset=utf-8";
-    await route.fulfill({ body: await readFile(isFile ? file : join(dist, "index.html")), headers: { "content-type": type, "content-security-policy": CSP } });
+    const type =
+      { ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml" }[extname(pathname)] ??
+      "text/html; charset=utf-8";
+    await route.fulfill({
+      body: await readFile(isFile ? file : join(dist, "index.html")),
+      headers: { "content-type": type, "content-security-policy": CSP },
+    });
   }
 
   const talk = async (page, text) => {
@@ -151,7 +199,7 @@ describe("the story", { skip: BIN ? false : "SORTIE_BIN is not set" }, () => {
     await page.getByRole("button", { name: "Send" }).click();
   };
 
-  it("says what to do to who is not logged in", async () => {
+  it("explains how to log in", async () => {
     const at = await open(browser, daemon.url, { expected: ["401"] });
     const answer = await at.page.goto(daemon.url);
     assert.equal(answer.status(), 401);
@@ -159,7 +207,7 @@ describe("the story", { skip: BIN ? false : "SORTIE_BIN is not set" }, () => {
     assert.deepEqual(await at.done(), []);
   });
 
-  it("lets somebody in who pastes a token", async () => {
+  it("accepts a pasted token", async () => {
     const at = await open(browser, daemon.url, { expected: ["401"] });
     const { page } = at;
     await page.goto(`${daemon.url}/login`);
@@ -173,7 +221,7 @@ describe("the story", { skip: BIN ? false : "SORTIE_BIN is not set" }, () => {
     assert.deepEqual(await at.done(), []);
   });
 
-  it("chats, fans out, asks, cancels and sums up", async () => {
+  it("runs a chat with subagents, an approval and a cancelled child", async () => {
     const at = await enter({ expected: ["404"] });
     const { page } = at;
     await at.go("/chat/web:story");
@@ -183,7 +231,7 @@ describe("the story", { skip: BIN ? false : "SORTIE_BIN is not set" }, () => {
     const kid = (name) => page.locator(".kid", { hasText: name });
     await kid("count files").getByText("Completed").waitFor();
     await kid("sleep long").getByText("Running").waitFor();
-    const card = page.getByRole("article", { name: /write notes.* asks for approval/ });
+    const card = page.getByRole("article", { name: /write notes.* requests approval/ });
     await card.waitFor();
     assert.match(await page.title(), /^\(1\)/);
     await at.shot("story-chat-waits");
@@ -191,7 +239,7 @@ describe("the story", { skip: BIN ? false : "SORTIE_BIN is not set" }, () => {
     await card.getByRole("button", { name: "Approve" }).click();
     await kid("write notes").getByText("Completed").waitFor();
     assert.equal(await readFile(join(daemon.workspace, "notes.md"), "utf8"), "# Notes\n");
-    // Cancel the one that sleeps, by hand, on its own page.
+    // Cancel the sleeping child on its own page.
     await kid("sleep long").click();
     await page.getByRole("button", { name: "Cancel", exact: true }).click();
     await page.locator("dialog").getByRole("button", { name: "Cancel task" }).click();
@@ -206,7 +254,7 @@ describe("the story", { skip: BIN ? false : "SORTIE_BIN is not set" }, () => {
     assert.deepEqual(await at.done(), []);
   });
 
-  it("tells a run that is under way, and stops it", async () => {
+  it("sends a message to a running task and stops it", async () => {
     const at = await enter({ expected: ["404"] });
     const { page } = at;
     await at.go("/chat/web:steer");
@@ -214,7 +262,7 @@ describe("the story", { skip: BIN ? false : "SORTIE_BIN is not set" }, () => {
     await talk(page, "slow words please");
     await page.getByRole("button", { name: "Stop" }).waitFor();
     await talk(page, "and be brief");
-    await page.locator(".note", { hasText: "under way" }).waitFor();
+    await page.locator(".note", { hasText: "Sent to the running task" }).waitFor();
     await page.locator(".turn .status", { hasText: "Completed" }).waitFor();
     assert.equal(await page.locator(".turn").count(), 1);
     assert.equal(await page.locator(".mine", { hasText: "and be brief" }).count(), 1);
@@ -231,10 +279,24 @@ describe("the story", { skip: BIN ? false : "SORTIE_BIN is not set" }, () => {
     await at.go("/tasks");
     await page.getByRole("link", { name: "survey the folder" }).click();
     await page.getByRole("tab", { name: "Result" }).waitFor();
-    const tabs = { Result: "All three came back", Transcript: "I send three out", Children: "count files", Timeline: "critical path", Policy: "write_file", Audit: "task", Journal: "admitted", Details: "web:story" };
+    const tabs = {
+      Result: "All three came back",
+      Transcript: "I send three out",
+      Children: "count files",
+      Timeline: "critical path",
+      Policy: "write_file",
+      Audit: "task",
+      Journal: "admitted",
+      Details: "web:story",
+    };
     for (const [name, text] of Object.entries(tabs)) {
       await page.getByRole("tab", { name: new RegExp(`^${name}`) }).click();
-      await page.getByRole("tabpanel").getByText(text, { exact: false }).first().waitFor().catch((error) => assert.fail(`${name}: ${error.message}`));
+      await page
+        .getByRole("tabpanel")
+        .getByText(text, { exact: false })
+        .first()
+        .waitFor()
+        .catch((error) => assert.fail(`${name}: ${error.message}`));
       await at.shot(`story-task-${name.toLowerCase()}`);
     }
     for (const path of ["/timeline", "/agents/explore", "/approvals", "/stats"]) {
@@ -252,7 +314,7 @@ describe("the story", { skip: BIN ? false : "SORTIE_BIN is not set" }, () => {
     const { page } = at;
     const made = await daemon.api("POST", "/api/tasks", { message: "slow words please", label: "slow one" });
     await at.go(`/tasks/${made.task_id}`);
-    await page.getByLabel("Tell it something").fill("be brief");
+    await page.getByLabel("Message to the agent").fill("be brief");
     await page.keyboard.press("Enter");
     await page.getByText("Sent", { exact: true }).waitFor();
     await page.locator("header .status").getByText("Completed").waitFor();
@@ -268,35 +330,35 @@ describe("the story", { skip: BIN ? false : "SORTIE_BIN is not set" }, () => {
     assert.deepEqual(await at.done(), []);
   });
 
-  it("heals after the server was killed in the middle", async () => {
+  it("recovers after the server was killed", async () => {
     const at = await enter({ expected: ["WebSocket", "ERR_CONNECTION", "Failed to load resource"] });
     const { page } = at;
     const made = await daemon.api("POST", "/api/tasks", { message: "ask me before", label: "asker" });
     await at.go(`/tasks/${made.task_id}`);
-    const card = page.getByRole("article", { name: /asker asks for approval/ });
+    const card = page.getByRole("article", { name: /asker requests approval/ });
     await card.waitFor();
-    await card.getByLabel(/Words/).fill("a draft");
+    await card.getByLabel(/Message to the agent/).fill("a draft");
     await daemon.end("SIGKILL");
     await page.waitForSelector(".lost");
     await at.shot("story-lost");
     await daemon.start();
     await page.waitForSelector(".lost", { state: "detached", timeout: 40_000 });
     await card.waitFor();
-    assert.equal(await card.getByLabel(/Words/).inputValue(), "a draft");
-    // The card may have been drawn anew: a decision counts once the list stands still.
+    assert.equal(await card.getByLabel(/Message to the agent/).inputValue(), "a draft");
+    // The card may have been drawn again: a decision counts only after the list has been stable.
     await page.waitForTimeout(800);
     await card.getByRole("button", { name: "Approve" }).click();
     await page.locator("header .status").getByText("Completed").waitFor();
     await page.getByRole("tab", { name: "Result" }).click();
     await page.getByText("asked and done").first().waitFor();
     assert.equal(await readFile(join(daemon.workspace, "asked.md"), "utf8"), "x\n");
-    // The login outlives the server, too.
+    // The login survives a restart of the server.
     await page.reload();
     await page.getByText("asked and done").first().waitFor();
     assert.deepEqual(await at.done(), []);
   });
 
-  it("does nothing with hostile words of a model", async () => {
+  it("shows hostile text of a model without effect", async () => {
     const at = await enter({ expected: ["404"] });
     const { page } = at;
     await at.go("/chat/web:hostile");
@@ -304,7 +366,12 @@ describe("the story", { skip: BIN ? false : "SORTIE_BIN is not set" }, () => {
     await talk(page, `hostile ${EVIL}`);
     await page.locator(".turn .status", { hasText: "Completed" }).waitFor();
     await page.locator(".turn .md", { hasText: "evil.example" }).waitFor();
-    assert.equal(await page.evaluate(() => document.querySelectorAll("main img, main script, main iframe, a[href^='javascript']").length), 0);
+    assert.equal(
+      await page.evaluate(
+        () => document.querySelectorAll("main img, main script, main iframe, a[href^='javascript']").length,
+      ),
+      0,
+    );
     assert.ok(!/\u202e/.test(await page.evaluate(() => document.body.innerText)));
     await at.shot("story-hostile");
     await at.go("/tasks");
@@ -313,7 +380,7 @@ describe("the story", { skip: BIN ? false : "SORTIE_BIN is not set" }, () => {
     assert.deepEqual(await at.done(), []);
   });
 
-  it("says what to do when the login is over", async () => {
+  it("explains how to log in again after a logout", async () => {
     const at = await enter({ expected: ["401", "WebSocket"] });
     const { page } = at;
     await page.keyboard.press("?");
@@ -324,13 +391,13 @@ describe("the story", { skip: BIN ? false : "SORTIE_BIN is not set" }, () => {
     assert.deepEqual(await at.done(), []);
   });
 
-  it("needs the page's own key beside the cookie, which other ports of the host receive too", async () => {
+  it("requires the page key besides the cookie, which other ports of the host receive too", async () => {
     const at = await enter({ expected: ["401", "WebSocket"] });
     const { page } = at;
     await at.go("/tasks");
     await page.locator(".live[data-state=on]").waitFor();
     assert.equal(new URL(page.url()).hash, "");
-    // Another web server on the same host, which the browser visits: it gets the cookie.
+    // Another web server on the same host receives the cookie when the browser visits it.
     const seen = [];
     const thief = createHttpServer((request, response) => {
       seen.push(request.headers.cookie ?? "");
@@ -355,7 +422,7 @@ describe("the story", { skip: BIN ? false : "SORTIE_BIN is not set" }, () => {
     await second.reload();
     await second.locator(".live[data-state=on]").waitFor();
     await second.close();
-    // Without its storage the page says what happened and how to log in.
+    // Without its storage the page shows the reason and how to log in.
     await page.evaluate(() => localStorage.clear());
     await page.reload();
     await page.getByRole("heading", { name: "You are not logged in" }).waitFor();
@@ -366,7 +433,7 @@ describe("the story", { skip: BIN ? false : "SORTIE_BIN is not set" }, () => {
     assert.deepEqual(await at.done(), []);
   });
 
-  it("speaks Chinese in the dark on a telephone", async () => {
+  it("works in Chinese with the dark theme on a phone screen", async () => {
     const at = await enter({ locale: "zh-CN", colorScheme: "dark", viewport: { width: 390, height: 800 } });
     const { page } = at;
     await at.go("/tasks");

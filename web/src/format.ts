@@ -1,4 +1,4 @@
-// Numbers and times as people read them. Unknown is a dash, never zero.
+// Formats numbers and times. An unknown value is a dash, never zero.
 import { lang } from "./i18n";
 
 export const DASH = "–";
@@ -42,7 +42,9 @@ function two(value: number): string {
 export function clock(at: string | number | null): string {
   if (at === null) return DASH;
   const date = new Date(at);
-  return Number.isNaN(date.getTime()) ? DASH : `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
+  return Number.isNaN(date.getTime())
+    ? DASH
+    : `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
 }
 
 export function moment(at: string | null, now = Date.now()): string {
@@ -50,10 +52,12 @@ export function moment(at: string | null, now = Date.now()): string {
   const date = new Date(at);
   if (Number.isNaN(date.getTime())) return DASH;
   const sameDay = new Date(now).toDateString() === date.toDateString();
-  return sameDay ? clock(at) : `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())} ${two(date.getHours())}:${two(date.getMinutes())}`;
+  return sameDay
+    ? clock(at)
+    : `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())} ${two(date.getHours())}:${two(date.getMinutes())}`;
 }
 
-/** "in 5 minutes", "3 hours ago", in the language of the page. */
+/** Formats a time relative to now in the language of the page: "in 5 min.", "3 hr. ago". */
 export function relative(at: string | null, now = Date.now()): string {
   if (!at) return DASH;
   const seconds = (Date.parse(at) - now) / 1_000;
@@ -66,31 +70,36 @@ export function relative(at: string | null, now = Date.now()): string {
   return format.format(Math.round(seconds / 86_400), "day");
 }
 
-/** Cut by characters, never inside one. */
+/** Truncates by characters, never inside one. */
 export function cut(text: string, characters: number): string {
   if (text.length <= characters) return text;
   const parts = Array.from(text.slice(0, characters * 2));
-  return parts.length <= characters && text.length <= characters * 2 ? text : `${parts.slice(0, characters).join("")}…`;
+  return parts.length <= characters && text.length <= characters * 2
+    ? text
+    : `${parts.slice(0, characters).join("")}…`;
 }
 
 export function shortId(id: string): string {
   return id.slice(0, 13);
 }
 
-/** The time a task has worked, or worked altogether. */
-export function elapsed(task: { started_at: string | null; completed_at: string | null }, now: number): number | null {
+/** Returns the run time of a task so far, or in total once it has ended. */
+export function elapsed(
+  task: { started_at: string | null; completed_at: string | null },
+  now: number,
+): number | null {
   if (!task.started_at) return null;
   const until = task.completed_at ? Date.parse(task.completed_at) : now;
   return until - Date.parse(task.started_at);
 }
 
-/** Tokens that were read and written; null when nobody knows either. */
+/** Returns input plus output tokens, or null if both are unknown. */
 export function tokens(usage: { input_tokens: number | null; output_tokens: number | null }): number | null {
   if (usage.input_tokens === null && usage.output_tokens === null) return null;
   return (usage.input_tokens ?? 0) + (usage.output_tokens ?? 0);
 }
 
-/** Balances of money count millionths of a dollar. */
+/** Formats an amount of a budget. Balances in `usd` count millionths of a dollar. */
 export function amount(kind: string, value: number): string {
   return kind === "usd" ? money(value / 1_000_000) : count(value);
 }

@@ -8,7 +8,7 @@ import { watchWithdrawn } from "./ui/request";
 import "./style.css";
 
 takePageKey();
-// A login in another tab lets this one in again; a logout there ends this one.
+// A login in another tab reloads this one; a logout there logs this one out.
 onPageKeyChange((key) => {
   if (key && loggedOut.peek()) location.reload();
   else if (!key) loggedOut.value = "ended";

@@ -1,4 +1,4 @@
-// Where we are, kept in the address: a reload or a shared link shows the same.
+// The router. The address holds the current place, so that a reload or a shared link shows the same.
 import { computed, signal } from "@preact/signals";
 
 export type Place =
@@ -35,7 +35,7 @@ export function parse(pathname: string): Place {
   }
 }
 
-/** An address somebody typed may hold a broken escape. */
+/** Decodes a part of a path; a typed address may contain an invalid escape. */
 function decode(part: string): string {
   try {
     return decodeURIComponent(part);
@@ -73,13 +73,22 @@ export const place = computed<Place>(() => parse(address.value));
 
 export function go(to: Place | string, replace = false): void {
   const target = typeof to === "string" ? to : href(to);
-  if (target !== location.pathname + location.search) history[replace ? "replaceState" : "pushState"](null, "", target);
+  if (target !== location.pathname + location.search)
+    history[replace ? "replaceState" : "pushState"](null, "", target);
   address.value = location.pathname;
 }
 
-/** Follows links of ours without loading the page again; new tabs and other hosts stay as they are. */
+/** Opens links of the page without a reload. New tabs and other hosts are left to the browser. */
 export function followLinks(event: MouseEvent): void {
-  if (event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+  if (
+    event.defaultPrevented ||
+    event.button !== 0 ||
+    event.metaKey ||
+    event.ctrlKey ||
+    event.shiftKey ||
+    event.altKey
+  )
+    return;
   const link = (event.target as Element | null)?.closest?.("a");
   if (!link || link.target || link.origin !== location.origin || link.pathname.startsWith("/api")) return;
   event.preventDefault();

@@ -2,7 +2,7 @@ import { render as draw } from "preact";
 import { describe, expect, it } from "vitest";
 import { Markdown } from "../src/markdown";
 import { cost, lex, MAX_COST } from "../src/markdown/bounded";
-import { clean, exact, exactLine, line, link } from "../src/markdown/clean";
+import { sanitize, escapeHidden, escapeHiddenLine, sanitizeLine, link } from "../src/markdown/sanitize";
 import { DRAWN, HIDDEN, TAG_FLAGS } from "../src/markdown/hidden";
 import { entities } from "../src/markdown/entities";
 
@@ -18,9 +18,11 @@ function element(text: string): HTMLElement {
   return root;
 }
 
-describe("markdown of agents", () => {
-  it("draws what people write", () => {
-    const root = element("# Head\n\nSome **bold** `code` and ~~old~~.\n\n- [x] done\n- two\n\n| a | b |\n| - | - |\n| 1 | 2 |\n\n```rs\nfn f() {}\n```\n\n> quote");
+describe("Markdown of agents", () => {
+  it("renders common Markdown", () => {
+    const root = element(
+      "# Head\n\nSome **bold** `code` and ~~old~~.\n\n- [x] done\n- two\n\n| a | b |\n| - | - |\n| 1 | 2 |\n\n```rs\nfn f() {}\n```\n\n> quote",
+    );
     expect(root.querySelector("h2")?.textContent).toBe("Head");
     expect(root.querySelector("strong")?.textContent).toBe("bold");
     expect(root.querySelectorAll("li")).toHaveLength(2);
@@ -29,8 +31,10 @@ describe("markdown of agents", () => {
     expect(root.querySelector("blockquote")?.textContent).toContain("quote");
   });
 
-  it("keeps the outline of the page whole", () => {
-    const levels = [...element("#### a\n\n# b\n\n###### c\n\n## d\n\n> # e").querySelectorAll("h1,h2,h3,h4,h5,h6")].map((found) => found.tagName);
+  it("renumbers headings to fit the outline of the page", () => {
+    const levels = [
+      ...element("#### a\n\n# b\n\n###### c\n\n## d\n\n> # e").querySelectorAll("h1,h2,h3,h4,h5,h6"),
+    ].map((found) => found.tagName);
     expect(levels).toEqual(["H2", "H2", "H3", "H3"]);
   });
 
@@ -51,16 +55,32 @@ describe("markdown of agents", () => {
     "```\n</pre><script>alert(1)</script>\n```",
   ])("shows HTML as text: %s", (hostile) => {
     const root = element(hostile);
-    expect(root.querySelector("script, img, svg, iframe, style, object, math, animate, a, b[onmouseover]")).toBeNull();
-    for (const node of root.querySelectorAll("*")) for (const { name } of node.attributes) expect(name).not.toMatch(/^on/);
+    expect(
+      root.querySelector("script, img, svg, iframe, style, object, math, animate, a, b[onmouseover]"),
+    ).toBeNull();
+    for (const node of root.querySelectorAll("*"))
+      for (const { name } of node.attributes) expect(name).not.toMatch(/^on/);
   });
 
-  it.each(["javascript:alert(1)", "JaVaScRiPt:alert(1)", "data:text/html,x", "vbscript:x", "file:///etc/passwd", "blob:x", "//evil.example", "/api/logout", "java\tscript:alert(1)", "https://user:pass@evil.example", " javascript:x", "https://"])("does not link to %s", (address) => {
+  it.each([
+    "javascript:alert(1)",
+    "JaVaScRiPt:alert(1)",
+    "data:text/html,x",
+    "vbscript:x",
+    "file:///etc/passwd",
+    "blob:x",
+    "//evil.example",
+    "/api/logout",
+    "java\tscript:alert(1)",
+    "https://user:pass@evil.example",
+    " javascript:x",
+    "https://",
+  ])("does not link to %s", (address) => {
     expect(link(address)).toBeNull();
     expect(element(`[click](<${address}>)`).querySelector("a")).toBeNull();
   });
 
-  it("says where links go, and gives nothing away", () => {
+  it("shows the host of a link and sends no referrer", () => {
     const a = element("[your bank](https://evil.example/x)");
     const found = a.querySelector("a")!;
     expect(found.getAttribute("rel")).toBe("noopener noreferrer nofollow");
@@ -75,7 +95,7 @@ describe("markdown of agents", () => {
     expect(root.textContent).toContain("evil.example");
   });
 
-  it("bounds what is drawn at once", () => {
+  it("limits what is drawn at first", () => {
     const table = `| a |\n| - |\n${"| x |\n".repeat(3_000)}`;
     expect(element(table).querySelectorAll("tr").length).toBeLessThan(250);
     expect(element("- x\n".repeat(3_000)).querySelectorAll("li").length).toBeLessThan(250);
@@ -103,22 +123,24 @@ describe("markdown of agents", () => {
     ["tildes", "~~a~".repeat(5_000)],
     ["autolinks", "www.a.b".repeat(3_000)],
     ["mail", `${"a.".repeat(10_000)}@b.c`],
-  ])("survives many %s", (_name, text) => {
+  ])("stays responsive with many %s", (_name, text) => {
     const root = element(text);
-    // A rule or empty code has no words.
+    // A rule or empty code contains no text.
     expect(root.textContent !== "" || root.querySelector("hr, pre") !== null).toBe(true);
     expect(root.querySelectorAll("*").length).toBeLessThan(30_000);
   });
 });
 
-describe("bounds of the parser", () => {
+describe("limits of the parser", () => {
   const lengths = Array.from({ length: 380 }, (_, n) => n + 20);
-  it("reads short runs of marks at once, however they are mixed", () => {
-    for (const pair of ["*_", "[(", "~~", "<!", "*[", "_~", "*a"]) for (const length of lengths) expect(element(pair.repeat(length / 2)).querySelector(".md > *")).not.toBeNull();
+  it("parses short runs of mixed marks quickly", () => {
+    for (const pair of ["*_", "[(", "~~", "<!", "*[", "_~", "*a"])
+      for (const length of lengths)
+        expect(element(pair.repeat(length / 2)).querySelector(".md > *")).not.toBeNull();
   });
 
-  it("reads any string of marks", () => {
-    // A generator of its own: the same strings each time.
+  it("parses any string of marks", () => {
+    // A seeded generator: the same strings on each run.
     let seed = 7;
     const next = (below: number) => (seed = (seed * 1_103_515_245 + 12_345) % 2_147_483_648) % below;
     const signs = "*_~`[]!<(\\@:)>-+#|&=\n ab";
@@ -126,34 +148,39 @@ describe("bounds of the parser", () => {
       const some = Array.from({ length: 1 + next(5) }, () => signs[next(signs.length)]!).join("");
       const text = Array.from({ length: 1 + next(5_000) }, () => some[next(some.length)]!).join("");
       const tokens = lex(text);
-      expect(tokens.map((token) => token.raw.length).reduce((sum, length) => sum + length, 0)).toBeLessThanOrEqual(text.length + tokens.length);
+      expect(
+        tokens.map((token) => token.raw.length).reduce((sum, length) => sum + length, 0),
+      ).toBeLessThanOrEqual(text.length + tokens.length);
     }
   });
 
-  it("counts what a paragraph costs, and shows a dear one as text", () => {
+  it("estimates the cost of a paragraph, and shows an expensive one as text", () => {
     expect(cost("*a*")).toBe(6);
     expect(cost("plain")).toBe(0);
     const dear = "**a** ".repeat(2_000);
     expect(cost(dear)).toBeGreaterThan(MAX_COST);
     const root = element(`**before**\n\n${dear}\n\n**after**`);
-    expect([...root.querySelectorAll("strong")].map((found) => found.textContent)).toEqual(["before", "after"]);
+    expect([...root.querySelectorAll("strong")].map((found) => found.textContent)).toEqual([
+      "before",
+      "after",
+    ]);
     expect(root.textContent).toContain("**a** **a**");
   });
 
-  it.each(["-", "=", "*", "_", "- "])("keeps Markdown on after a long line of %s", (sign) => {
+  it.each(["-", "=", "*", "_", "- "])("renders Markdown after a long line of %s", (sign) => {
     const root = element(`**Title**\n\n${sign.repeat(40)}\n\n- **one**\n- two`);
     expect(root.querySelectorAll("strong")).toHaveLength(2);
     expect(root.querySelectorAll("li")).toHaveLength(2);
   });
 
-  it("keeps Markdown on around code with such lines", () => {
+  it("renders Markdown around code with such lines", () => {
     const inside = `${"> ".repeat(40)}\n${"-".repeat(80)}\n${"*_".repeat(3_000)}`;
     const root = element(`**a**\n\n\`\`\`\n${inside}\n\`\`\`\n\n**b**`);
     expect(root.querySelectorAll("strong")).toHaveLength(2);
     expect(root.querySelector("pre")?.textContent).toContain("*_*_");
   });
 
-  it("stops at quotes and lists far inside each other, and shows their words", () => {
+  it("shows deeply nested quotes and lists as text", () => {
     const root = element(`${"> ".repeat(60)}deep\n\n${"- ".repeat(60)}below\n\n**after**`);
     expect(root.querySelectorAll("blockquote").length).toBeLessThan(20);
     expect(root.textContent).toContain("deep");
@@ -161,64 +188,91 @@ describe("bounds of the parser", () => {
     expect(root.querySelector("strong")?.textContent).toBe("after");
   });
 
-  it("says how many columns of a wide table it leaves out", () => {
+  it("reports how many columns of a wide table are not shown", () => {
     const row = `|${" a |".repeat(60)}`;
     expect(element(`${row}\n|${"-|".repeat(60)}\n${row}`).textContent).toMatch(/20 more columns/);
   });
 
-  it("reads entities, and lets none hide a thing", () => {
-    expect(entities("a &amp; b &lt;c&gt; &#39;d&#x27; &rarr; &unknown; &constructor; AT&T")).toBe("a & b <c> 'd' → &unknown; &constructor; AT&T");
+  it("decodes entities and escapes hidden characters in them", () => {
+    expect(entities("a &amp; b &lt;c&gt; &#39;d&#x27; &rarr; &unknown; &constructor; AT&T")).toBe(
+      "a & b <c> 'd' → &unknown; &constructor; AT&T",
+    );
     expect(entities("&#x202e;x&#0;&#xd800;&#27;")).toBe("\\u{202e}x��\\u{1b}");
     expect(element("a &lt;b&gt; `&lt;`").textContent).toBe("a <b> &lt;");
     expect(element("[x](javascript&#58;alert(1))").querySelector("a")).toBeNull();
   });
 });
 
-describe("clean", () => {
-  it("makes one line of many spaces without trying each of them", () => {
-    expect(line(`a${" ".repeat(300_000)}b`).length).toBe(300_002);
-    expect(line("a  \r\n \n  b\n")).toBe("a ⏎ b");
+describe("sanitize", () => {
+  it("makes one line of many spaces in linear time", () => {
+    expect(sanitizeLine(`a${" ".repeat(300_000)}b`).length).toBe(300_002);
+    expect(sanitizeLine("a  \r\n \n  b\n")).toBe("a ⏎ b");
   });
-  it("removes sequences of terminals and names what hides", () => {
-    expect(clean("\u001b[31mred\u001b[0m \u001b]0;title\u0007x")).toBe("red x");
-    expect(clean("a\u202eb")).toBe("a\\u{202e}b");
-    expect(clean("a\u0000b\u0008")).toBe("a\\u{0}b\\u{8}");
-    expect(clean("a\u{e0041}b")).toBe("a\\u{e0041}b");
-    expect(clean("\u2066x\u2069\u200b")).toBe("\\u{2066}x\\u{2069}\\u{200b}");
-    expect(clean("tab\tand\nline\r\nend")).toBe("tab\tand\nline\nend");
-    expect(clean("family 👨‍👩‍👧 中文 é")).toBe("family 👨‍👩‍👧 中文 é");
+  it("removes escape sequences of terminals and escapes hidden characters", () => {
+    expect(sanitize("\u001b[31mred\u001b[0m \u001b]0;title\u0007x")).toBe("red x");
+    expect(sanitize("a\u202eb")).toBe("a\\u{202e}b");
+    expect(sanitize("a\u0000b\u0008")).toBe("a\\u{0}b\\u{8}");
+    expect(sanitize("a\u{e0041}b")).toBe("a\\u{e0041}b");
+    expect(sanitize("\u2066x\u2069\u200b")).toBe("\\u{2066}x\\u{2069}\\u{200b}");
+    expect(sanitize("tab\tand\nline\r\nend")).toBe("tab\tand\nline\nend");
+    expect(sanitize("family 👨‍👩‍👧 中文 é")).toBe("family 👨‍👩‍👧 中文 é");
   });
-  it("writes out every hidden character of the one table", () => {
+  it("escapes every hidden character of the table", () => {
     for (const [first, last] of HIDDEN) {
       for (const code of [first, last]) {
         const character = String.fromCodePoint(code);
         const shown = `a\\u{${code.toString(16)}}b`;
-        expect(exactLine(`a${character}b`)).toBe(shown);
-        if (character !== "\n") expect(exact(`a${character}b`)).toBe(shown);
-        const kept = ["\n", "\t", "\r"].includes(character) || DRAWN.some(([from, to]) => from <= code && code <= to);
-        if (!kept) expect(clean(`a${character}b`)).toBe(shown);
+        expect(escapeHiddenLine(`a${character}b`)).toBe(shown);
+        if (character !== "\n") expect(escapeHidden(`a${character}b`)).toBe(shown);
+        const kept =
+          ["\n", "\t", "\r"].includes(character) || DRAWN.some(([from, to]) => from <= code && code <= to);
+        if (!kept) expect(sanitize(`a${character}b`)).toBe(shown);
       }
     }
   });
-  it("shows no two commands alike", () => {
-    const readBack = (shown: string) => shown.replace(/\\u\{([0-9a-f]+)\}/g, (_, code: string) => String.fromCodePoint(parseInt(code, 16)));
-    const parts = ["a", " ", "\\", "u", "{", "}", "\\u{", "5c", "200b", "\n", "\t", "\u200b", "\u{e0100}", "\u3164", "\u00a0", "\u001b[2K", "\r", "删", "👩", "\u200d", "\ufe0f"];
+  it("never shows two different commands alike", () => {
+    const readBack = (shown: string) =>
+      shown.replace(/\\u\{([0-9a-f]+)\}/g, (_, code: string) => String.fromCodePoint(parseInt(code, 16)));
+    const parts = [
+      "a",
+      " ",
+      "\\",
+      "u",
+      "{",
+      "}",
+      "\\u{",
+      "5c",
+      "200b",
+      "\n",
+      "\t",
+      "\u200b",
+      "\u{e0100}",
+      "\u3164",
+      "\u00a0",
+      "\u001b[2K",
+      "\r",
+      "删",
+      "👩",
+      "\u200d",
+      "\ufe0f",
+    ];
     let seed = 11;
     const random = (most: number) => (seed = (seed * 1_103_515_245 + 12_345) % 2_147_483_648) % most;
     for (let n = 0; n < 5_000; n++) {
       const text = Array.from({ length: random(12) }, () => parts[random(parts.length)]!).join("");
-      expect(readBack(exact(text))).toBe(text);
-      expect(readBack(exactLine(text))).toBe(text);
+      expect(readBack(escapeHidden(text))).toBe(text);
+      expect(readBack(escapeHiddenLine(text))).toBe(text);
     }
-    expect(exact("./build.sh\u{e0100} |\n\ttee\tx")).toBe("./build.sh\\u{e0100} |\n\ttee\\u{9}x");
+    expect(escapeHidden("./build.sh\u{e0100} |\n\ttee\tx")).toBe("./build.sh\\u{e0100} |\n\ttee\\u{9}x");
   });
-  it("keeps how emoji and scripts are spelled, and nothing beyond", () => {
-    for (const text of ["❤\ufe0f\u200d🔥", "1\ufe0f\u20e3", "نام\u200cها", `${TAG_FLAGS[1]}!`]) expect(clean(text)).toBe(text);
-    expect(clean("a\u200db")).toBe("a\\u{200d}b");
-    expect(clean("🏴\u{e0041}")).toBe("🏴\\u{e0041}");
-    expect(clean("❤\ufe0f\ufe0f")).toBe("❤\ufe0f\\u{fe0f}");
+  it("keeps the invisible characters of emoji and scripts, and no others", () => {
+    for (const text of ["❤\ufe0f\u200d🔥", "1\ufe0f\u20e3", "نام\u200cها", `${TAG_FLAGS[1]}!`])
+      expect(sanitize(text)).toBe(text);
+    expect(sanitize("a\u200db")).toBe("a\\u{200d}b");
+    expect(sanitize("🏴\u{e0041}")).toBe("🏴\\u{e0041}");
+    expect(sanitize("❤\ufe0f\ufe0f")).toBe("❤\ufe0f\\u{fe0f}");
   });
-  it("keeps a label in one line", () => {
-    expect(line("a\n\n  b")).toBe("a ⏎ b");
+  it("shows a label on one line", () => {
+    expect(sanitizeLine("a\n\n  b")).toBe("a ⏎ b");
   });
 });

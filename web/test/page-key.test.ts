@@ -1,4 +1,4 @@
-// The page's half of a login: taken from the address, kept for this origin, shown with every request.
+// The page key: moved from the address to the storage of the origin, sent with every request.
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { get, loggedOut } from "../src/api/client";
 import { forgetPageKey, onPageKeyChange, pageKey, socketProtocols, takePageKey } from "../src/api/page-key";
@@ -30,13 +30,20 @@ describe("the page key", () => {
     expect(socketProtocols()).toEqual(["sortie", `sortie.page-key.${KEY}`]);
   });
 
-  it("is nothing that a header could not carry", () => {
-    for (const hash of ["#page-key=", "#page-key=a,b", `#page-key=${KEY}%0d%0ax`, "#other", `#page-key=${"x".repeat(200)}`]) arrive(hash);
+  it("is rejected if a header could not carry it", () => {
+    for (const hash of [
+      "#page-key=",
+      "#page-key=a,b",
+      `#page-key=${KEY}%0d%0ax`,
+      "#other",
+      `#page-key=${"x".repeat(200)}`,
+    ])
+      arrive(hash);
     expect(pageKey()).toBeNull();
     expect(socketProtocols()).toEqual(["sortie"]);
   });
 
-  it("is that of the latest login, whichever tab made it, and gone after a logout", () => {
+  it("is that of the latest login in any tab, and is removed by a logout", () => {
     arrive(`#page-key=${KEY}`);
     localStorage.setItem("sortie.page-key", OTHER);
     expect(pageKey()).toBe(OTHER);
@@ -50,7 +57,7 @@ describe("the page key", () => {
     expect(pageKey()).toBeNull();
   });
 
-  it("lives as long as the tab where storage is blocked", () => {
+  it("lasts as long as the tab if storage is blocked", () => {
     const blocked = () => {
       throw new DOMException("blocked", "SecurityError");
     };
@@ -63,7 +70,7 @@ describe("the page key", () => {
     expect(pageKey()).toBeNull();
   });
 
-  it("goes with every request, and its absence is told apart from a login that ended", async () => {
+  it("is sent with every request; a missing key is distinguished from an expired login", async () => {
     const sent: Record<string, string>[] = [];
     vi.stubGlobal("fetch", (_: string, request: RequestInit) => {
       sent.push(request.headers as Record<string, string>);

@@ -1,7 +1,7 @@
 //! `cargo xtask api`: the real server against its own OpenAPI document, by Schemathesis.
 //!
-//! Whatever the document allows is asked, and what it does not. No request may be a server error,
-//! and every answer has to be one that the document promises.
+//! Schemathesis sends requests that the document allows and requests that it does not. No response
+//! may be a server error, and every response has to match the document.
 
 mod server;
 
@@ -15,12 +15,12 @@ use crate::{binary, place, shell, tools};
 
 use server::Server;
 
-/// Requests that are made up for each operation, besides examples and the edges of each field.
+/// Generated requests for each operation, besides examples and the edges of each field.
 const MAX_EXAMPLES: &str = "30";
-/// The same requests every day: a failure in CI is one that you can see at home.
+/// A fixed seed, so that a failure in CI can be reproduced.
 const SEED: &str = "20260101";
-/// What every answer has to be. That nothing is answered without a token is tested in `crates/server`:
-/// after a few tries with bad ones this server would not listen to us any more.
+/// Checks of every response. Credentials are tested in `crates/server`: after a few wrong tokens this
+/// server would only return 429.
 const CHECKS: [&str; 6] = [
     "not_a_server_error",
     "status_code_conformance",
@@ -29,18 +29,18 @@ const CHECKS: [&str; 6] = [
     "response_headers_conformance",
     "negative_data_rejection",
 ];
-/// Streams that never end, a socket, and the way out.
+/// Endless streams, the WebSocket, and the logout, which would end our own access.
 const LEFT_OUT: &str = r"^/api/(events|ws|logout)$";
 
-/// Starts a server with something in its store, and asks it everything.
+/// Starts a server with a few runs in its store and calls every operation.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     if let Some(other) = arguments.first() {
-        bail!("api takes no arguments, and got {other:?}");
+        bail!("unknown argument {other:?}; `cargo xtask api` takes none");
     }
     let lock = place::root().join("tests/api/requirements.txt");
     let Some(tools) = tools::python("schemathesis", &lock)? else {
         bail!(
-            "no Python {} or later with venv here: install python3 and python3-venv",
+            "Python {} or later with venv is missing: install python3 and python3-venv",
             tools::PYTHON_VERSION
         );
     };
@@ -50,7 +50,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let done = ask(&binary, &tools, scratch.path());
     if done.is_err() {
         scratch.keep();
-        println!("what was left behind: {}", scratch.path().display());
+        println!("files kept in {}", scratch.path().display());
     }
     done
 }
@@ -61,8 +61,8 @@ fn ask(binary: &Path, tools: &Path, folder: &Path) -> Result<()> {
     let config = folder.join("schemathesis.toml");
     std::fs::write(&config, seeded.config())?;
     let checked = shell::run(
-        // By its interpreter: the script names the folder that it was installed in, before that was
-        // complete and got its name.
+        // Started by the interpreter: the script's first line names the folder of the installation
+        // before it was renamed.
         Command::new(tools.join("bin/python"))
             .arg(tools.join("bin/schemathesis"))
             .arg("--config-file")
@@ -81,6 +81,6 @@ fn ask(binary: &Path, tools: &Path, folder: &Path) -> Result<()> {
             .current_dir(folder)
             .env("PYTHONDONTWRITEBYTECODE", "1"),
     );
-    ensure!(server.is_alive()?, "the server did not survive it");
+    ensure!(server.is_alive()?, "the server ended during the requests");
     checked
 }

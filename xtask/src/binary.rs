@@ -1,7 +1,7 @@
-//! The binaries that the steps work with, built in one way.
+//! The binaries that the steps use, built with one command line.
 //!
-//! Cargo builds a dependency anew when the set of packages wants other features of it. So every step
-//! asks for the same set, and only the first one waits.
+//! Cargo rebuilds a dependency when the set of packages requires other features of it. So every step
+//! builds the same set, and only the first one takes time.
 
 use std::path::PathBuf;
 
@@ -9,17 +9,17 @@ use anyhow::Result;
 
 use crate::{place, shell};
 
-/// The binary of sortie, unoptimised.
+/// Builds the binary `sortie`, unoptimised.
 pub(crate) fn sortie() -> Result<PathBuf> {
     Ok(folder(&[])?.join("sortie"))
 }
 
-/// The same with its crash points.
+/// Builds the binary `sortie` with crash points.
 pub(crate) fn with_crash_points() -> Result<PathBuf> {
-    Ok(folder(&["--features", "sortie/crash-points"])?.join("sortie"))
+    Ok(folder(&["--features", "sortie-cli/crash-points"])?.join("sortie"))
 }
 
-/// The folder of all binaries, unoptimised.
+/// Builds all binaries, unoptimised, and returns their folder.
 pub(crate) fn folder(more: &[&str]) -> Result<PathBuf> {
     let mut cargo = shell::cargo(&["build", "--quiet", "--workspace"])?;
     shell::run(
@@ -30,9 +30,9 @@ pub(crate) fn folder(more: &[&str]) -> Result<PathBuf> {
     Ok(place::target()?.join("debug"))
 }
 
-/// The folder of all binaries, optimised.
+/// Builds all binaries, optimised, and returns their folder.
 pub(crate) fn optimised() -> Result<PathBuf> {
     let mut cargo = shell::cargo(&["build", "--quiet", "--profile", "bench-run"])?;
-    shell::run(cargo.args(["-p", "sortie", "-p", "sortie-bench"]))?;
+    shell::run(cargo.args(["-p", "sortie-cli", "-p", "sortie-bench"]))?;
     Ok(place::target()?.join("bench-run"))
 }

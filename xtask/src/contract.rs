@@ -1,8 +1,8 @@
 //! `cargo xtask contract`: the wires of the real binary against servers and types that others wrote.
 //!
-//! aimock, a mock of all vendors, plays the model for `sortie run`; the official SDKs say whether
-//! what Sortie sends and receives is what they would. Nothing of it is needed to build or to test
-//! the rest: without Node or Python their part is left out, aloud.
+//! aimock, a mock of all vendors, is the model of `sortie run`; the official SDKs check whether
+//! Sortie sends and reads the same as they do. No build and no other test needs these tools: without
+//! Node or Python their part is skipped with a message.
 
 mod cases;
 mod install;
@@ -17,13 +17,13 @@ use crate::place;
 use crate::scratch::Scratch;
 use crate::{binary, shell, tools};
 
-/// Runs both parts; `--ci` does not let Node be missing.
+/// Runs both parts; with `--ci`, a missing Node is an error.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let must_have_node = match arguments {
         [] => false,
         [one] if one == "--ci" => true,
         [other, ..] => {
-            bail!("contract does not know {other:?}; `cargo xtask help` lists what it does")
+            bail!("unknown argument {other:?}; run `cargo xtask help`")
         }
     };
     let binary = binary::sortie()?;
@@ -32,7 +32,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let done = parts(&binary, scratch.path(), must_have_node);
     if done.is_err() {
         scratch.keep();
-        println!("what was left behind: {}", scratch.path().display());
+        println!("files kept in {}", scratch.path().display());
     }
     done
 }
@@ -44,27 +44,23 @@ fn parts(binary: &Path, scratch: &Path, must_have_node: bool) -> Result<()> {
         None => {
             ensure!(
                 !must_have_node,
-                "no `node` and `npm` here: install Node.js 20 or later"
+                "`node` or `npm` is missing: install Node.js 20 or later"
             );
-            println!("LEFT OUT: the wires against aimock, as there is no `node` and `npm` here");
+            println!("SKIPPED: wires against aimock, because `node` or `npm` is missing");
         }
     }
     match install::sdks()? {
         Some(python) => broken.extend(against_sdks(binary, &python, scratch)?),
         None => println!(
-            "LEFT OUT: the wires against the official SDKs, as there is no Python {} or later with venv here",
+            "SKIPPED: wires against the official SDKs, because Python {} or later with venv is missing",
             tools::PYTHON_VERSION
         ),
     }
-    ensure!(
-        broken.is_empty(),
-        "contracts that do not hold: {}",
-        broken.join(", ")
-    );
+    ensure!(broken.is_empty(), "broken contracts: {}", broken.join(", "));
     Ok(())
 }
 
-/// The cases that broke.
+/// Runs the cases against aimock and returns those that failed.
 fn against_aimock(binary: &Path, aimock: &Path, scratch: &Path) -> Result<Vec<String>> {
     println!("against aimock:");
     let server = server::start(aimock, &folder().join("fixtures"))?;
@@ -74,7 +70,7 @@ fn against_aimock(binary: &Path, aimock: &Path, scratch: &Path) -> Result<Vec<St
 fn against_sdks(binary: &Path, python: &Path, scratch: &Path) -> Result<Vec<String>> {
     println!("against the official SDKs:");
     let scratch = scratch.join("sdk");
-    std::fs::create_dir(&scratch).context("making a folder for the SDKs")?;
+    std::fs::create_dir(&scratch).context("cannot create a folder for the SDKs")?;
     let script = folder().join("check_sdk.py");
     // Without `-B` the interpreter would leave compiled files in the project.
     let checked = shell::run(
@@ -89,7 +85,7 @@ fn against_sdks(binary: &Path, python: &Path, scratch: &Path) -> Result<Vec<Stri
     }
 }
 
-/// Where the parts in other languages are.
+/// Returns the folder of the parts in other languages.
 fn folder() -> PathBuf {
     place::root().join("tests/contract")
 }

@@ -1,8 +1,8 @@
-//! `cargo xtask crash`: the real binary is killed at any instant, and nothing may be lost.
+//! `cargo xtask crash`: kills the real binary at any instant and checks that nothing is lost.
 //!
 //! Four parts: a loop of `kill -9` at random instants, a sweep that kills at every storage system
-//! call of a small scenario, one that lets every such call fail, and a control with a broken outbox,
-//! which must be noticed.
+//! call of a small scenario, one that makes every such call fail, and a control with a broken outbox,
+//! which the checks must detect.
 
 mod check;
 mod control;
@@ -23,7 +23,7 @@ use crate::random::any_seed;
 use crate::scratch::Scratch;
 use crate::{binary, place};
 
-/// Kill cycles of the long form: no failure bounds the rate at 3 in 1,000.
+/// Kill cycles of the long form: without a failure, the rate is below 3 in 1,000.
 const LONG_CYCLES: u64 = 1000;
 /// Kill cycles of the short form.
 const SHORT_CYCLES: u64 = 50;
@@ -53,13 +53,13 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
 
 fn parts(bench: &Bench<'_>) -> Result<()> {
     let options = bench.options;
-    let mut red = Vec::new();
+    let mut failed = Vec::new();
     let mut part = |wanted: bool, name, run: fn(&Bench<'_>) -> Result<()>| {
         if wanted {
             println!("\n--> {name}");
             if let Err(error) = run(bench) {
-                println!("{name}: RED: {error:#}");
-                red.push(name);
+                println!("{name}: FAILED: {error:#}");
+                failed.push(name);
             }
         }
     };
@@ -67,11 +67,11 @@ fn parts(bench: &Bench<'_>) -> Result<()> {
     part(options.kill_loop, "kill -9 loop", kill_loop::run);
     part(options.sweep, "crash-point sweep", sweep::run);
     part(options.errno, "failing-call sweep", errno::run);
-    ensure!(red.is_empty(), "red: {}", red.join(", "));
+    ensure!(failed.is_empty(), "failed: {}", failed.join(", "));
     Ok(())
 }
 
-/// What every part works with.
+/// The input of every part.
 #[derive(Debug)]
 struct Bench<'a> {
     binary: &'a Path,
@@ -87,9 +87,9 @@ struct Options {
     sweep: bool,
     errno: bool,
     control: bool,
-    /// At most so many points of the sweep; `None` is all.
+    /// The most points of the sweep; `None` is all.
     max_points: Option<usize>,
-    /// At most so many failing calls; `None` is all.
+    /// The most failing calls; `None` is all.
     max_faults: Option<usize>,
 }
 
@@ -120,7 +120,7 @@ impl Options {
                     options.max_points = Some(SHORT_POINTS);
                     options.max_faults = Some(SHORT_FAULTS);
                 }
-                other => bail!("crash does not know {other:?}; `cargo xtask help` lists it"),
+                other => bail!("unknown argument {other:?}; run `cargo xtask help`"),
             }
         }
         if !(options.kill_loop || options.sweep || options.errno || options.control) {

@@ -1,42 +1,52 @@
-//! `cargo xtask help`.
+//! `cargo xtask help`: the text that lists all commands.
 
-const HELP: &str = "\
+/// The help text. `cargo xtask docs` compares documents with it.
+pub(crate) const HELP: &str = "\
 cargo xtask COMMAND
 
-  test [--advisories]   everything that CI runs: set-up, format, lints, the page, tests, docs,
-                        licences, tidy, wire contracts, the API against its document, a browser,
-                        a short load and a short crash run, the README's first command
-  crash [OPTIONS]       kill -9 loop, crash-point sweep, failing system calls and positive control
-                        on the real binary
+  test [--advisories]   runs everything that CI runs: set-up, format, lints, names in documents, the
+                        page, tests, documentation, licences, tidy, wire contracts, the API against
+                        its document, a browser, a short load and a short crash run, the README's
+                        first command; writes the time of each step to test-times.tsv
+  crash [OPTIONS]       kills the real binary: a kill -9 loop, a sweep over crash points, failing
+                        system calls, and a positive control
       --cycles N          kill cycles (default 1000; 50 with --ci)
-      --seed S            makes the same choices as the run that printed S
+      --seed S            repeats the choices of the run that printed S
       --loop, --sweep, --errno, --control
-                          only these parts (default: all four)
+                          runs only these parts (default: all four)
       --ci                the short form: 50 cycles, at most 60 points of the sweep and 40 failing
                           calls
-  contract [--ci]       the wires of the real binary against aimock (needs Node) and the official
-                        SDKs of the vendors (needs Python); --ci does not let Node be missing
-  api                   the real server against its OpenAPI document, by Schemathesis (needs Python)
+  contract [--ci]       compares the wires of the real binary with aimock (needs Node) and the
+                        official SDKs of the vendors (needs Python); with --ci, a missing Node is an
+                        error
+  api                   tests the real server against its OpenAPI document with Schemathesis (needs
+                        Python)
   web [--checks] [--browser]
-                        the page: types and unit tests, and the whole story in Chromium (needs Node)
+                        tests the page: types and unit tests, and the whole story in Chromium (needs
+                        Node)
   sim [--failing-writes] [COUNT] [FIRST]
-                        the simulated world: so many seeds (default 10000), from this one; the flag
-                        lets writes to the store fail
-  bench [ARGS]          measures; the arguments go to the benchmark
-  load [--ci] [ARGS]    the real server under load: 10,000 WebSocket clients, 1,000 requests a second
-                        beside 200 children, slow and oversized requests
+                        runs COUNT seeds (default 10000) of the simulated world, starting with FIRST;
+                        with the flag, writes to the store fail
+  bench [ARGS]          measures the engine; ARGS are passed to the benchmark
+  load [--ci] [ARGS]    measures the real server under load: 10,000 WebSocket clients, 1,000 requests a
+                        second beside 200 children, slow and oversized requests
       --only PART         broadcast, rest or abuse
-      --clients N         other than 10,000
-      --json              for programs
-      --ci                the short form, with what the tests have built
-  tidy                  the rules of the architecture, checked
-  help                  this text
+      --clients N         another number of clients than 10,000
+      --json              prints JSON
+      --ci                the short form, with the binaries of the tests
+  tidy                  checks the rules of the architecture
+  docs [--root FOLDER]  checks that every path, command, flag, configuration key, route and symbol
+                        that a document names exists, in this checkout or in another one
+  measure [--root FOLDER]... [--json]
+                        counts product lines, copies of shared rules, names and marker words of this
+                        checkout, or of each --root in a column of its own; --json has the places
+  help                  prints this text
 
-Compiled dependencies are kept in CARGO_TARGET_DIR, or else in the user's cache folder
-(XDG_CACHE_HOME or ~/.cache) under sortie/target; tools of others under sortie/tools.
+Cargo's target folder is CARGO_TARGET_DIR, or sortie/target in the user's cache folder
+(XDG_CACHE_HOME or ~/.cache). External tools are installed into sortie/tools there.
 ";
 
-/// Prints what there is.
+/// Prints the help text.
 pub(crate) fn print() {
     print!("{HELP}");
 }

@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use crate::{binary, shell};
 
-/// Measures an optimised build; `--ci` is the short form, with what the tests have built.
+/// Measures an optimised build; `--ci` is the short form, with the binaries of the tests.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let short = arguments.iter().any(|argument| argument == "--ci");
     let folder = if short {

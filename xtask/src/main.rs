@@ -5,10 +5,13 @@ mod bench;
 mod binary;
 mod contract;
 mod crash;
+mod docs;
 mod help;
 mod load;
+mod measure;
 mod place;
 mod random;
+mod rust_text;
 mod scratch;
 mod setup;
 mod shell;
@@ -16,6 +19,7 @@ mod sim;
 mod test;
 mod tidy;
 mod tools;
+mod tree;
 mod web;
 
 use std::process::ExitCode;
@@ -53,10 +57,12 @@ fn run(mut arguments: Vec<String>) -> Result<()> {
         "bench" => bench::run(&arguments),
         "load" => load::run(&arguments),
         "tidy" => tidy::run(&arguments),
+        "docs" => docs::run(&arguments),
+        "measure" => measure::run(&arguments),
         "help" | "-h" | "--help" => {
             help::print();
             Ok(())
         }
-        other => bail!("unknown command {other:?}; `cargo xtask help` lists them"),
+        other => bail!("unknown command {other:?}; run `cargo xtask help`"),
     }
 }

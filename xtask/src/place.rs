@@ -1,17 +1,17 @@
-//! Where things are. The only file of xtask that reads the environment.
+//! Locations of files. The only file of xtask that reads the environment.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 
-/// The root of the project.
+/// Returns the root of the project.
 pub(crate) fn root() -> &'static Path {
     let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
     xtask.parent().unwrap_or(xtask)
 }
 
-/// The folder of this project in the user's cache: what can be made again, at a cost.
+/// Returns the folder of this project in the user's cache, for files that can be recreated at a cost.
 pub(crate) fn cache() -> Result<PathBuf> {
     if let Some(cache) = variable("XDG_CACHE_HOME").filter(|path| Path::new(path).is_absolute()) {
         return Ok(PathBuf::from(cache).join("sortie"));
@@ -20,7 +20,7 @@ pub(crate) fn cache() -> Result<PathBuf> {
     Ok(PathBuf::from(home).join(".cache/sortie"))
 }
 
-/// Where cargo puts what it builds.
+/// Returns cargo's target folder.
 pub(crate) fn target() -> Result<PathBuf> {
     match variable("CARGO_TARGET_DIR") {
         Some(target) => Ok(root().join(target)),
@@ -28,12 +28,12 @@ pub(crate) fn target() -> Result<PathBuf> {
     }
 }
 
-/// The cargo that started this program.
+/// Returns the cargo that started this program.
 pub(crate) fn cargo() -> OsString {
     variable("CARGO").unwrap_or_else(|| "cargo".into())
 }
 
-/// A tool on the search path.
+/// Finds a program on the search path.
 pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
     let path = variable("PATH")?;
     std::env::split_paths(&path)
@@ -41,14 +41,14 @@ pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
         .find(|candidate| candidate.is_file())
 }
 
-/// Whether a switch of the environment is on.
+/// Returns whether a variable of the environment is 1.
 pub(crate) fn switched_on(name: &str) -> bool {
     variable(name).is_some_and(|value| value == "1")
 }
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "xtask is a command line of its own, and this is its one place"
+    reason = "xtask is a command line of its own, and only this function reads the environment"
 )]
 fn variable(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())

@@ -1,4 +1,4 @@
-//! Random numbers that a seed makes again.
+//! Random numbers that a seed reproduces.
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 
@@ -7,12 +7,12 @@ use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 pub(crate) struct Random(u64);
 
 impl Random {
-    /// The generator of this seed.
+    /// Creates the generator of this seed.
     pub(crate) const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// The next number.
+    /// Returns the next number.
     pub(crate) const fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -21,7 +21,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `end`; 0 if that is 0.
+    /// Returns a number below `end`; 0 if `end` is 0.
     pub(crate) const fn below(&mut self, end: u64) -> u64 {
         match end {
             0 => 0,
@@ -30,7 +30,7 @@ impl Random {
     }
 }
 
-/// A seed nobody has chosen.
+/// Returns a random seed.
 pub(crate) fn any_seed() -> u64 {
     // The standard library seeds its hash maps from the operating system; short seeds are easier
     // to type again.

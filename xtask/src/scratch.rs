@@ -1,4 +1,4 @@
-//! Folders for one purpose, removed at the end unless somebody wants to look at them.
+//! Temporary folders, removed at the end unless they are kept for inspection.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,22 +13,23 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
-    /// An empty folder with this name below `parent`.
+    /// Creates an empty folder with this name below `parent`.
     pub(crate) fn new(parent: &Path, name: &str) -> Result<Self> {
         let path = parent.join(name);
         if path.exists() {
-            fs::remove_dir_all(&path).with_context(|| format!("clearing {}", path.display()))?;
+            fs::remove_dir_all(&path)
+                .with_context(|| format!("cannot clear {}", path.display()))?;
         }
-        fs::create_dir_all(&path).with_context(|| format!("making {}", path.display()))?;
+        fs::create_dir_all(&path).with_context(|| format!("cannot create {}", path.display()))?;
         Ok(Self { path, kept: false })
     }
 
-    /// Where it is.
+    /// Returns its path.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Leaves it behind for a person.
+    /// Keeps the folder for inspection.
     pub(crate) const fn keep(&mut self) {
         self.kept = true;
     }
@@ -39,7 +40,7 @@ impl Drop for Scratch {
         if !self.kept
             && let Err(error) = fs::remove_dir_all(&self.path)
         {
-            eprintln!("warning: {} stays behind: {error}", self.path.display());
+            eprintln!("warning: cannot remove {}: {error}", self.path.display());
         }
     }
 }

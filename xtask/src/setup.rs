@@ -1,4 +1,4 @@
-//! What a bare Debian machine with Rust and Node lacks, installed where it is missing.
+//! Installs what a bare Debian machine with Rust and Node lacks.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -38,17 +38,17 @@ fn install_packages() -> Result<()> {
         packages.extend(["python3", "python3-venv"]);
     }
     if packages.is_empty() {
-        println!("all programs are here");
+        println!("all programs are installed");
         return Ok(());
     }
     if packages.contains(&"gcc") {
-        // A C compiler without the C library's headers builds nothing.
+        // A C compiler needs the headers of the C library.
         packages.push("libc6-dev");
     }
     let names = packages.join(" ");
     ensure!(
         place::find_program("apt-get").is_some(),
-        "missing programs, and no apt-get to install them with; install what your system calls: {names}"
+        "programs are missing, and so is apt-get; install the packages that your system calls: {names}"
     );
     println!("installing {names}");
     shell::run(as_root("apt-get")?.args(["update", "-q"]))?;
@@ -64,7 +64,7 @@ fn as_root(program: &str) -> Result<Command> {
         Command::new(program)
     } else {
         let sudo = place::find_program("sudo")
-            .context("installing packages needs root: run as root, or install sudo")?;
+            .context("installing packages needs root: run as root or install sudo")?;
         let mut command = Command::new(sudo);
         command.arg(program);
         command
@@ -79,17 +79,17 @@ fn install_component(program: &str, component: &str) -> Result<()> {
     }
     ensure!(
         place::find_program("rustup").is_some(),
-        "{program} is missing, and there is no rustup to add the component {component} with"
+        "{program} is missing, and so is rustup; install the component {component}"
     );
     shell::run(Command::new("rustup").args(["component", "add", component]))
 }
 
-/// Whether nextest is here; the tests run without it too, slower.
+/// Returns whether nextest is installed; the tests run without it too, slower.
 pub(crate) fn has_nextest() -> bool {
     shell::works(Command::new("cargo-nextest").args(["nextest", "--version"]))
 }
 
-/// Where cargo-deny is; installs it into the cache if it is nowhere.
+/// Returns the path of cargo-deny; installs it into the cache if it is missing.
 pub(crate) fn cargo_deny() -> Result<PathBuf> {
     if let Some(found) = place::find_program("cargo-deny") {
         return Ok(found);
@@ -111,7 +111,7 @@ pub(crate) fn cargo_deny() -> Result<PathBuf> {
             ])
             .arg("--root")
             .arg(&tools)
-            // Its build is not ours: it goes to a temporary folder, as cargo does by itself.
+            // Its build goes to cargo's own temporary folder, not to our target folder.
             .env_remove("CARGO_TARGET_DIR")
             .current_dir(place::root()),
     )?;

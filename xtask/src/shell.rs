@@ -1,4 +1,4 @@
-//! Starting other programs.
+//! Starts other programs.
 
 use std::fmt;
 use std::process::{Command, Stdio};
@@ -7,24 +7,22 @@ use anyhow::{Context as _, Result};
 
 use crate::place;
 
-/// A program that ended badly; its exit code becomes ours.
+/// A program that failed; its exit code becomes ours.
 #[derive(Debug)]
 pub(crate) struct Failed {
-    /// What was run.
     pub(crate) what: String,
-    /// How it ended.
     pub(crate) code: u8,
 }
 
 impl fmt::Display for Failed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` ended with exit code {}", self.what, self.code)
+        write!(f, "`{}` failed with exit code {}", self.what, self.code)
     }
 }
 
 impl std::error::Error for Failed {}
 
-/// Cargo in the root of the project, with the shared target folder.
+/// Returns cargo in the root of the project, with the shared target folder.
 pub(crate) fn cargo(arguments: &[&str]) -> Result<Command> {
     let mut command = Command::new(place::cargo());
     command
@@ -34,12 +32,12 @@ pub(crate) fn cargo(arguments: &[&str]) -> Result<Command> {
     Ok(command)
 }
 
-/// Runs a program to its end, its output going where ours goes.
+/// Runs a program to its end with inherited output.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let what = shown(command);
     let status = command
         .status()
-        .with_context(|| format!("starting `{what}`"))?;
+        .with_context(|| format!("cannot start `{what}`"))?;
     if status.success() {
         return Ok(());
     }
@@ -51,23 +49,23 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     .into())
 }
 
-/// Runs a program to its end and gives what it printed.
+/// Runs a program to its end and returns its standard output.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
     let what = shown(command);
     let output = command
         .stdin(Stdio::null())
         .output()
-        .with_context(|| format!("starting `{what}`"))?;
+        .with_context(|| format!("cannot start `{what}`"))?;
     anyhow::ensure!(
         output.status.success(),
-        "`{what}` ended with {}: {}",
+        "`{what}` failed with {}: {}",
         output.status,
         String::from_utf8_lossy(&output.stderr).trim()
     );
-    String::from_utf8(output.stdout).with_context(|| format!("the output of `{what}`"))
+    String::from_utf8(output.stdout).with_context(|| format!("the output of `{what}` is not UTF-8"))
 }
 
-/// Whether a program can be started and says that all is well.
+/// Returns whether a program starts and succeeds.
 pub(crate) fn works(command: &mut Command) -> bool {
     command
         .stdin(Stdio::null())

@@ -1,10 +1,10 @@
-//! `cargo xtask sim`: the real runtime lives and dies in a simulated world, seed after seed.
+//! `cargo xtask sim`: runs the real runtime in a simulated world, seed after seed.
 
 use anyhow::Result;
 
 use crate::shell;
 
-/// Lives through `[COUNT] [FIRST SEED]`.
+/// Simulates `[COUNT] [FIRST SEED]`.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let fixed = ["run", "--quiet", "--profile", "bench-run"];
     let package = ["-p", "sortie-test-support", "--bin", "sortie-sim", "--"];

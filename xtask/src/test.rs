@@ -7,26 +7,33 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::scratch::Scratch;
 use crate::shell::cargo;
-use crate::{api, binary, contract, crash, load, place, setup, shell, tidy, web};
+use crate::{api, binary, contract, crash, docs, load, place, setup, shell, tidy, web};
 
 /// The features under which the crash tests can kill the binary at chosen points.
-const CRASH_POINTS: &str = "sortie/crash-points";
+const CRASH_POINTS: &str = "sortie-cli/crash-points";
+
+/// The times of the last run, in the target folder: result, seconds and name of each step.
+const TIMES: &str = "test-times.tsv";
 
 /// A step: its headline and what it does.
 type Step = (&'static str, fn(&Options) -> Result<()>);
 
-/// The steps.
-const STEPS: [Step; 17] = [
+const STEPS: [Step; 19] = [
     ("set up", |_| setup::prepare()),
     ("lock file", |_| lock_file()),
     ("format", |_| {
         shell::run(&mut cargo(&["fmt", "--all", "--check"])?)
     }),
     ("tidy", |_| tidy::run(&[])),
+    ("names in documents", |_| docs::run(&[])),
     ("lints, all features", |_| {
         lint(&["--all-targets", "--all-features"])
     }),
     ("lints, no features", |_| lint(&[])),
+    ("library without its features", |_| {
+        let arguments = ["check", "--quiet", "-p", "sortie", "--no-default-features"];
+        shell::run(&mut cargo(&arguments)?)
+    }),
     ("page: types and unit tests", |_| web::checks()),
     ("tests", |_| tests()),
     ("documentation tests", |_| {
@@ -47,7 +54,7 @@ struct Options {
     advisories: bool,
 }
 
-/// Runs every step; the first that fails ends it, with its exit code.
+/// Runs every step; the first one that fails ends the run with its exit code.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let options = parse(arguments)?;
     let mut times = Vec::new();
@@ -58,12 +65,11 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         let result = step(&options);
         times.push((*name, start.elapsed()));
         if let Err(error) = result {
-            summarise(&times, Some(name));
+            summarise(&times, Some(name))?;
             return Err(error.context(format!("step {name:?} failed")));
         }
     }
-    summarise(&times, None);
-    Ok(())
+    summarise(&times, None)
 }
 
 fn parse(arguments: &[String]) -> Result<Options> {
@@ -71,24 +77,32 @@ fn parse(arguments: &[String]) -> Result<Options> {
     for argument in arguments {
         match argument.as_str() {
             "--advisories" => options.advisories = true,
-            other => bail!("test does not know {other:?}; `cargo xtask help` lists what it does"),
+            other => bail!("unknown argument {other:?}; run `cargo xtask help`"),
         }
     }
     Ok(options)
 }
 
-fn summarise(times: &[(&str, Duration)], failed: Option<&str>) {
+/// Prints the time of each step and keeps it in a file, so that growth can be seen.
+fn summarise(times: &[(&str, Duration)], failed: Option<&str>) -> Result<()> {
     println!("\n==> summary");
+    let mut lines = String::new();
     for (name, time) in times {
         let word = if failed == Some(*name) {
             "FAILED"
         } else {
             "ok"
         };
-        println!("{word:>6}  {:>7.1} s  {name}", time.as_secs_f64());
+        let seconds = time.as_secs_f64();
+        println!("{word:>6}  {seconds:>7.1} s  {name}");
+        lines.push_str(&format!("{word}\t{seconds:.1}\t{name}\n"));
     }
     let whole: Duration = times.iter().map(|(_, time)| *time).sum();
-    println!("{:>6}  {:>7.1} s  altogether", "", whole.as_secs_f64());
+    println!("{:>6}  {:>7.1} s  total", "", whole.as_secs_f64());
+    let file = place::target()?.join(TIMES);
+    std::fs::write(&file, lines).with_context(|| format!("cannot write {}", file.display()))?;
+    println!("times kept in {}", file.display());
+    Ok(())
 }
 
 fn lint(arguments: &[&str]) -> Result<()> {
@@ -104,7 +118,7 @@ fn tests() -> Result<()> {
     if setup::has_nextest() {
         return shell::run(cargo(&["nextest", "run"])?.args(arguments));
     }
-    println!("cargo-nextest is not here: `cargo test` instead");
+    println!("cargo-nextest is missing: using `cargo test`");
     shell::run(cargo(&["test", "--quiet", "--all-targets"])?.args(arguments))
 }
 
@@ -123,14 +137,12 @@ fn deny(options: &Options) -> Result<()> {
     if options.advisories {
         command.arg("advisories");
     } else {
-        println!(
-            "advisories are left out; `cargo xtask test --advisories` fetches and checks them"
-        );
+        println!("advisories are skipped; `cargo xtask test --advisories` fetches and checks them");
     }
     shell::run(&mut command)
 }
 
-/// The README's first command, as a newcomer would run it.
+/// Runs the README's first command with an empty home, as a newcomer would.
 fn readme() -> Result<()> {
     let binary = binary::sortie()?;
     let scratch = Scratch::new(
@@ -138,7 +150,7 @@ fn readme() -> Result<()> {
         &format!("sortie-readme-{}", std::process::id()),
     )?;
     let home = scratch.path().join("home");
-    std::fs::create_dir(&home).context("making a home folder")?;
+    std::fs::create_dir(&home).context("cannot create a home folder")?;
     let mut demo = Command::new(binary);
     demo.arg("demo")
         .current_dir(scratch.path())
@@ -154,7 +166,7 @@ fn readme() -> Result<()> {
     shell::run(&mut demo)
 }
 
-/// The lock file says what the manifests say.
+/// Checks that the lock file matches the manifests.
 fn lock_file() -> Result<()> {
     let arguments = ["metadata", "--locked", "--format-version", "1"];
     shell::output(&mut cargo(&arguments)?).map(|_| ())

@@ -1,14 +1,15 @@
 //! `cargo xtask tidy`: the rules of the architecture, as code.
 
 mod arrows;
+mod copies;
 mod sources;
 
 use anyhow::{Result, bail};
 
-/// Checks every rule and prints each break.
+/// Checks every rule and prints each violation.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     if let Some(other) = arguments.first() {
-        bail!("tidy takes no arguments, and got {other:?}");
+        bail!("unknown argument {other:?}; `cargo xtask tidy` takes none");
     }
     let mut problems = arrows::problems()?;
     problems.extend(sources::problems()?);

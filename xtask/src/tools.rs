@@ -1,7 +1,7 @@
-//! The tools of others, at exact versions, in the user's cache.
+//! External tools at exact versions, in the user's cache.
 //!
-//! A folder is named after the lock file it was installed by and appears when it is complete, so
-//! that it is there once, and never half.
+//! A folder is named after the hash of its lock file and is renamed into place when it is complete, so
+//! that it is installed once and never partially.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -12,24 +12,24 @@ use anyhow::{Context as _, Result};
 
 use crate::{place, shell};
 
-/// The oldest Python that the tools take.
+/// The oldest Python that the tools support.
 pub(crate) const PYTHON_VERSION: &str = "3.11";
-/// Says whether this interpreter will do.
+/// Exits with 0 if the interpreter is new enough and has venv.
 const PYTHON_PROBE: &str = "import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))";
 
-/// Whether Node and npm are here.
+/// Returns whether Node and npm are installed.
 pub(crate) fn has_node() -> bool {
     let starts = |program: &str| shell::works(Command::new(program).arg("--version"));
     starts("node") && starts("npm")
 }
 
-/// Whether a Python that is new enough is here, with venv.
+/// Returns whether a Python that is new enough is installed, with venv.
 pub(crate) fn has_python() -> bool {
     shell::works(Command::new("python3").args(["-c", PYTHON_PROBE]))
 }
 
-/// The folder of an environment with what a `requirements.txt` names, or nothing where there is no
-/// Python.
+/// Returns the folder of a virtual environment with the packages of a `requirements.txt`, or nothing
+/// without Python.
 pub(crate) fn python(name: &str, lock: &Path) -> Result<Option<PathBuf>> {
     if !has_python() {
         return Ok(None);
@@ -60,13 +60,13 @@ pub(crate) fn python(name: &str, lock: &Path) -> Result<Option<PathBuf>> {
     Ok(Some(installed))
 }
 
-/// The folder of this name that was installed by this lock file; installs it where it is missing.
+/// Returns the folder of this name for this lock file; installs it if it is missing.
 pub(crate) fn installed(
     name: &str,
     lock: &Path,
     install: impl FnOnce(&Path) -> Result<()>,
 ) -> Result<PathBuf> {
-    let content = fs::read(lock).with_context(|| format!("reading {}", lock.display()))?;
+    let content = fs::read(lock).with_context(|| format!("cannot read {}", lock.display()))?;
     let tools = place::cache()?.join("tools");
     let complete = tools.join(format!("{name}-{:016x}", hash(&content)));
     if complete.is_dir() {
@@ -75,12 +75,13 @@ pub(crate) fn installed(
     println!("installing {name} (once for each {})", lock.display());
     let beside = tools.join(format!("{name}-{}.part", std::process::id()));
     if beside.exists() {
-        fs::remove_dir_all(&beside).with_context(|| format!("clearing {}", beside.display()))?;
+        fs::remove_dir_all(&beside)
+            .with_context(|| format!("cannot clear {}", beside.display()))?;
     }
-    fs::create_dir_all(&beside).with_context(|| format!("making {}", beside.display()))?;
+    fs::create_dir_all(&beside).with_context(|| format!("cannot create {}", beside.display()))?;
     let done = install(&beside).and_then(|()| finish(&beside, &complete));
     if done.is_err() {
-        // What is left is of no use; the error to tell is the first one.
+        // The error to report is the first one.
         drop(fs::remove_dir_all(&beside));
     }
     done.map(|()| complete)
@@ -88,9 +89,9 @@ pub(crate) fn installed(
 
 fn finish(beside: &Path, complete: &Path) -> Result<()> {
     match fs::rename(beside, complete) {
-        // Somebody else was faster, with the same.
+        // Another process installed the same meanwhile.
         Err(_) if complete.is_dir() => Ok(fs::remove_dir_all(beside)?),
-        renamed => renamed.with_context(|| format!("making {}", complete.display())),
+        renamed => renamed.with_context(|| format!("cannot create {}", complete.display())),
     }
 }
 

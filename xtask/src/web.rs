@@ -1,4 +1,4 @@
-//! `cargo xtask web`: the page's own checks and tests, and the tests in a real browser.
+//! `cargo xtask web`: checks and unit tests of the page, and its browser tests.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -8,10 +8,10 @@ use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::{binary, place, shell, tools};
 
-/// What was installed last: the lock file itself. The build of `crates/page` keeps the same.
+/// A copy of the lock file that was installed last. The build script of `crates/server` writes it too.
 const STAMP: &str = "node_modules/.sortie-installed";
 
-/// Runs the checks, the browser, or both.
+/// Runs the checks, the browser tests, or both.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     match arguments {
         [] => {
@@ -20,18 +20,18 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         }
         [one] if one == "--checks" => checks(),
         [one] if one == "--browser" => browser(),
-        [other, ..] => bail!("web does not know {other:?}; `cargo xtask help` lists what it does"),
+        [other, ..] => bail!("unknown argument {other:?} of `web`; see `cargo xtask help`"),
     }
 }
 
-/// Types and unit tests.
+/// Checks types, lint rules and formatting, and runs the unit tests.
 pub(crate) fn checks() -> Result<()> {
     let web = install()?;
     npm(&web, &["run", "check"])?;
     npm(&web, &["test"])
 }
 
-/// The whole story in a browser, against the real server.
+/// Runs the browser tests, against a mock server and the real one.
 pub(crate) fn browser() -> Result<()> {
     let web = install()?;
     let binary = binary::sortie()?;
@@ -43,17 +43,18 @@ pub(crate) fn browser() -> Result<()> {
     )
 }
 
-/// The folder of the page, with what its lock file names.
+/// Installs the packages of the lock file and returns the folder of the page.
 fn install() -> Result<PathBuf> {
     ensure!(
         tools::has_node(),
-        "no `node` and `npm` here: install Node.js 20 or later"
+        "`node` and `npm` are required: install Node.js 20.19 or later"
     );
     let web = place::root().join("web");
-    // A build of the page does the same at the same time, and takes turns by the same lock.
-    let turn = File::open(web.join("package.json")).context("the page has no package.json")?;
-    turn.lock().context("waiting for a build of the page")?;
-    let wanted = fs::read(web.join("package-lock.json")).context("the page has no lock file")?;
+    // A build of the page may install at the same time; both hold this lock meanwhile.
+    let turn = File::open(web.join("package.json")).context("cannot open web/package.json")?;
+    turn.lock().context("cannot lock web/package.json")?;
+    let wanted =
+        fs::read(web.join("package-lock.json")).context("cannot read web/package-lock.json")?;
     let stamp = web.join(STAMP);
     if fs::read(&stamp).is_ok_and(|installed| installed == wanted) {
         return Ok(web);
@@ -65,7 +66,7 @@ fn install() -> Result<PathBuf> {
         "--loglevel=error",
     ];
     shell::run(Command::new("npm").arg("ci").args(quiet).current_dir(&web))?;
-    fs::write(&stamp, wanted).context("noting what was installed")?;
+    fs::write(&stamp, wanted).context("cannot write the stamp of installed packages")?;
     Ok(web)
 }
 

@@ -1,4 +1,4 @@
-//! The calls of one answer, until each has its one result.
+//! The calls of one completion, until each has its one result.
 
 use serde_json::Value;
 use sortie_core::{
@@ -6,19 +6,19 @@ use sortie_core::{
     ToolResult,
 };
 
-/// A call of the last answer.
+/// A call of the last completion.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpenCall {
     /// The call.
     pub call: ToolCall,
-    /// How far it is.
+    /// Its progress.
     pub status: CallStatus,
 }
 
 impl OpenCall {
     fn awaits_approval(&self) -> bool {
         match &self.status {
-            CallStatus::Asking(request) => match request.kind {
+            CallStatus::AwaitingReply(request) => match request.kind {
                 RequestKind::Approval(_) => true,
                 RequestKind::Question(_) => false,
             },
@@ -32,37 +32,37 @@ impl OpenCall {
     }
 }
 
-/// How far a call is.
+/// The progress of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CallStatus {
-    /// The model asked for it; nothing has run.
+    /// The model requested it; nothing has run.
     Requested,
     /// It is about to run, or runs.
     Intended {
-        /// What its tool wanted to remember.
+        /// State that its tool needs for recovery.
         fingerprint: Value,
     },
     /// It was about to run, or ran, when the process died.
     Interrupted {
-        /// What its tool wanted to remember.
+        /// State that its tool needs for recovery.
         fingerprint: Value,
     },
-    /// It waits until somebody has said something about it.
-    Asking(Box<Request>),
-    /// Somebody has said something about it, or nobody did in time.
+    /// Blocked until the request is decided or expires.
+    AwaitingReply(Box<Request>),
+    /// The request was decided, or has expired.
     Replied {
-        /// What was asked.
+        /// The request.
         request: Box<Request>,
-        /// What was said.
+        /// The reply.
         reply: Reply,
     },
-    /// It waits for children.
+    /// Blocked until children report.
     Waiting(ChildWait),
     /// It has its result.
     Answered(ToolResult),
 }
 
-/// The calls of one answer, in order.
+/// The calls of one completion, in order.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Batch {
     calls: Vec<OpenCall>,
@@ -85,8 +85,8 @@ impl Batch {
         self.calls.iter_mut().find(|open| &open.call.id == id)
     }
 
-    /// Calls that a driver has to do something about. Order matters to whoever changes something,
-    /// so none that follows a call whose approval is awaited.
+    /// Returns the calls that can proceed. Effects keep the order of the model's calls, so none
+    /// that follows a call whose approval is awaited.
     pub(crate) fn runnable(&self) -> impl Iterator<Item = &OpenCall> {
         self.calls
             .iter()
@@ -96,14 +96,16 @@ impl Batch {
                 | CallStatus::Intended { .. }
                 | CallStatus::Interrupted { .. }
                 | CallStatus::Replied { .. } => true,
-                CallStatus::Asking(_) | CallStatus::Waiting(_) | CallStatus::Answered(_) => false,
+                CallStatus::AwaitingReply(_) | CallStatus::Waiting(_) | CallStatus::Answered(_) => {
+                    false
+                }
             })
     }
 
-    /// What the first call waits for that waits for somebody's word.
-    pub(crate) fn asked(&self) -> Option<&Request> {
+    /// Returns the request that the first blocked call waits for.
+    pub(crate) fn pending_request(&self) -> Option<&Request> {
         self.calls.iter().find_map(|open| match &open.status {
-            CallStatus::Asking(request) => Some(&**request),
+            CallStatus::AwaitingReply(request) => Some(&**request),
             CallStatus::Requested
             | CallStatus::Intended { .. }
             | CallStatus::Interrupted { .. }
@@ -113,12 +115,12 @@ impl Batch {
         })
     }
 
-    /// Notes what was said about a call; what nobody waits for any more is of no use.
+    /// Records a reply. Ignores it if the call does not wait for that request any more.
     pub(crate) fn replied(&mut self, call: &CallId, to: &RequestId, reply: &Reply) {
         let Some(open) = self.get_mut(call) else {
             return;
         };
-        if let CallStatus::Asking(request) = &open.status
+        if let CallStatus::AwaitingReply(request) = &open.status
             && request.id == *to
         {
             open.status = CallStatus::Replied {
@@ -128,7 +130,7 @@ impl Batch {
         }
     }
 
-    /// A call that has no result yet.
+    /// Returns a call that has no result yet.
     pub(crate) fn open_call(&self, id: &CallId) -> Option<&ToolCall> {
         let open = self.calls.iter().find(|open| open.call.id == *id)?;
         match open.status {
@@ -136,20 +138,20 @@ impl Batch {
             CallStatus::Requested
             | CallStatus::Intended { .. }
             | CallStatus::Interrupted { .. }
-            | CallStatus::Asking(_)
+            | CallStatus::AwaitingReply(_)
             | CallStatus::Replied { .. }
             | CallStatus::Waiting(_) => Some(&open.call),
         }
     }
 
-    /// Calls that were under way when an earlier process died.
+    /// Returns the calls that were running when an earlier process died.
     pub(crate) fn interrupted(&self) -> Vec<CallId> {
         let interrupted = |open: &&OpenCall| matches!(open.status, CallStatus::Interrupted { .. });
         let calls = self.calls.iter().filter(interrupted);
         calls.map(|open| open.call.id.clone()).collect()
     }
 
-    /// Marks what was under way as interrupted: its executor is gone.
+    /// Marks running calls as interrupted: their executor is gone.
     pub(crate) fn interrupt(&mut self) {
         for open in &mut self.calls {
             if let CallStatus::Intended { fingerprint } = &mut open.status {
@@ -159,8 +161,8 @@ impl Batch {
         }
     }
 
-    /// Calls that wait for children started earlier, none of which is still open.
-    pub(crate) fn waits_that_are_over(&self, is_open: impl Fn(&RunId) -> bool) -> Vec<ToolCall> {
+    /// Returns the calls that wait for children started earlier, none of which is still open.
+    pub(crate) fn finished_waits(&self, is_open: impl Fn(&RunId) -> bool) -> Vec<ToolCall> {
         self.calls
             .iter()
             .filter(|open| match &open.status {
@@ -171,7 +173,7 @@ impl Batch {
                 | CallStatus::Requested
                 | CallStatus::Intended { .. }
                 | CallStatus::Interrupted { .. }
-                | CallStatus::Asking(_)
+                | CallStatus::AwaitingReply(_)
                 | CallStatus::Replied { .. }
                 | CallStatus::Answered(_) => false,
             })
@@ -179,7 +181,7 @@ impl Batch {
             .collect()
     }
 
-    /// The results in order of the calls, once each has one.
+    /// Returns the results in order of the calls, once each has one.
     pub(crate) fn results(&self) -> Option<Vec<ToolResult>> {
         self.calls
             .iter()
@@ -188,14 +190,14 @@ impl Batch {
                 CallStatus::Requested
                 | CallStatus::Intended { .. }
                 | CallStatus::Interrupted { .. }
-                | CallStatus::Asking(_)
+                | CallStatus::AwaitingReply(_)
                 | CallStatus::Replied { .. }
                 | CallStatus::Waiting(_) => None,
             })
             .collect()
     }
 
-    /// The results, with `text` for every call that has none: the run is ending.
+    /// Returns the results, with `text` for every call that has none: the run is ending.
     pub(crate) fn close(self, text: &str) -> Vec<ToolResult> {
         self.calls
             .into_iter()
@@ -204,7 +206,7 @@ impl Batch {
                 CallStatus::Requested
                 | CallStatus::Intended { .. }
                 | CallStatus::Interrupted { .. }
-                | CallStatus::Asking(_)
+                | CallStatus::AwaitingReply(_)
                 | CallStatus::Replied { .. }
                 | CallStatus::Waiting(_) => {
                     ToolResult::not_run(&open.call, ResultStatus::Interrupted, text)

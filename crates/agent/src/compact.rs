@@ -1,7 +1,7 @@
-//! Making a history shorter when the model cannot read all of it.
+//! Shortens a history that is too long for the model.
 //!
-//! Older answers of tools and older announcements become a few lines that say what they were and
-//! where the whole can be read. The task, what the model itself said, and the newest answers stay.
+//! Older tool results and announcements are replaced by a few lines that describe them and name the
+//! blob with the whole text. The task, the model's own text and the newest results stay.
 
 use std::sync::Arc;
 
@@ -10,28 +10,28 @@ use sortie_core::{
 };
 use sortie_text::{first_chars, one_line, t};
 
-/// The most characters of answers that stay as they are.
+/// Characters of results that stay as they are.
 const KEPT_CHARS: usize = 40_000;
-/// A part that is not longer than this is not worth making shorter.
+/// A part that is not longer than this is not worth shortening.
 const SHORT_CHARS: usize = 600;
-/// How much of the beginning of a part its summary repeats.
+/// Characters of the beginning of a part that its summary repeats.
 const SHOWN_CHARS: usize = 200;
 
-/// What to shorten.
+/// A decision to shorten a history.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Compaction {
-    /// The fact to journal.
+    /// The event to append.
     pub event: Event,
-    /// The texts that the fact refers to.
+    /// The texts that the event refers to.
     pub blobs: Vec<CompactedText>,
 }
 
-/// The whole text of a part that became short.
+/// The whole text of a part that was shortened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompactedText {
-    /// Its name.
+    /// The id of the blob.
     pub id: BlobId,
-    /// The text.
+    /// The content of the blob.
     pub text: String,
 }
 
@@ -44,13 +44,13 @@ impl From<CompactedText> for Blob {
     }
 }
 
-/// A place in a history whose text can become short.
+/// A part of a history that can be shortened.
 struct Candidate<'a> {
     message: usize,
     result: Option<usize>,
     text: &'a str,
     chars: usize,
-    /// Where the whole text already is.
+    /// The blob with the whole text, if there is one already.
     full: Option<&'a BlobId>,
     images: usize,
     title: String,
@@ -69,7 +69,7 @@ pub(crate) fn plan(lang: Lang, history: &[SharedMessage]) -> Option<Compaction> 
             left -= candidate.chars;
             continue;
         }
-        // Older ones do not come back in after a newer one was too long.
+        // Parts older than one that was too long are shortened too.
         left = 0;
         let id = name_of(candidate.text, candidate.full);
         let summary = summary(lang, candidate, &id);
@@ -105,9 +105,9 @@ pub(crate) fn plan(lang: Lang, history: &[SharedMessage]) -> Option<Compaction> 
 
 /// Puts the summaries in their places.
 ///
-/// The beginning of a conversation may have been removed since, and then everything behind it stands
-/// further to the front, as far from the end as before. `messages` is how many there were. What is
-/// no longer there needs no summary.
+/// The beginning of a conversation may have been removed since. Everything behind it then has a
+/// smaller index, but the same distance from the end. `messages` is how many messages there were. A
+/// part that no longer exists needs no summary.
 pub(crate) fn apply(
     history: &mut [SharedMessage],
     parts: &[CompactedPart],
@@ -133,8 +133,8 @@ pub(crate) fn apply(
     }
 }
 
-/// Where a part is that an earlier version made short, as far as its words tell: its place only says
-/// which of several equal ones it was.
+/// Finds a part by its content, for events that do not record the number of messages: the index
+/// only distinguishes several equal ones.
 fn by_content(places: &[Place], part: &CompactedPart) -> Option<usize> {
     let equal = |place: &Place| place.full == part.full;
     places
@@ -145,11 +145,11 @@ fn by_content(places: &[Place], part: &CompactedPart) -> Option<usize> {
         .or_else(|| places.iter().position(equal))
 }
 
-/// A place in a history that can hold a summary.
+/// A position in a history that can have a summary.
 struct Place {
     message: usize,
     result: Option<usize>,
-    /// The name of the whole text.
+    /// The id of the whole text.
     full: BlobId,
 }
 
@@ -175,7 +175,7 @@ fn places(history: &[SharedMessage]) -> Vec<Place> {
     places
 }
 
-/// The name of a whole text, which may be somewhere else already.
+/// Returns the blob id of a whole text, which may be stored already.
 fn name_of(text: &str, full: Option<&BlobId>) -> BlobId {
     full.cloned().unwrap_or_else(|| BlobId::of(text.as_bytes()))
 }
@@ -233,7 +233,7 @@ fn candidates(lang: Lang, history: &[SharedMessage]) -> Vec<Candidate<'_>> {
     found
 }
 
-/// What an answer weighs; a picture is worth about fifteen hundred tokens.
+/// Returns the weight of a result; a picture counts for about 1,500 tokens.
 fn weight(result: &ToolResult) -> usize {
     const PICTURE_CHARS: usize = 6_000;
     result.text.chars().count() + result.images.len() * PICTURE_CHARS
@@ -269,7 +269,7 @@ fn summary(lang: Lang, candidate: &Candidate<'_>, id: &BlobId) -> String {
     )
 }
 
-/// How long a history is, in characters that a model reads.
+/// Returns the length of a history in characters that a model reads.
 pub(crate) fn chars_of(history: &[SharedMessage]) -> usize {
     history.iter().map(|message| message_chars(message)).sum()
 }

@@ -1,4 +1,4 @@
-//! The run machine: a run is a fold over its journal, and the machine says what comes next.
+//! The run machine: a run is a fold over its journal, and the machine decides what comes next.
 //!
 //! ```text
 //! events ──fold──▶ RunState ──next_step──▶ CallModel | CallTools | Wait | Finish | Done
@@ -13,11 +13,11 @@ mod asking;
 mod batch;
 mod builtin;
 mod compact;
-mod particulars;
 mod prompt;
 mod render;
 mod repeats;
 mod replay;
+mod run_details;
 mod schema;
 mod state;
 mod step;
@@ -27,11 +27,11 @@ mod transcript;
 pub use batch::{CallStatus, OpenCall};
 pub use builtin::{builtin_agents, main_agent};
 pub use compact::{CompactedText, Compaction};
-pub use particulars::{MAX_NEUTRALISED, Particulars, neutralised};
-pub use prompt::{PromptContext, system_prompt};
+pub use prompt::{PromptContext, system_prompt, with_workspace};
 pub use render::{MAX_RESULT_CHARS, announcement_notice, bound_result, frame};
 pub use replay::{Divergence, MAX_EARLIER_RUNS, Replayed, Tapes, projection, replay_tree};
-pub use state::{Counted, IllegalEvent, Past, RunState, summaries_of};
+pub use run_details::{MAX_NEUTRALISED, RunDetails, neutralised};
+pub use state::{CountedTokens, IllegalEvent, PriorHistory, RunState, summaries_of};
 pub use step::{ModelCall, Step};
 pub use timeline::{CriticalSpan, Span, SpanKind, TaskTimeline, Timeline, task_timeline, timeline};
 pub use transcript::{TranscriptLine, transcript};

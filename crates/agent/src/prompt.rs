@@ -1,38 +1,34 @@
-//! What a run is told about itself, composed once at admission and kept in its spec.
+//! The system prompt of a run: composed once at admission and kept in its spec, but for the
+//! workspace, which is known only when the run starts (a worktree of its own is made then).
 
 use std::path::Path;
 
+use serde_json::Value;
 use sortie_core::{AgentDefinition, Lang, SkillRef};
-use sortie_text::{first_chars, one_line, text};
+use sortie_text::{first_chars, one_line, t, text};
 
-/// How many skills are named; more would fill the context of every turn.
+/// Skills that are listed; more would fill the context of every turn.
 const MAX_SKILLS_NAMED: usize = 100;
-/// How much of a skill's description is shown.
+/// Characters of a skill's description.
 const MAX_SKILL_CHARS: usize = 300;
 
-/// What the prompt says about the world. Nothing here may vary between turns or siblings, or the
-/// provider's prompt cache is lost.
+/// What the prompt tells about the environment of a run. Nothing here may vary between turns or
+/// siblings, or the provider's prompt cache is lost.
 #[derive(Clone, Copy, Debug)]
 pub struct PromptContext<'a> {
-    /// The language.
+    /// The language of the prompt.
     pub lang: Lang,
-    /// The folder it works in.
-    pub workspace: &'a Path,
-    /// The agents it may send out; empty if it may not.
+    /// The agents that the run may send out; empty if it may not.
     pub agents: &'a [AgentDefinition],
-    /// The skills it may load.
+    /// The skills that the run may load.
     pub skills: &'a [SkillRef],
+    /// The schema that the result has to fit.
+    pub result_schema: Option<&'a Value>,
 }
 
-/// The system prompt of a run of `agent`.
+/// Returns the system prompt of a run of `agent`, without its workspace.
 pub fn system_prompt(agent: &AgentDefinition, context: &PromptContext<'_>) -> String {
     let mut prompt = agent.prompt.trim_end().to_owned();
-    prompt.push_str("\n\n");
-    prompt.push_str(&text(
-        context.lang,
-        "prompt-workspace",
-        &[("path", context.workspace.display().to_string().into())],
-    ));
     if !context.agents.is_empty() {
         prompt.push_str("\n\n");
         prompt.push_str(&text(context.lang, "prompt-agents", &[]));
@@ -48,5 +44,24 @@ pub fn system_prompt(agent: &AgentDefinition, context: &PromptContext<'_>) -> St
             prompt.push_str(&format!("\n- {}: {about}", skill.name));
         }
     }
+    if let Some(schema) = context.result_schema {
+        prompt.push_str("\n\n");
+        prompt.push_str(&t!(
+            context.lang,
+            "prompt-schema",
+            schema = schema.to_string()
+        ));
+    }
     prompt
+}
+
+/// Returns a system prompt with the folder that the run works in. It comes last: runs in different
+/// worktrees share everything before it in the provider's prompt cache.
+pub fn with_workspace(prompt: &str, lang: Lang, workspace: &Path) -> String {
+    let place = t!(
+        lang,
+        "prompt-workspace",
+        path = workspace.display().to_string()
+    );
+    format!("{prompt}\n\n{place}")
 }

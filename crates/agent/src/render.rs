@@ -1,5 +1,5 @@
-//! What a model reads from the runtime: bounded, localised, and framed so that content cannot pass
-//! for the frame.
+//! Renders what a model reads from the runtime: bounded, localised, and framed so that content
+//! cannot pass for the frame.
 
 use sha2::{Digest, Sha256};
 use sortie_core::{
@@ -7,15 +7,16 @@ use sortie_core::{
     MICROS_PER_USD, Outcome, Question, RequestId, ResultStatus, RunId, Sender, Todo, TodoStatus,
     ToolResult, hex,
 };
-use sortie_text::{Arg, cut_middle, outcome_error, text};
+use sortie_text::{Arg, outcome_error, text, truncate_middle};
 
 /// The most characters of one tool result or announcement that a model reads. About 6,000 tokens:
 /// enough for a long file, far from filling a context with one careless call.
 pub const MAX_RESULT_CHARS: usize = 24_000;
 
-/// Cuts a tool's text for the model. The second value is the whole, if something was left out.
+/// Truncates a tool's text for the model. The second value is the whole text, if something was left
+/// out.
 pub fn bound_result(lang: Lang, whole: String) -> (String, Option<Vec<u8>>) {
-    let cut = cut_middle(&whole, MAX_RESULT_CHARS, "\n…\n");
+    let cut = truncate_middle(&whole, MAX_RESULT_CHARS, "\n…\n");
     if cut.left_out == 0 {
         return (whole, None);
     }
@@ -28,7 +29,7 @@ pub fn bound_result(lang: Lang, whole: String) -> (String, Option<Vec<u8>>) {
     (format!("{}\n{note}", cut.text), Some(whole.into_bytes()))
 }
 
-/// The answer to a blocking call: the child's final text and one closing line.
+/// Returns the result of a blocking call: the child's final text and one closing line.
 pub(crate) fn blocking_result(
     lang: Lang,
     call: CallId,
@@ -60,7 +61,7 @@ pub(crate) fn blocking_result(
     }
 }
 
-/// The todo list, one line each.
+/// Returns the todo list, one line for each item.
 pub(crate) fn todo_list(lang: Lang, todos: &[Todo]) -> String {
     let mut lines = vec![text(lang, "todo-list", &[])];
     lines.extend(todos.iter().map(|todo| {
@@ -92,7 +93,7 @@ fn closing_line(lang: Lang, announcement: &Announcement) -> String {
     )
 }
 
-/// The message that a finished background child becomes in its parent's history.
+/// Returns the message about a finished background child in its parent's history.
 pub fn announcement_notice(
     lang: Lang,
     announcement: &Announcement,
@@ -143,7 +144,7 @@ pub fn announcement_notice(
     format!("{header}\n{framed}\n{changed}{pending}\n{guidance}")
 }
 
-/// What a child changed in a worktree of its own, and what can be done about it.
+/// Returns what a child changed in its own worktree, and what the parent can do about it.
 fn changed(lang: Lang, announcement: &Announcement) -> Option<String> {
     let changes = announcement.changes.as_ref()?;
     let words = text(
@@ -160,7 +161,7 @@ fn changed(lang: Lang, announcement: &Announcement) -> Option<String> {
     Some(format!("{words}\n"))
 }
 
-/// The message that a steer becomes in a run's history.
+/// Returns the message for a steer in a run's history.
 pub(crate) fn steer_notice(lang: Lang, from: Sender, words: &str) -> String {
     let key = match from {
         Sender::Person => "notice-steer-person",
@@ -169,7 +170,7 @@ pub(crate) fn steer_notice(lang: Lang, from: Sender, words: &str) -> String {
     text(lang, key, &[("text", bounded(lang, words).into())])
 }
 
-/// Whether this item answers an open call of a blocking kind.
+/// Returns the blocking call that this item answers.
 pub(crate) fn answered_call(item: &InboxItem) -> Option<(&CallId, &Announcement)> {
     match item {
         InboxItem::Announcement(announcement) => match (announcement.mode, &announcement.call) {
@@ -180,14 +181,14 @@ pub(crate) fn answered_call(item: &InboxItem) -> Option<(&CallId, &Announcement)
     }
 }
 
-/// A child that asks something.
+/// A child that asks a question.
 #[derive(Clone, Copy)]
 pub(crate) struct Asker<'a> {
     pub(crate) child: RunId,
     pub(crate) label: &'a str,
 }
 
-/// The message that a child's question becomes in its parent's history.
+/// Returns the message for a child's question in its parent's history.
 pub(crate) fn question_notice(
     lang: Lang,
     asker: Asker<'_>,
@@ -213,7 +214,7 @@ pub(crate) fn question_notice(
     format!("{header}\n{framed}\n{guidance}")
 }
 
-/// The message that a budget which is nearly spent becomes.
+/// Returns the message about a budget that is nearly spent.
 pub(crate) fn budget_notice(lang: Lang, balances: &[Balance]) -> String {
     let list: Vec<String> = balances
         .iter()
@@ -231,7 +232,7 @@ pub(crate) fn budget_notice(lang: Lang, balances: &[Balance]) -> String {
     text(lang, "notice-budget", &[("list", list.join("; ").into())])
 }
 
-/// So much of a kind, in words.
+/// Returns an amount of a kind, as text.
 pub(crate) fn amount(lang: Lang, kind: BudgetKind, count: u64) -> String {
     let key = match kind {
         BudgetKind::Usd => return format!("${:.4}", count as f64 / MICROS_PER_USD),
@@ -269,8 +270,8 @@ fn status_key(outcome: &Outcome) -> &'static str {
     }
 }
 
-/// Puts a child's words between two lines that its words cannot contain: the token is a hash over
-/// them, and nobody can write a text that contains its own hash.
+/// Frames a child's text between two lines that it cannot contain: the token is a hash over the
+/// text, and a text cannot contain its own hash.
 pub fn frame(lang: Lang, salt: &str, body: &str) -> String {
     let mut hash = Sha256::new();
     hash.update(salt.as_bytes());
@@ -286,7 +287,7 @@ pub fn frame(lang: Lang, salt: &str, body: &str) -> String {
 }
 
 fn bounded(lang: Lang, whole: &str) -> String {
-    let cut = cut_middle(whole, MAX_RESULT_CHARS, "\n…\n");
+    let cut = truncate_middle(whole, MAX_RESULT_CHARS, "\n…\n");
     if cut.left_out == 0 {
         return whole.to_owned();
     }

@@ -1,34 +1,34 @@
-//! Notices when a model makes the same calls over and over.
+//! Detects a model that makes the same calls over and over.
 //!
-//! A small model that has what it needs tends to fetch it once more instead of answering. It is
-//! pointed to the result that it has and asked for its final answer, never for another action: the
-//! next thing that comes to its mind may be to overwrite the file that it was to read.
+//! A small model that has what it needs tends to fetch it once more instead of replying. A notice
+//! points it to the result that it has and asks for its final answer, never for another action: the
+//! next action may be to overwrite the file that it was to read.
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use sortie_core::{Arguments, ResultStatus, ToolCall, ToolResult};
 
-/// Identical answers in a row before a notice asks the model for its final answer.
+/// Identical completions in a row before a notice asks the model for its final answer.
 pub(crate) const REPEATS_BEFORE_NOTICE: u32 = 3;
-/// Identical calls with identical results in a row before the next question offers no tools: what is
-/// left to the model is to answer.
+/// Identical calls with identical results in a row before the next prompt offers no tools: the
+/// model can only answer.
 const SAME_BEFORE_ANSWER: u32 = 3;
-/// Identical answers in a row before the run ends with reason `loop`. The last one never runs.
+/// Identical completions in a row before the run ends with reason `loop`. The last one never runs.
 pub(crate) const REPEATS_BEFORE_END: u32 = 5;
 
-/// How often the same calls came in a row.
+/// Counts how often the same calls came in a row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Repeats {
     signature: [u8; 32],
     count: u32,
-    /// What the calls returned the last time, where all went well and the history still shows it.
+    /// Hash of what the calls returned last, if all succeeded and the history still shows it.
     results: Option<[u8; 32]>,
     /// How often they returned that in a row.
     same: u32,
 }
 
 impl Repeats {
-    /// Counts one more answer and tells how often it has come in a row.
+    /// Counts one more completion; returns how often it has come in a row.
     pub(crate) fn observe(&mut self, calls: &[ToolCall]) -> u32 {
         let signature = signature(calls);
         if signature == self.signature {
@@ -42,7 +42,8 @@ impl Repeats {
         self.count
     }
 
-    /// Takes the results of the calls; `true` if they are those of the identical calls before.
+    /// Records the results of the calls; returns whether they equal those of the identical calls
+    /// before.
     pub(crate) fn returned(&mut self, results: &[ToolResult]) -> bool {
         let results = hash_of(results);
         let is_same = results.is_some() && self.results == results;
@@ -51,14 +52,14 @@ impl Repeats {
         is_same
     }
 
-    /// Whether the model repeats a call although it has the result.
+    /// Returns whether the model repeats a call although it has the result.
     pub(crate) const fn must_answer(&self) -> bool {
         self.same >= SAME_BEFORE_ANSWER
     }
 
-    /// The results no longer count: the history that showed them was shortened, or something has
+    /// Drops the remembered results: the history that showed them was shortened, or something has
     /// happened since, after which the same call may return something else.
-    pub(crate) fn outdated(&mut self) {
+    pub(crate) fn invalidate(&mut self) {
         self.results = None;
         self.same = 0;
     }

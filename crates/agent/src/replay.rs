@@ -1,9 +1,10 @@
-//! Running journals again without asking any model or tool.
+//! Replays journals without calling any model or tool.
 //!
-//! The machine decides everything a second time: whom to ask, which turn it is, which calls run,
-//! what becomes short, how a run ends, what its parent hears. Only what came from outside is taken
-//! from the tape: answers, results, words of people, claims and the clock. If the journal that
-//! comes out differs from the tape in one byte, the machine or the tape has changed.
+//! The machine decides everything a second time: which model to call, which turn it is, which calls
+//! run, what is shortened, how a run ends, what its parent reads. Only input from outside is taken
+//! from the recorded journal: completions, results, messages of people, claims and the clock. If
+//! the replayed journal differs from the recorded one in one byte, the machine or the record has
+//! changed.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,36 +13,36 @@ use sortie_core::{
     Announcement, Block, CallId, Event, InboxItem, JournalEntry, Outcome, Reason, RunId, Seq,
 };
 
-use crate::state::{Past, RunState};
+use crate::state::{PriorHistory, RunState};
 use crate::step::Step;
 
-/// How many runs back a continued history goes. Its size is not bounded by this but by compaction;
-/// this bounds the work of a turn, which reads the journals of those before it. The model is told
-/// that older ones are missing.
+/// How many runs back a continued history goes. Compaction bounds its size; this bounds the work of
+/// a turn, which reads the journals of the runs before it. The model reads that older ones are
+/// missing.
 pub const MAX_EARLIER_RUNS: usize = 10_000;
 
-/// The journals of a tree, and of the runs that its runs go on from.
+/// The journals of a tree, and of the runs that its runs continue.
 pub type Tapes = BTreeMap<RunId, Vec<JournalEntry>>;
 
-/// What came of running a tree again.
+/// The result of replaying a tree.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Replayed {
-    /// The runs of the tree.
+    /// The number of runs in the tree.
     pub runs: u64,
-    /// The journal that came out: a line of JSON for each entry, run by run.
+    /// The replayed journal: a line of JSON for each entry, run by run.
     pub projection: String,
 }
 
-/// Where a journal that was run again differs from its tape.
+/// Where a replayed journal differs from the recorded one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Divergence {
-    /// The run.
+    /// The run that differs.
     pub run: RunId,
-    /// The entry.
+    /// The first entry that differs.
     pub seq: Seq,
-    /// What the tape says.
+    /// The recorded entry.
     pub recorded: String,
-    /// What came out.
+    /// The replayed entry, or what is wrong with it.
     pub replayed: String,
 }
 
@@ -49,7 +50,7 @@ impl fmt::Display for Divergence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "run {} differs at event {}: the journal says {}, the machine says {}",
+            "run {} differs at event {}: recorded {}, replayed {}",
             self.run, self.seq, self.recorded, self.replayed
         )
     }
@@ -57,7 +58,7 @@ impl fmt::Display for Divergence {
 
 impl std::error::Error for Divergence {}
 
-/// A journal as text: what two journals are compared by.
+/// Returns a journal as text, for comparison.
 pub fn projection(entries: &[JournalEntry]) -> String {
     entries.iter().map(line).collect()
 }
@@ -69,13 +70,12 @@ fn line(entry: &JournalEntry) -> String {
     line
 }
 
-/// Runs a tree again, children before parents: what a parent hears is what its child's second life
-/// came to.
+/// Replays a tree, children before parents: a parent reads the replayed result of its child.
 pub fn replay_tree(tapes: &Tapes, tree: &[RunId]) -> Result<Replayed, Divergence> {
     let mut states = BTreeMap::new();
     let mut projections = BTreeMap::new();
     let mut order: Vec<RunId> = tree.to_vec();
-    // Ids grow with time, so that the youngest run has no children that were not replayed yet.
+    // Ids grow with time, so the children of a run have been replayed before it.
     order.sort();
     for run in order.iter().rev() {
         let tape = tapes.get(run).map_or(&[][..], Vec::as_slice);
@@ -92,7 +92,7 @@ pub fn replay_tree(tapes: &Tapes, tree: &[RunId]) -> Result<Replayed, Divergence
 
 type Ended = BTreeMap<RunId, (RunState, Vec<JournalEntry>)>;
 
-/// One run under way for the second time.
+/// The replay of one run.
 struct Replay<'a> {
     state: RunState,
     entries: Vec<JournalEntry>,
@@ -139,17 +139,19 @@ impl<'a> Replay<'a> {
         Ok((self.state, self.entries))
     }
 
-    /// The event that the machine makes of what came from outside.
+    /// Returns the event that the machine makes of the recorded input.
     fn decide(
         &self,
         before: &JournalEntry,
         entry: &JournalEntry,
         ended: &Ended,
     ) -> Result<Event, Divergence> {
-        // A step is decided after the entry before it and acted on before its own.
+        // A step is decided after the entry before it, and acted on before its own entry.
         let step = self.state.next_step(before.at, None);
-        match (&entry.event, step) {
-            // Accounts, worktrees and the queue are outside the machine.
+        let mut event = entry.event.clone();
+        match (&mut event, step) {
+            // Accounts, worktrees and the queue are outside the machine. Several calls of one
+            // completion open their requests at once, though each waits for the first.
             (
                 Event::Claimed { .. }
                 | Event::Updated { .. }
@@ -160,76 +162,30 @@ impl<'a> Replay<'a> {
                 | Event::Isolated { .. }
                 | Event::Collected { .. },
                 _,
-            ) => Ok(entry.event.clone()),
-            // Several calls of one answer are asked about at once, though each waits for the first.
-            (Event::Asked { .. }, Step::CallTools(_) | Step::Wait(_)) => Ok(entry.event.clone()),
-            (Event::InboxTaken { items, unread }, _) => Ok(Event::InboxTaken {
-                items: items.iter().map(|item| heard(item, ended)).collect(),
-                unread: *unread,
-            }),
-            (
-                Event::Answered {
-                    blocks,
-                    stop,
-                    usage,
-                    model,
-                    held_ms,
-                    ..
-                },
-                Step::CallModel(call),
-            ) => Ok(Event::Answered {
-                turn: call.turn,
-                blocks: numbered(call.turn, blocks),
-                stop: *stop,
-                usage: *usage,
-                model: model.clone(),
-                held_ms: *held_ms,
-            }),
-            (
-                Event::ModelFailed {
-                    fault,
-                    message,
-                    shown,
-                    ..
-                },
-                Step::CallModel(call),
-            ) => Ok(Event::ModelFailed {
-                model: call.model,
-                fault: *fault,
-                message: message.clone(),
-                shown: *shown,
-            }),
-            (Event::Compacted { .. }, Step::Compact(compaction)) => Ok(compaction.event),
+            )
+            | (Event::Asked { .. }, Step::CallTools(_) | Step::Wait(_)) => {}
+            (Event::InboxTaken { items, .. }, _) => {
+                for item in items {
+                    *item = replayed_item(item, ended);
+                }
+            }
+            (Event::Answered { turn, blocks, .. }, Step::CallModel(call)) => {
+                *turn = call.turn;
+                number_calls(call.turn, blocks);
+            }
+            (Event::ModelFailed { model, .. }, Step::CallModel(call)) => *model = call.model,
+            (Event::Compacted { .. }, Step::Compact(compaction)) => return Ok(compaction.event),
             (
                 Event::Intended { call, .. } | Event::Delegated { call, .. },
                 Step::CallTools(open),
-            ) if open.iter().any(|open| open.call.id == *call) => Ok(entry.event.clone()),
-            (
-                Event::ToolFinished {
-                    result,
-                    elapsed_ms,
-                    spawned,
-                    todos,
-                    ruling,
-                    sandbox,
-                },
-                Step::CallTools(open),
-            ) => {
-                let Some(open) = open.iter().find(|open| open.call.id == result.call) else {
+            ) if open.iter().any(|open| open.call.id == *call) => {}
+            (Event::ToolFinished { result, .. }, Step::CallTools(open)) => {
+                let Some(open) = open.into_iter().find(|open| open.call.id == result.call) else {
                     return Err(differs(entry, "the call is not open"));
                 };
-                let mut result = result.clone();
-                result.provider_id.clone_from(&open.call.provider_id);
-                Ok(Event::ToolFinished {
-                    result,
-                    elapsed_ms: *elapsed_ms,
-                    spawned: spawned.clone(),
-                    todos: todos.clone(),
-                    ruling: ruling.clone(),
-                    sandbox: sandbox.clone(),
-                })
+                result.provider_id = open.call.provider_id;
             }
-            (Event::Finished { outcome }, _) => self.end(entry, outcome),
+            (Event::Finished { outcome }, _) => return self.end(entry, outcome),
             (
                 Event::Admitted { .. }
                 | Event::Answered { .. }
@@ -240,12 +196,13 @@ impl<'a> Replay<'a> {
                 | Event::Delegated { .. }
                 | Event::ToolFinished { .. },
                 step,
-            ) => Err(differs(entry, name(&step))),
+            ) => return Err(differs(entry, name(&step))),
         }
+        Ok(event)
     }
 
-    /// How the machine ends the run. A cancel comes from outside, and so does the end of a run
-    /// whose process kept dying.
+    /// Returns how the machine ends the run. A cancel comes from outside, and so does the end of a
+    /// run whose process kept dying.
     fn end(&self, entry: &JournalEntry, recorded: &Outcome) -> Result<Event, Divergence> {
         let cancel = match recorded {
             Outcome::Cancelled { cancellation, .. } => Some(cancellation),
@@ -255,13 +212,13 @@ impl<'a> Replay<'a> {
             } => return Ok(entry.event.clone()),
             Outcome::Completed { .. } | Outcome::Failed { .. } | Outcome::Timeout { .. } => None,
         };
-        // The store ends a run that nobody holds, under a claim of its own, and does not know what the
-        // machine would have concluded.
+        // The store ends a run without an executor under a claim of its own, and does not know what
+        // the machine would have concluded.
         if entry.epoch != self.state.epoch() {
             let stopped = self.state.stopped(entry.at, cancel);
             return stopped
                 .map(|outcome| Event::Finished { outcome })
-                .ok_or_else(|| differs(entry, "nobody stopped it"));
+                .ok_or_else(|| differs(entry, "the run is not stopped"));
         }
         match self.state.next_step(entry.at, cancel) {
             Step::Finish(outcome) => Ok(Event::Finished { outcome }),
@@ -270,7 +227,8 @@ impl<'a> Replay<'a> {
             | Step::CallTools(_)
             | Step::Wait(_)
             | Step::Done) => match (recorded, self.state.result()) {
-                // Somebody stopped a run that had gone on, and nothing but its result tells of it.
+                // A run that had continued after its result was stopped, and its outcome is the
+                // only trace of that.
                 (Outcome::Completed { .. }, Some(result)) => Ok(Event::Finished {
                     outcome: result.clone(),
                 }),
@@ -280,8 +238,8 @@ impl<'a> Replay<'a> {
     }
 }
 
-/// What a run goes on from, folded from the tapes, as far back as `most` runs.
-fn past(tapes: &Tapes, first: &JournalEntry, most: usize) -> Result<Past, Divergence> {
+/// Folds the history that a run continues, as far back as `most` runs.
+fn past(tapes: &Tapes, first: &JournalEntry, most: usize) -> Result<PriorHistory, Divergence> {
     let mut chain = Vec::new();
     let mut next = earlier(first);
     while let Some((run, up_to)) = next
@@ -291,7 +249,7 @@ fn past(tapes: &Tapes, first: &JournalEntry, most: usize) -> Result<Past, Diverg
         let Some(beginning) = tape.first() else {
             return Err(differs(
                 first,
-                &format!("the journal of run {run}, which it goes on from, is gone"),
+                &format!("the journal of run {run}, which it continues, was removed"),
             ));
         };
         let is_part = |entry: &&JournalEntry| up_to.is_none_or(|last| entry.seq <= last);
@@ -300,20 +258,20 @@ fn past(tapes: &Tapes, first: &JournalEntry, most: usize) -> Result<Past, Diverg
         next = earlier(beginning);
     }
     let mut past = match next {
-        None => Past::default(),
-        Some(_) => Past::missing(),
+        None => PriorHistory::default(),
+        Some(_) => PriorHistory::missing(),
     };
     for tape in chain.into_iter().rev() {
         let state = RunState::fold(&past, tape).map_err(|illegal| {
             let beginning = tape.first().unwrap_or(first);
             differs(beginning, &illegal.to_string())
         })?;
-        past = state.into_past();
+        past = state.into_prior_history();
     }
     Ok(past)
 }
 
-/// The run that another goes on from, and the last of its entries that counts; `None` is all.
+/// Returns the run that another continues, and the last entry of it that counts; `None` is all.
 fn earlier(first: &JournalEntry) -> Option<(RunId, Option<Seq>)> {
     let Event::Admitted { spec } = &first.event else {
         return None;
@@ -322,18 +280,16 @@ fn earlier(first: &JournalEntry) -> Option<(RunId, Option<Seq>)> {
     forked.or_else(|| spec.continues.map(|run| (run, None)))
 }
 
-fn numbered(turn: u32, blocks: &[Block]) -> Vec<Block> {
-    let mut blocks = blocks.to_vec();
+fn number_calls(turn: u32, blocks: &mut [Block]) {
     for (index, block) in blocks.iter_mut().enumerate() {
         if let Block::Call(call) = block {
             call.id = CallId::new(turn, index);
         }
     }
-    blocks
 }
 
-/// What a parent hears of a child whose second life is known; everything else is from outside.
-fn heard(item: &InboxItem, ended: &Ended) -> InboxItem {
+/// Returns what a parent reads of a child that was replayed; other items come from outside.
+fn replayed_item(item: &InboxItem, ended: &Ended) -> InboxItem {
     let InboxItem::Announcement(announcement) = item else {
         return item.clone();
     };
@@ -378,8 +334,8 @@ fn differs(entry: &JournalEntry, replayed: &str) -> Divergence {
 
 fn name(step: &Step) -> &'static str {
     match step {
-        Step::CallModel(_) => "ask the model",
-        Step::Compact(_) => "make the history shorter",
+        Step::CallModel(_) => "call the model",
+        Step::Compact(_) => "shorten the history",
         Step::CallTools(_) => "run calls",
         Step::Wait(_) => "wait for children",
         Step::Finish(_) => "end",

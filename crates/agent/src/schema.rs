@@ -1,19 +1,19 @@
-//! A result that has to fit a JSON schema.
+//! Checks a result against its JSON schema.
 
 use serde_json::Value;
 use sortie_core::SchemaBounds;
 
-/// How many misfits a model is told of at once.
+/// Schema errors that a model reads at once.
 const SHOWN_PROBLEMS: usize = 5;
-/// How much of one misfit it is told.
+/// Characters of one schema error.
 const PROBLEM_CHARS: usize = 300;
 
-/// The result as JSON that fits, without a fence around it; or what is wrong with it.
+/// Returns the result as valid JSON without a code fence, or what is wrong with it.
 pub(crate) fn fit(schema: &Value, words: &str) -> Result<String, String> {
     let bare = without_fence(words);
     let value: Value =
         serde_json::from_str(bare).map_err(|error| format!("it is not JSON: {error}"))?;
-    let unusable = |error: String| format!("the schema itself is not usable: {error}");
+    let unusable = |error: String| format!("the schema is invalid: {error}");
     SchemaBounds::of(schema).map_err(unusable)?.admit(&value)?;
     let validator =
         jsonschema::validator_for(schema).map_err(|error| unusable(error.to_string()))?;
@@ -32,7 +32,7 @@ pub(crate) fn fit(schema: &Value, words: &str) -> Result<String, String> {
     }
 }
 
-/// Models like to put JSON into a fence; what is inside is what they mean.
+/// Removes the code fence that models like to put around JSON.
 fn without_fence(words: &str) -> &str {
     let words = words.trim();
     let inside = words

@@ -1,4 +1,4 @@
-//! The fold: what a journal says about its run.
+//! The fold: computes the state of a run from its journal.
 
 mod inbox;
 mod view;
@@ -23,30 +23,30 @@ use crate::repeats::{REPEATS_BEFORE_END, REPEATS_BEFORE_NOTICE, Repeats};
 use crate::schema;
 
 /// Results that do not fit their schema before the run ends.
-const MAX_MISFITS: u32 = 3;
-/// Replies in a row in which no call can be read, before the run ends.
+const MAX_SCHEMA_FAILURES: u32 = 3;
+/// Completions in a row without a readable call before the run ends.
 const MAX_UNREADABLE: u32 = 5;
-/// Calls of one answer: more are a mistake, or mean harm.
+/// Calls of one completion: more are a mistake or an attack.
 const MAX_CALLS: usize = 1_000;
-/// Progress for each answer with tool calls.
+/// Progress for each completion with tool calls.
 const PROGRESS_PER_ITERATION: u8 = 5;
-/// The most progress a run shows before it has ended.
+/// The most progress of a run that has not ended.
 const PROGRESS_BEFORE_END: u8 = 90;
 
-/// What a journal says about its run.
+/// The state of a run, computed from its journal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunState {
     run: RunId,
     spec: Arc<RunSpec>,
     phase: Phase,
     history: Vec<SharedMessage>,
-    /// Notices that came while calls were open; they follow the results.
-    held_notices: Vec<String>,
+    /// Notices that arrived while calls were open; they follow the results.
+    pending_notices: Vec<String>,
     turn: u32,
     iterations: u32,
     tool_calls: u32,
     usage: Usage,
-    /// Answers whose cost is unknown.
+    /// Completions whose cost is unknown.
     unpriced: u32,
     model: Option<String>,
     progress: u8,
@@ -55,98 +55,98 @@ pub struct RunState {
     announced: BTreeSet<RunId>,
     repeats: Repeats,
     asking: Asking,
-    nudges: Nudges,
-    /// How often it went on after its last word, because somebody had said something meanwhile.
-    went_on: u32,
-    /// The result that it had when it went on, until there is another.
+    reminders: Reminders,
+    /// How often the run continued after its final answer, because a message had arrived.
+    continuations: u32,
+    /// The result before the run continued, until there is another.
     result: Option<Outcome>,
     last_text: Option<String>,
-    /// What the provider has counted of the history, and the model that did.
-    counted: Option<(String, Counted)>,
-    /// Kinds of budget that the model has been warned about.
+    /// How much of the history a provider has counted, and the model that did.
+    counted: Option<(String, CountedTokens)>,
+    /// Kinds of budget that the model was warned about.
     warned: BTreeSet<BudgetKind>,
     worktree: Option<Worktree>,
-    /// What became of the worktree, once that was collected.
+    /// The collected changes; `Some(None)` if there were none.
     collected: Option<Option<Changes>>,
     started_at: Option<Timestamp>,
     head: Seq,
     epoch: Epoch,
 }
 
-/// Where a run is between its events.
+/// The phase of a run between its events.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Phase {
-    /// The model speaks next.
-    Thinking,
-    /// Calls of the last answer have no result yet.
-    Acting(Batch),
-    /// The model has said its word, but children are still out.
-    Resting,
-    /// The end is decided, not yet written.
+    /// The model is called next.
+    AwaitingModel,
+    /// Calls of the last completion have no result yet.
+    RunningCalls(Batch),
+    /// The model has given its final answer, but children have not reported.
+    AwaitingChildren,
+    /// The outcome is decided, not yet written.
     Concluding(Outcome),
-    /// The end is written.
+    /// The outcome is written.
     Ended(Outcome),
 }
 
 /// How much of a history a provider has counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Counted {
-    /// Messages from the beginning.
+pub struct CountedTokens {
+    /// The number of messages from the beginning.
     pub messages: usize,
-    /// Their tokens, and those of everything before them.
+    /// The tokens of these messages and of everything before them.
     pub tokens: u64,
 }
 
-/// What the model has already been reminded of; each reminder comes once.
+/// What the model was already reminded of; each reminder comes once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Nudges {
+struct Reminders {
     empty: bool,
-    cut_off: bool,
-    misfits: u32,
+    truncated: bool,
+    schema_failures: u32,
     unreadable: u32,
 }
 
-/// What happened before a run: the history of the run that it continues or branches off.
+/// The history of the run that another continues or is forked from.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Past {
-    /// What the model has read and said.
+pub struct PriorHistory {
+    /// The messages that the model has read and written.
     pub history: Vec<SharedMessage>,
     /// The todo list.
     pub todos: Vec<Todo>,
-    /// Whether something before that is missing, which the model is told.
-    pub is_cut: bool,
+    /// Whether earlier messages are missing; the model reads so.
+    pub is_truncated: bool,
 }
 
-impl Past {
-    /// The past of a run whose earlier runs cannot be read any more.
+impl PriorHistory {
+    /// The history of a run whose earlier runs cannot be read any more.
     pub fn missing() -> Self {
         Self {
-            is_cut: true,
+            is_truncated: true,
             ..Self::default()
         }
     }
 }
 
-/// An event that cannot follow what the journal says so far.
+/// An event that cannot follow the entries before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IllegalEvent {
-    /// Where.
+    /// The entry.
     pub seq: Seq,
-    /// What does not fit.
+    /// Why it is illegal.
     pub what: String,
 }
 
 impl std::fmt::Display for IllegalEvent {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "entry {} does not fit: {}", self.seq, self.what)
+        write!(f, "entry {} is illegal: {}", self.seq, self.what)
     }
 }
 
 impl std::error::Error for IllegalEvent {}
 
 impl RunState {
-    /// Folds a whole journal. `past` is that of the run that this one continues or branches off.
-    pub fn fold(past: &Past, entries: &[JournalEntry]) -> Result<Self, IllegalEvent> {
+    /// Folds a whole journal. `past` is the history that the run continues or is forked from.
+    pub fn fold(past: &PriorHistory, entries: &[JournalEntry]) -> Result<Self, IllegalEvent> {
         let Some((first, rest)) = entries.split_first() else {
             return Err(IllegalEvent {
                 seq: Seq(0),
@@ -154,15 +154,18 @@ impl RunState {
             });
         };
         let Event::Admitted { spec } = &first.event else {
-            return Err(illegal(first, "the first event is not the admission"));
+            return Err(illegal(first, "the first event is not an admission"));
         };
         let spec = Arc::new((**spec).clone());
         Self::admitted(first.run, spec, past).followed_by(first.seq, rest)
     }
 
-    /// The same of a journal that nobody else needs: the spec, which is most of a short one, is not
-    /// copied.
-    pub fn fold_owned(past: &Past, mut entries: Vec<JournalEntry>) -> Result<Self, IllegalEvent> {
+    /// The same for a journal that the caller does not need: the spec, which is most of a short
+    /// journal, is not copied.
+    pub fn fold_owned(
+        past: &PriorHistory,
+        mut entries: Vec<JournalEntry>,
+    ) -> Result<Self, IllegalEvent> {
         let rest = entries.split_off(entries.len().min(1));
         match entries.pop() {
             Some(JournalEntry {
@@ -171,7 +174,7 @@ impl RunState {
                 event: Event::Admitted { spec },
                 ..
             }) => Self::admitted(run, Arc::new(*spec), past).followed_by(seq, &rest),
-            // For the words about what is wrong.
+            // Returns the error that describes what is wrong.
             other => Self::fold(past, &Vec::from_iter(other)),
         }
     }
@@ -184,16 +187,17 @@ impl RunState {
         Ok(self)
     }
 
-    fn admitted(run: RunId, spec: Arc<RunSpec>, past: &Past) -> Self {
+    fn admitted(run: RunId, spec: Arc<RunSpec>, past: &PriorHistory) -> Self {
         let mut history = Vec::with_capacity(past.history.len() + 2);
-        if past.is_cut {
+        if past.is_truncated {
             history.push(Arc::new(Message::Notice {
                 text: text(spec.lang, "notice-beginning-missing", &[]),
             }));
         }
         history.extend(past.history.iter().cloned());
         let todos = match spec.fork {
-            // Whoever branches off goes on in the middle of things, but never after the last word.
+            // A fork continues in the middle of its history, but never right after an answer of the
+            // model.
             Some(_) if !past.history.is_empty() => {
                 if let Some(Message::Assistant { .. }) = history.last().map(|last| &**last) {
                     history.push(Arc::new(Message::Notice {
@@ -202,7 +206,7 @@ impl RunState {
                 }
                 past.todos.clone()
             }
-            // What somebody branched off from may have been removed since.
+            // The run that this one was forked from may have been removed since.
             Some(_) | None => {
                 history.push(Arc::new(Message::User {
                     text: spec.task.clone(),
@@ -213,9 +217,9 @@ impl RunState {
         Self {
             run,
             spec,
-            phase: Phase::Thinking,
+            phase: Phase::AwaitingModel,
             history,
-            held_notices: Vec::new(),
+            pending_notices: Vec::new(),
             turn: 0,
             iterations: 0,
             tool_calls: 0,
@@ -228,8 +232,8 @@ impl RunState {
             announced: BTreeSet::new(),
             repeats: Repeats::default(),
             asking: Asking::default(),
-            nudges: Nudges::default(),
-            went_on: 0,
+            reminders: Reminders::default(),
+            continuations: 0,
             result: None,
             last_text: None,
             counted: None,
@@ -242,16 +246,16 @@ impl RunState {
         }
     }
 
-    /// Takes one more event.
+    /// Applies one more entry.
     pub fn apply(&mut self, entry: &JournalEntry) -> Result<(), IllegalEvent> {
         if entry.seq != self.head.next() {
-            return Err(illegal(entry, "it is not the next one"));
+            return Err(illegal(entry, "its sequence number is not the next one"));
         }
         if let Phase::Ended(_) = self.phase {
             return Err(illegal(entry, "the run has ended"));
         }
         match &entry.event {
-            Event::Admitted { .. } => return Err(illegal(entry, "the run was admitted before")),
+            Event::Admitted { .. } => return Err(illegal(entry, "the run is already admitted")),
             Event::Updated { label, priority } => {
                 let spec = Arc::make_mut(&mut self.spec);
                 if let Some(label) = label {
@@ -259,7 +263,7 @@ impl RunState {
                 }
                 spec.priority = priority.unwrap_or(spec.priority);
             }
-            // Whoever rests is not executed: what it knows stays as it is.
+            // A paused run is not executed: its state does not change.
             Event::Paused | Event::Resumed => {}
             Event::Claimed { epoch, .. } => self.claimed(*epoch, entry.at),
             Event::InboxTaken {
@@ -269,7 +273,7 @@ impl RunState {
             Event::InboxTaken {
                 items,
                 unread: true,
-            } => self.left_unread(items),
+            } => self.inbox_unread(items),
             Event::Answered {
                 blocks,
                 stop,
@@ -277,8 +281,8 @@ impl RunState {
                 model,
                 ..
             } => {
-                let Phase::Thinking = self.phase else {
-                    return Err(illegal(entry, "nobody had asked the model"));
+                let Phase::AwaitingModel = self.phase else {
+                    return Err(illegal(entry, "no model call is pending"));
                 };
                 self.spent(*usage);
                 self.model = Some(model.clone());
@@ -287,7 +291,7 @@ impl RunState {
                 self.answered(blocks, *stop);
                 self.counted = usage.total_tokens().map(|tokens| {
                     let said = usize::from(self.history.len() > read);
-                    let counted = Counted {
+                    let counted = CountedTokens {
                         messages: read + said,
                         tokens,
                     };
@@ -337,7 +341,7 @@ impl RunState {
     fn claimed(&mut self, epoch: Epoch, at: Timestamp) {
         self.epoch = epoch;
         self.started_at.get_or_insert(at);
-        if let Phase::Acting(batch) = &mut self.phase {
+        if let Phase::RunningCalls(batch) = &mut self.phase {
             batch.interrupt();
         }
     }
@@ -368,11 +372,11 @@ impl RunState {
                 "fail-max-iterations",
                 &[("count", u64::from(self.spec.limits.max_iterations).into())],
             );
-        } else if stop == StopReason::MaxTokens && calls.iter().any(is_cut) {
+        } else if stop == StopReason::MaxTokens && calls.iter().any(is_truncated) {
             self.refuse_calls(calls, "call-cut-off");
-            self.was_cut_off();
+            self.truncated_answer();
         } else if !calls.is_empty() {
-            self.nudges.cut_off = false;
+            self.reminders.truncated = false;
             self.begin_batch(calls);
         } else {
             self.answered_without_calls(words, stop);
@@ -392,8 +396,8 @@ impl RunState {
             return;
         }
         if let Some(error) = unreadable(&calls) {
-            self.nudges.unreadable += 1;
-            if self.nudges.unreadable >= MAX_UNREADABLE {
+            self.reminders.unreadable += 1;
+            if self.reminders.unreadable >= MAX_UNREADABLE {
                 let error = error.to_owned();
                 self.refuse_calls(calls, "call-cancelled");
                 self.conclude_failed(
@@ -407,7 +411,7 @@ impl RunState {
                 return;
             }
         } else {
-            self.nudges.unreadable = 0;
+            self.reminders.unreadable = 0;
         }
         let times = self.repeats.observe(&calls);
         if times >= REPEATS_BEFORE_END {
@@ -422,10 +426,10 @@ impl RunState {
             );
             return;
         }
-        self.phase = Phase::Acting(Batch::new(calls));
+        self.phase = Phase::RunningCalls(Batch::new(calls));
     }
 
-    /// Answers calls that will never run, so that history stays well formed.
+    /// Answers calls that will never run, so that the history stays well formed.
     fn refuse_calls(&mut self, calls: Vec<ToolCall>, key: &str) {
         if calls.is_empty() {
             return;
@@ -441,31 +445,33 @@ impl RunState {
             (StopReason::ContentFilter, _) => {
                 self.conclude_failed(Reason::Error, "fail-filter", &[]);
             }
-            (StopReason::MaxTokens, _) => self.was_cut_off(),
-            (StopReason::EndTurn | StopReason::ToolUse, None) if !self.nudges.empty => {
-                self.nudges.empty = true;
+            (StopReason::MaxTokens, _) => self.truncated_answer(),
+            (StopReason::EndTurn | StopReason::ToolUse, None) if !self.reminders.empty => {
+                self.reminders.empty = true;
                 self.notice("notice-empty", &[]);
             }
             (StopReason::EndTurn | StopReason::ToolUse, None) => {
                 self.conclude_failed(Reason::EmptyResult, "fail-empty", &[]);
             }
-            (StopReason::EndTurn | StopReason::ToolUse, Some(words)) => self.has_spoken(words),
+            (StopReason::EndTurn | StopReason::ToolUse, Some(words)) => {
+                self.answered_with_text(words);
+            }
         }
     }
 
-    /// An answer reached the limit of tokens: once in a row it may be given again.
-    fn was_cut_off(&mut self) {
-        if self.nudges.cut_off {
+    /// Handles a completion that reached the token limit: the model may repeat it once in a row.
+    fn truncated_answer(&mut self) {
+        if self.reminders.truncated {
             self.conclude_failed(Reason::Error, "fail-cut-off", &[]);
         } else {
-            self.nudges.cut_off = true;
+            self.reminders.truncated = true;
             self.notice("notice-max-tokens", &[]);
         }
     }
 
-    fn has_spoken(&mut self, words: String) {
+    fn answered_with_text(&mut self, words: String) {
         if !self.children.is_empty() {
-            self.phase = Phase::Resting;
+            self.phase = Phase::AwaitingChildren;
             return;
         }
         let fitting = match &self.spec.result_schema {
@@ -478,8 +484,8 @@ impl RunState {
                 self.phase = Phase::Concluding(Outcome::Completed { text });
             }
             Err(problem) => {
-                self.nudges.misfits += 1;
-                if self.nudges.misfits < MAX_MISFITS {
+                self.reminders.schema_failures += 1;
+                if self.reminders.schema_failures < MAX_SCHEMA_FAILURES {
                     self.notice("notice-schema", &[("problem", problem.into())]);
                 } else {
                     self.conclude_failed(
@@ -523,11 +529,11 @@ impl RunState {
     fn compacted(&mut self, parts: &[CompactedPart], messages: Option<usize>) {
         compact::apply(&mut self.history, parts, messages);
         self.counted = None;
-        // It could be made shorter, whatever the failure before looked like: what was shortened may
-        // be in a past that was removed since.
-        self.think_again();
+        // The event proves that the history could be shortened, even if this fold cannot tell: the
+        // shortened part may be in a history that was removed since.
+        self.call_model_again();
         self.asking.shortened();
-        self.repeats.outdated();
+        self.repeats.invalidate();
         let mut notice = text(
             self.spec.lang,
             "notice-compacted",
@@ -546,7 +552,7 @@ impl RunState {
         call: &CallId,
         request: &Request,
     ) -> Result<(), IllegalEvent> {
-        self.open_call(entry, call)?.status = CallStatus::Asking(Box::new(request.clone()));
+        self.open_call(entry, call)?.status = CallStatus::AwaitingReply(Box::new(request.clone()));
         Ok(())
     }
 
@@ -577,21 +583,21 @@ impl RunState {
         self.open_call(entry, call)?.status = CallStatus::Waiting(wait.clone());
         match wait {
             ChildWait::Result { child } => self.expect_child(child),
-            ChildWait::Finished { .. } => self.answer_waits_that_are_over(),
+            ChildWait::Finished { .. } => self.answer_finished_waits(),
         }
         Ok(())
     }
 
     fn close_batch_if_answered(&mut self) {
-        let Phase::Acting(batch) = &self.phase else {
+        let Phase::RunningCalls(batch) = &self.phase else {
             return;
         };
         let Some(mut results) = batch.results() else {
             return;
         };
         if !self.children.is_empty() {
-            // A call about children may return something else as they go on.
-            self.repeats.outdated();
+            // A call about children may return something else as they progress.
+            self.repeats.invalidate();
         } else if self.repeats.returned(&results) {
             let words = text(self.spec.lang, "call-repeated", &[]);
             for result in &mut results {
@@ -601,7 +607,7 @@ impl RunState {
             }
         }
         self.push_results(results);
-        self.phase = Phase::Thinking;
+        self.phase = Phase::AwaitingModel;
         self.raise_progress();
         let times = self.repeats.count();
         if times >= REPEATS_BEFORE_NOTICE {
@@ -609,23 +615,26 @@ impl RunState {
         }
     }
 
-    /// Answers the calls that have no answer, because nobody will run them any more.
+    /// Answers the open calls, because they will not run any more.
     fn close_batch(&mut self, key: &str) {
-        match std::mem::replace(&mut self.phase, Phase::Thinking) {
-            Phase::Acting(batch) => {
+        match std::mem::replace(&mut self.phase, Phase::AwaitingModel) {
+            Phase::RunningCalls(batch) => {
                 let words = text(self.spec.lang, key, &[]);
                 self.push_results(batch.close(&words));
             }
-            other @ (Phase::Thinking | Phase::Resting | Phase::Concluding(_) | Phase::Ended(_)) => {
+            other @ (Phase::AwaitingModel
+            | Phase::AwaitingChildren
+            | Phase::Concluding(_)
+            | Phase::Ended(_)) => {
                 self.phase = other;
             }
         }
     }
 
-    /// The results of a batch, and behind them what came while its calls were open.
+    /// Appends the results of a batch, and behind them the notices that arrived meanwhile.
     fn push_results(&mut self, results: Vec<ToolResult>) {
         self.push(Message::Tools { results });
-        for notice in std::mem::take(&mut self.held_notices) {
+        for notice in std::mem::take(&mut self.pending_notices) {
             self.push(Message::Notice { text: notice });
         }
     }
@@ -639,8 +648,7 @@ impl RunState {
     }
 
     fn expect_child(&mut self, child: &ChildRef) {
-        // The child may have reported before its parent noted that it exists: the parent died in
-        // between.
+        // The child may have reported before its parent recorded it: the parent died in between.
         if !self.announced.contains(&child.run) {
             self.children.insert(child.run, child.clone());
         }
@@ -655,7 +663,8 @@ impl RunState {
         self.history.push(Arc::new(message));
     }
 
-    /// A result that exists is not thrown away because of what happened after it.
+    /// Decides the outcome. A result that exists is not thrown away because of what happened after
+    /// it.
     fn conclude_failed(&mut self, reason: Reason, key: &str, args: &[(&str, Arg)]) {
         let outcome = self.result.take().unwrap_or_else(|| Outcome::Failed {
             reason,
@@ -687,12 +696,12 @@ impl RunState {
         entry: &JournalEntry,
         call: &CallId,
     ) -> Result<&mut crate::OpenCall, IllegalEvent> {
-        let Phase::Acting(batch) = &mut self.phase else {
+        let Phase::RunningCalls(batch) = &mut self.phase else {
             return Err(illegal(entry, "no call is open"));
         };
         match batch.get_mut(call) {
             Some(open) if !matches!(open.status, CallStatus::Answered(_)) => Ok(open),
-            Some(_) => Err(illegal(entry, &format!("call {call} has its answer"))),
+            Some(_) => Err(illegal(entry, &format!("call {call} already has a result"))),
             None => Err(illegal(entry, &format!("there is no call {call}"))),
         }
     }
@@ -712,7 +721,7 @@ fn call_of(block: &Block) -> Option<&ToolCall> {
     }
 }
 
-/// What is wrong with the last of these calls, if none of them can be read.
+/// Returns what is wrong with the last of these calls, if none of them can be read.
 fn unreadable(calls: &[ToolCall]) -> Option<&str> {
     let errors = calls.iter().map(|call| match &call.arguments {
         Arguments::Malformed { error, .. } => Some(error.as_str()),
@@ -721,8 +730,8 @@ fn unreadable(calls: &[ToolCall]) -> Option<&str> {
     errors.collect::<Option<Vec<_>>>()?.pop()
 }
 
-/// Whether the arguments of a call came to no end.
-fn is_cut(call: &ToolCall) -> bool {
+/// Returns whether the arguments of a call were truncated.
+fn is_truncated(call: &ToolCall) -> bool {
     match call.arguments {
         Arguments::Malformed { .. } => true,
         Arguments::Json(_) => false,

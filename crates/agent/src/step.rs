@@ -1,4 +1,4 @@
-//! What comes next for a run: the one decision everything else follows from.
+//! The next step of a run: the one decision that everything else follows from.
 
 use sortie_core::{
     Cancellation, ChildRef, Outcome, RequestKind, SharedMessage, Timestamp, WaitingOn,
@@ -11,13 +11,13 @@ use crate::state::{Phase, RunState};
 /// What the driver has to do next.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
-    /// Ask the model.
+    /// Call the model.
     CallModel(ModelCall),
-    /// Make the history shorter: journal this, with its texts.
+    /// Shorten the history: append this event, with its texts.
     Compact(Box<Compaction>),
-    /// Run or settle these calls.
+    /// Run or recover these calls.
     CallTools(Vec<OpenCall>),
-    /// Nothing until the inbox fills: these children are still out, or somebody was asked.
+    /// Wait for the inbox: these children have not reported, or a request is open.
     Wait(Vec<ChildRef>),
     /// Write the end.
     Finish(Outcome),
@@ -25,65 +25,70 @@ pub enum Step {
     Done,
 }
 
-/// How to ask the model.
+/// How to call the model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelCall {
-    /// Which turn this will be, from 1.
+    /// The number of the turn, from 1.
     pub turn: u32,
-    /// What the model reads.
+    /// The prompt.
     pub messages: Vec<SharedMessage>,
-    /// Whether it may call tools; not in the last call before a cap, nor after the same call has
-    /// returned the same several times.
+    /// Whether the model may call tools; not in the last call before a limit, nor after the same
+    /// call has returned the same several times.
     pub with_tools: bool,
     /// How long to wait first, after a failure.
     pub delay_ms: u64,
-    /// The model to ask.
+    /// The model to call.
     pub model: String,
-    /// Whether another model is asked if this one cannot answer.
+    /// Whether another model is called if this one cannot reply.
     pub has_fallback: bool,
-    /// Whether its last reply was a tool call written as text: the tools go into the prompt.
+    /// Whether its last reply was a tool call written as text: the tools are described in the
+    /// prompt.
     pub in_words: bool,
 }
 
 impl RunState {
-    /// Decides what comes next, given the time and whether somebody wants the run stopped.
+    /// Decides the next step, given the time and a cancellation.
     ///
-    /// A conclusion already in the journal beats a cancel and a deadline, also if the run went on
-    /// after it: a result that exists is not thrown away.
+    /// A conclusion already in the journal takes precedence over a cancel and a deadline, also if
+    /// the run continued after it: a result that exists is not thrown away.
     pub fn next_step(&self, now: Timestamp, cancel: Option<&Cancellation>) -> Step {
         match self.phase() {
             Phase::Ended(_) => return Step::Done,
             Phase::Concluding(outcome) => return Step::Finish(outcome.clone()),
-            Phase::Thinking | Phase::Acting(_) | Phase::Resting => {}
+            Phase::AwaitingModel | Phase::RunningCalls(_) | Phase::AwaitingChildren => {}
         }
         if let Some(outcome) = self.stopped(now, cancel) {
             return Step::Finish(self.result().cloned().unwrap_or(outcome));
         }
         match self.phase() {
-            Phase::Thinking => self.think(),
-            Phase::Acting(batch) => self.act(batch),
-            Phase::Resting => Step::Wait(self.open_children()),
+            Phase::AwaitingModel => self.call_model(),
+            Phase::RunningCalls(batch) => self.run_calls(batch),
+            Phase::AwaitingChildren => Step::Wait(self.open_children()),
             Phase::Concluding(outcome) => Step::Finish(outcome.clone()),
             Phase::Ended(_) => Step::Done,
         }
     }
 
-    /// What the run waits for in its present phase.
+    /// Returns what the run waits for in its present phase.
     pub fn waiting_on(&self) -> Option<WaitingOn> {
         match self.phase() {
-            Phase::Thinking => Some(WaitingOn::Model),
-            Phase::Acting(batch) if batch.runnable().next().is_some() => Some(WaitingOn::Tool),
-            Phase::Acting(batch) => Some(match batch.asked().map(|request| &request.kind) {
-                Some(RequestKind::Approval(_)) => WaitingOn::Approval,
-                Some(RequestKind::Question(_)) => WaitingOn::Question,
-                None => WaitingOn::Children,
-            }),
-            Phase::Resting => Some(WaitingOn::Children),
+            Phase::AwaitingModel => Some(WaitingOn::Model),
+            Phase::RunningCalls(batch) if batch.runnable().next().is_some() => {
+                Some(WaitingOn::Tool)
+            }
+            Phase::RunningCalls(batch) => {
+                Some(match batch.pending_request().map(|request| &request.kind) {
+                    Some(RequestKind::Approval(_)) => WaitingOn::Approval,
+                    Some(RequestKind::Question(_)) => WaitingOn::Question,
+                    None => WaitingOn::Children,
+                })
+            }
+            Phase::AwaitingChildren => Some(WaitingOn::Children),
             Phase::Concluding(_) | Phase::Ended(_) => None,
         }
     }
 
-    /// How the run ends if it is stopped now, where it has to be.
+    /// Returns the outcome of a run that has to stop now.
     pub(crate) fn stopped(&self, now: Timestamp, cancel: Option<&Cancellation>) -> Option<Outcome> {
         let cancelled = cancel.map(|cancellation| Outcome::Cancelled {
             cancellation: cancellation.clone(),
@@ -102,7 +107,7 @@ impl RunState {
         })
     }
 
-    fn think(&self) -> Step {
+    fn call_model(&self) -> Step {
         if self.asking().must_shorten()
             && let Some(compaction) = self.compaction()
         {
@@ -124,7 +129,7 @@ impl RunState {
         })
     }
 
-    fn act(&self, batch: &Batch) -> Step {
+    fn run_calls(&self, batch: &Batch) -> Step {
         let runnable: Vec<OpenCall> = batch.runnable().cloned().collect();
         if runnable.is_empty() {
             return Step::Wait(self.open_children());

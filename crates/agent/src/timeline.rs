@@ -1,30 +1,30 @@
-//! What the runs of a tree waited for, and what made the whole take as long as it did.
+//! Timelines: what the runs of a tree waited for, and which waits determined the total time.
 //!
-//! A fold over journals. Each run's life is cut at its entries; what it waited for in between is what
-//! its state says there. The critical path is found from the end of the root backwards: while a run
-//! waits for children, the child that ended last is followed.
+//! A fold over journals. Each run is divided at its entries; between two of them it waited for what
+//! its state tells there. The critical path is found backwards from the end of the root: while a
+//! run waits for children, the child that ended last is followed.
 
 use std::collections::BTreeMap;
 
 use sortie_core::{Event, JournalEntry, Outcome, RunId, Status, Timestamp, WaitingOn};
 
-use crate::state::{Past, Phase, RunState};
+use crate::state::{Phase, PriorHistory, RunState};
 
-/// How deep children of children are followed: more than any tree is allowed to be.
+/// How deep descendants are followed: more than any tree is allowed to be.
 const MAX_DEPTH: usize = 64;
 
 /// What the runs of a tree waited for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timeline {
-    /// The first run of the tree.
+    /// The root of the tree.
     pub root: RunId,
     /// When the root was admitted.
     pub from: Timestamp,
-    /// When it ended, or now.
+    /// When the root ended, or now.
     pub until: Timestamp,
     /// The runs, oldest first.
     pub tasks: Vec<TaskTimeline>,
-    /// What the whole waited for at each moment of the root's life, in order and without gaps.
+    /// What the root's result waited for at each moment, in order and without gaps.
     pub critical_path: Vec<CriticalSpan>,
 }
 
@@ -33,15 +33,15 @@ pub struct Timeline {
 pub struct TaskTimeline {
     /// The run.
     pub run: RunId,
-    /// The run that asked for it.
+    /// Its parent.
     pub parent: Option<RunId>,
-    /// What people call it.
+    /// The name that people see.
     pub label: String,
     /// Its agent.
     pub agent: String,
-    /// How far it is.
+    /// Its status.
     pub status: Status,
-    /// How far below the root.
+    /// Its distance from the root.
     pub depth: u32,
     /// When it was admitted.
     pub admitted: Timestamp,
@@ -49,44 +49,44 @@ pub struct TaskTimeline {
     pub started: Option<Timestamp>,
     /// When it ended.
     pub ended: Option<Timestamp>,
-    /// Its life from its admission to its end, or to now, in order and without gaps.
+    /// The time from its admission to its end, or to now, in order and without gaps.
     pub spans: Vec<Span>,
 }
 
-/// A stretch of a run's life.
+/// An interval of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// Its beginning.
+    /// The start of the interval.
     pub from: Timestamp,
-    /// Its end.
+    /// The end of the interval.
     pub until: Timestamp,
     /// What the run waited for.
     pub kind: SpanKind,
-    /// The tool or the model, where there is one.
+    /// The tool or the model, if there is one.
     pub name: Option<String>,
     /// Whether a part of it is on the critical path.
     pub critical: bool,
 }
 
-/// A stretch of the critical path.
+/// An interval of the critical path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CriticalSpan {
-    /// The run that everything waited for.
+    /// The run that the root's result waited for.
     pub run: RunId,
-    /// Its beginning.
+    /// The start of the interval.
     pub from: Timestamp,
-    /// Its end.
+    /// The end of the interval.
     pub until: Timestamp,
     /// What that run waited for.
     pub kind: SpanKind,
 }
 
-/// What a run waits for in a stretch of its life.
+/// What a run waits for during an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SpanKind {
     /// A slot in its lane.
     Slot,
-    /// An answer of the model.
+    /// A completion of the model.
     Model,
     /// The provider's rate limit.
     RateLimit,
@@ -98,14 +98,14 @@ pub enum SpanKind {
     Question,
     /// Its children.
     Children,
-    /// Somebody who lets it go on.
+    /// Being resumed.
     Paused,
     /// Nothing that is journaled: its process was gone, or it was ending.
     Other,
 }
 
 impl SpanKind {
-    /// The word for it.
+    /// Returns the name of the kind.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Slot => "slot",
@@ -121,10 +121,11 @@ impl SpanKind {
     }
 }
 
-/// The time line of a tree, of those of its runs. What has not ended goes on until `now`.
+/// Returns the timeline of a tree from those of its runs. Runs that have not ended last until
+/// `now`.
 pub fn timeline(root: RunId, mut tasks: Vec<TaskTimeline>, now: Timestamp) -> Timeline {
     tasks.sort_by_key(|task| task.run);
-    let walk = Walk::over(&tasks);
+    let walk = CriticalPath::over(&tasks);
     let mut critical_path = Vec::new();
     let life = walk.life(root);
     if let Some((from, until)) = life {
@@ -143,16 +144,16 @@ pub fn timeline(root: RunId, mut tasks: Vec<TaskTimeline>, now: Timestamp) -> Ti
     }
 }
 
-/// Where a run is, as far as its journal tells.
+/// Where a run is, by its journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
-    Queue,
-    Held,
-    Rest,
+enum Custody {
+    Queued,
+    Claimed,
+    Paused,
 }
 
-/// What one run waited for, by its journal: nothing if that is gone. At most so many stretches, however
-/// long its life was.
+/// Returns what one run waited for, by its journal; `None` if that was removed. Has at most
+/// `max_spans` intervals.
 pub fn task_timeline(
     entries: &[JournalEntry],
     now: Timestamp,
@@ -162,10 +163,10 @@ pub fn task_timeline(
     let Event::Admitted { spec } = &first.event else {
         return None;
     };
-    let mut life = Life {
-        // What was said in earlier runs changes nothing about waiting.
-        state: RunState::fold(&Past::default(), std::slice::from_ref(first)).ok(),
-        place: Place::Queue,
+    let mut life = TimelineBuilder {
+        // The messages of earlier runs do not change what this run waits for.
+        state: RunState::fold(&PriorHistory::default(), std::slice::from_ref(first)).ok(),
+        custody: Custody::Queued,
         cursor: first.at,
         spans: Vec::new(),
     };
@@ -220,7 +221,8 @@ pub fn task_timeline(
     Some(task)
 }
 
-/// The same life in fewer stretches: neighbours become one, by the longer of the two.
+/// Merges neighbouring intervals until there are few enough; the longer one of each pair gives the
+/// kind.
 fn coarsened(mut spans: Vec<Span>, most: usize) -> Vec<Span> {
     while spans.len() > most.max(1) {
         let mut fewer: Vec<Span> = Vec::with_capacity(spans.len().div_ceil(2));
@@ -250,23 +252,23 @@ fn coarsened(mut spans: Vec<Span>, most: usize) -> Vec<Span> {
     spans
 }
 
-/// A life on its way through its journal.
-struct Life {
-    /// What the journal says so far; nothing if an entry does not fit the ones before it.
+/// Builds the timeline of one run from its journal.
+struct TimelineBuilder {
+    /// The state so far; `None` if an entry does not fit the ones before it.
     state: Option<RunState>,
-    place: Place,
-    /// The end of what is told. Never goes back, whatever a clock did between two processes.
+    custody: Custody,
+    /// The end of the last interval. Never goes back, whatever the clock did between two processes.
     cursor: Timestamp,
     spans: Vec<Span>,
 }
 
-impl Life {
+impl TimelineBuilder {
     fn take(&mut self, entry: &JournalEntry) {
         self.until(entry.at, Some(&entry.event));
-        self.place = match &entry.event {
-            Event::Claimed { .. } => Place::Held,
-            Event::Paused => Place::Rest,
-            Event::Resumed => Place::Queue,
+        self.custody = match &entry.event {
+            Event::Claimed { .. } => Custody::Claimed,
+            Event::Paused => Custody::Paused,
+            Event::Resumed => Custody::Queued,
             Event::Admitted { .. }
             | Event::Updated { .. }
             | Event::InboxTaken { .. }
@@ -281,7 +283,7 @@ impl Life {
             | Event::BudgetSpent { .. }
             | Event::Isolated { .. }
             | Event::Collected { .. }
-            | Event::Finished { .. } => self.place,
+            | Event::Finished { .. } => self.custody,
         };
         if let Some(state) = &mut self.state
             && state.apply(entry).is_err()
@@ -290,7 +292,7 @@ impl Life {
         }
     }
 
-    /// Tells of the time until a moment, at which `next` happened.
+    /// Adds the interval until a moment, at which `next` happened.
     fn until(&mut self, moment: Timestamp, next: Option<&Event>) {
         let kind = self.kind(next);
         if let Some(Event::Answered { held_ms, .. }) = next
@@ -328,24 +330,24 @@ impl Life {
     fn kind(&self, next: Option<&Event>) -> SpanKind {
         let started = self.state.as_ref().and_then(RunState::started_at).is_some();
         let waiting = self.state.as_ref().and_then(RunState::waiting_on);
-        match (self.place, waiting) {
-            (Place::Rest, _) => SpanKind::Paused,
-            (Place::Queue, _) if !started => SpanKind::Slot,
+        match (self.custody, waiting) {
+            (Custody::Paused, _) => SpanKind::Paused,
+            (Custody::Queued, _) if !started => SpanKind::Slot,
             (_, Some(WaitingOn::Approval)) => SpanKind::Approval,
             (_, Some(WaitingOn::Question)) => SpanKind::Question,
             (_, Some(WaitingOn::Children)) => SpanKind::Children,
-            (Place::Queue, _) => SpanKind::Slot,
-            // Somebody else had to take it: whoever held it was gone.
-            (Place::Held, _) if matches!(next, Some(Event::Claimed { .. })) => SpanKind::Other,
-            (Place::Held, Some(WaitingOn::Model)) => SpanKind::Model,
-            (Place::Held, Some(WaitingOn::RateLimit)) => SpanKind::RateLimit,
-            (Place::Held, Some(WaitingOn::Tool)) => SpanKind::Tool,
-            (Place::Held, Some(WaitingOn::Slot)) => SpanKind::Slot,
-            (Place::Held, None) => SpanKind::Other,
+            (Custody::Queued, _) => SpanKind::Slot,
+            // The run was claimed again: its earlier executor was gone.
+            (Custody::Claimed, _) if matches!(next, Some(Event::Claimed { .. })) => SpanKind::Other,
+            (Custody::Claimed, Some(WaitingOn::Model)) => SpanKind::Model,
+            (Custody::Claimed, Some(WaitingOn::RateLimit)) => SpanKind::RateLimit,
+            (Custody::Claimed, Some(WaitingOn::Tool)) => SpanKind::Tool,
+            (Custody::Claimed, Some(WaitingOn::Slot)) => SpanKind::Slot,
+            (Custody::Claimed, None) => SpanKind::Other,
         }
     }
 
-    /// The tool that ends the stretch, or the first that could run; or the model.
+    /// Returns the tool that ends the interval, or the first that could run; or the model.
     fn name(&self, kind: SpanKind, next: Option<&Event>) -> Option<String> {
         let state = self.state.as_ref()?;
         match kind {
@@ -357,19 +359,20 @@ impl Life {
             },
             SpanKind::Tool => {
                 let finished = match next {
-                    Some(Event::ToolFinished { result, .. }) => state.open_call_named(&result.call),
+                    Some(Event::ToolFinished { result, .. }) => state.find_open_call(&result.call),
                     Some(
                         Event::Intended { call, .. }
                         | Event::Asked { call, .. }
                         | Event::Delegated { call, .. },
-                    ) => state.open_call_named(call),
+                    ) => state.find_open_call(call),
                     Some(_) | None => None,
                 };
                 let first = match state.phase() {
-                    Phase::Acting(batch) => batch.runnable().next().map(|open| &open.call),
-                    Phase::Thinking | Phase::Resting | Phase::Concluding(_) | Phase::Ended(_) => {
-                        None
-                    }
+                    Phase::RunningCalls(batch) => batch.runnable().next().map(|open| &open.call),
+                    Phase::AwaitingModel
+                    | Phase::AwaitingChildren
+                    | Phase::Concluding(_)
+                    | Phase::Ended(_) => None,
                 };
                 finished.or(first).map(|call| call.name.clone())
             }
@@ -383,13 +386,13 @@ impl Life {
     }
 }
 
-/// A way back through the lives of a tree.
-struct Walk<'a> {
+/// Walks backwards through the runs of a tree.
+struct CriticalPath<'a> {
     tasks: BTreeMap<RunId, &'a TaskTimeline>,
     children: BTreeMap<RunId, Vec<&'a TaskTimeline>>,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> CriticalPath<'a> {
     fn over(tasks: &'a [TaskTimeline]) -> Self {
         let mut children: BTreeMap<RunId, Vec<&TaskTimeline>> = BTreeMap::new();
         for task in tasks {
@@ -403,13 +406,13 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// From when until when a run is known to have lived.
+    /// Returns from when until when a run existed.
     fn life(&self, run: RunId) -> Option<(Timestamp, Timestamp)> {
         let task = self.tasks.get(&run)?;
         Some((task.admitted, end_of(task)))
     }
 
-    /// Tells of a run's life within bounds, from its end to its beginning.
+    /// Adds the intervals of a run within bounds, from its end to its beginning.
     fn back(
         &self,
         run: RunId,
@@ -447,7 +450,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Tells of a stretch in which a run waited for its children: by the child that ended last, and
+    /// Adds an interval in which a run waited for its children: by the child that ended last and,
     /// before that one began, by the one that had ended last then.
     fn through_children(
         &self,
@@ -504,7 +507,7 @@ fn merged(path: Vec<CriticalSpan>) -> Vec<CriticalSpan> {
     merged
 }
 
-/// Marks what is on the path. Both are in order of time, so each is walked along once.
+/// Marks the intervals on the path. Both lists are in order of time, so each is walked once.
 fn mark(tasks: &mut [TaskTimeline], path: &[CriticalSpan]) {
     let mut by_run: BTreeMap<RunId, Vec<&CriticalSpan>> = BTreeMap::new();
     for critical in path {

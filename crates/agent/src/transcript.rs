@@ -1,155 +1,173 @@
-//! The journal as a person reads it: one line per thing that happened.
+//! The journal as a person reads it: one line for each thing that happened.
 
 use sortie_core::{
     Arguments, Block, Event, InboxItem, JournalEntry, Reply, Request, RequestKind, ResultStatus,
     Timestamp,
 };
 
-/// One thing that happened.
+/// One line of a transcript.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TranscriptLine {
-    /// When.
+    /// The time of the entry.
     pub at: Timestamp,
-    /// Who or what: `user`, `assistant`, `call`, `result`, `notice`, `runtime`.
+    /// The source: `user`, `assistant`, `call`, `result`, `notice`, `runtime`.
     pub kind: &'static str,
-    /// What: whole, not cut.
+    /// The whole text.
     pub text: String,
 }
 
-/// The transcript of a journal.
+/// Returns the transcript of a journal.
 pub fn transcript(entries: &[JournalEntry]) -> Vec<TranscriptLine> {
     entries.iter().flat_map(lines_of).collect()
 }
 
 fn lines_of(entry: &JournalEntry) -> Vec<TranscriptLine> {
-    let line = |kind, text: String| TranscriptLine {
-        at: entry.at,
-        kind,
-        text,
+    let lines = match &entry.event {
+        Event::Admitted { spec } => vec![("user", spec.task.clone())],
+        Event::InboxTaken { items, .. } => items.iter().map(inbox_line).collect(),
+        Event::Answered { blocks, .. } => blocks.iter().filter_map(block_line).collect(),
+        Event::Asked { request, .. } => vec![("asked", request_text(request))],
+        Event::ToolFinished { result, .. } => {
+            let kind = match result.status {
+                ResultStatus::Ok => "result",
+                ResultStatus::Error => "error",
+                ResultStatus::Denied => "denied",
+                ResultStatus::Interrupted => "interrupted",
+            };
+            vec![(kind, result.text.clone())]
+        }
+        Event::Updated { .. }
+        | Event::Paused
+        | Event::Resumed
+        | Event::Claimed { .. }
+        | Event::ModelFailed { .. }
+        | Event::Compacted { .. }
+        | Event::Intended { .. }
+        | Event::Delegated { .. }
+        | Event::BudgetLow { .. }
+        | Event::BudgetSpent { .. }
+        | Event::Isolated { .. }
+        | Event::Collected { .. }
+        | Event::Finished { .. } => runtime_text(&entry.event)
+            .map(|text| ("runtime", text))
+            .into_iter()
+            .collect(),
     };
-    match &entry.event {
-        Event::Admitted { spec } => vec![line("user", spec.task.clone())],
-        Event::Claimed { epoch, recovered } if *recovered => vec![line(
-            "runtime",
-            format!("resumed after a crash (claim {})", epoch.0),
-        )],
-        Event::Paused => vec![line("runtime", "paused".to_owned())],
-        Event::Resumed => vec![line("runtime", "may go on".to_owned())],
-        Event::Updated { .. } | Event::Claimed { .. } => Vec::new(),
-        Event::InboxTaken { items, .. } => items
-            .iter()
-            .map(|item| match item {
-                InboxItem::Announcement(announcement) => line(
-                    "announcement",
-                    format!(
-                        "[{}] {} {}: {}",
-                        announcement.agent,
-                        announcement.label,
-                        announcement.outcome.status(),
-                        announcement
-                            .outcome
-                            .text()
-                            .map(str::to_owned)
-                            .or_else(|| announcement.outcome.error())
-                            .unwrap_or_default()
-                    ),
-                ),
-                InboxItem::Steer { text, .. } => line("steer", text.clone()),
-                InboxItem::Reply { request, reply, .. } => {
-                    line("reply", format!("{request}: {}", said(reply)))
-                }
-                InboxItem::Question {
-                    request,
-                    label,
-                    question,
-                    ..
-                } => line(
-                    "question",
-                    format!("[{label}] {request}: {}", question.text),
-                ),
-            })
-            .collect(),
-        Event::Answered { blocks, .. } => blocks
-            .iter()
-            // A vendor's own mark says nothing to people.
-            .filter(|block| !matches!(block, Block::Reasoning { text, .. } if text.is_empty()))
-            .map(|block| match block {
-                Block::Text { text } => line("assistant", text.clone()),
-                Block::Reasoning { text, .. } => line("reasoning", text.clone()),
-                Block::Call(call) => line(
-                    "call",
-                    match &call.arguments {
-                        Arguments::Json(value) => format!("{} {value}", call.name),
-                        Arguments::Malformed { raw, .. } => format!("{} {raw}", call.name),
-                    },
-                ),
-            })
-            .collect(),
-        Event::Asked { request, .. } => vec![line("asked", asked(request))],
+    let at = entry.at;
+    lines
+        .into_iter()
+        .map(|(kind, text)| TranscriptLine { at, kind, text })
+        .collect()
+}
+
+fn inbox_line(item: &InboxItem) -> (&'static str, String) {
+    match item {
+        InboxItem::Announcement(announcement) => {
+            let outcome = &announcement.outcome;
+            let text = outcome
+                .text()
+                .map(str::to_owned)
+                .or_else(|| outcome.error());
+            let line = format!(
+                "[{}] {} {}: {}",
+                announcement.agent,
+                announcement.label,
+                outcome.status(),
+                text.unwrap_or_default()
+            );
+            ("announcement", line)
+        }
+        InboxItem::Steer { text, .. } => ("steer", text.clone()),
+        InboxItem::Reply { request, reply, .. } => {
+            ("reply", format!("{request}: {}", reply_text(reply)))
+        }
+        InboxItem::Question {
+            request,
+            label,
+            question,
+            ..
+        } => (
+            "question",
+            format!("[{label}] {request}: {}", question.text),
+        ),
+    }
+}
+
+fn block_line(block: &Block) -> Option<(&'static str, String)> {
+    match block {
+        Block::Text { text } => Some(("assistant", text.clone())),
+        // A vendor's opaque mark means nothing to people.
+        Block::Reasoning { text, .. } if text.is_empty() => None,
+        Block::Reasoning { text, .. } => Some(("reasoning", text.clone())),
+        Block::Call(call) => {
+            let line = match &call.arguments {
+                Arguments::Json(value) => format!("{} {value}", call.name),
+                Arguments::Malformed { raw, .. } => format!("{} {raw}", call.name),
+            };
+            Some(("call", line))
+        }
+    }
+}
+
+/// Returns what the runtime itself did, if the event shows something to people.
+fn runtime_text(event: &Event) -> Option<String> {
+    match event {
+        Event::Claimed {
+            epoch,
+            recovered: true,
+        } => Some(format!("resumed after a crash (claim {})", epoch.0)),
+        Event::Paused => Some("paused".to_owned()),
+        Event::Resumed => Some("resumed".to_owned()),
         Event::BudgetLow { balances } => {
             let kinds: Vec<String> = balances
                 .iter()
                 .map(|balance| format!("{} of {} {}", balance.left(), balance.limit, balance.kind))
                 .collect();
-            vec![line(
-                "runtime",
-                format!("budget nearly spent, left: {}", kinds.join(", ")),
-            )]
+            Some(format!("budget nearly spent, left: {}", kinds.join(", ")))
         }
-        Event::BudgetSpent { kind, limit, left } => vec![line(
-            "runtime",
-            format!("budget spent: {left} of {limit} {kind} left"),
-        )],
-        Event::Isolated { worktree } => vec![line(
-            "runtime",
-            format!("works in a worktree of its own, branch {}", worktree.branch),
-        )],
-        Event::Collected { changes } => vec![line(
-            "runtime",
-            match changes {
-                None => "changed nothing in its worktree".to_owned(),
-                Some(changes) => format!(
-                    "changed {} files (+{} -{}) on branch {}",
-                    changes.files, changes.insertions, changes.deletions, changes.branch
-                ),
-            },
-        )],
-        Event::ModelFailed { model, message, .. } => {
-            vec![line("runtime", format!("model {model}: {message}"))]
+        Event::BudgetSpent { kind, limit, left } => {
+            Some(format!("budget spent: {left} of {limit} {kind} left"))
         }
+        Event::Isolated { worktree } => Some(format!(
+            "works in a worktree of its own, branch {}",
+            worktree.branch
+        )),
+        Event::Collected { changes: None } => Some("changed nothing in its worktree".to_owned()),
+        Event::Collected {
+            changes: Some(changes),
+        } => Some(format!(
+            "changed {} files (+{} -{}) on branch {}",
+            changes.files, changes.insertions, changes.deletions, changes.branch
+        )),
+        Event::ModelFailed { model, message, .. } => Some(format!("model {model}: {message}")),
         Event::Compacted {
             parts,
             chars_before,
             chars_after,
             ..
-        } => vec![line(
-            "runtime",
-            format!(
-                "history shortened: {} parts, {chars_before} to {chars_after} characters",
-                parts.len()
-            ),
-        )],
-        Event::Intended { .. } | Event::Delegated { .. } => Vec::new(),
-        Event::ToolFinished { result, .. } => vec![line(
-            match result.status {
-                ResultStatus::Ok => "result",
-                ResultStatus::Error => "error",
-                ResultStatus::Denied => "denied",
-                ResultStatus::Interrupted => "interrupted",
-            },
-            result.text.clone(),
-        )],
-        Event::Finished { outcome } => vec![line(
-            "runtime",
-            match outcome.error() {
-                None => outcome.status().to_string(),
-                Some(error) => format!("{}: {error}", outcome.status()),
-            },
-        )],
+        } => Some(format!(
+            "history shortened: {} parts, {chars_before} to {chars_after} characters",
+            parts.len()
+        )),
+        Event::Finished { outcome } => Some(match outcome.error() {
+            None => outcome.status().to_string(),
+            Some(error) => format!("{}: {error}", outcome.status()),
+        }),
+        Event::Admitted { .. }
+        | Event::Updated { .. }
+        | Event::Claimed {
+            recovered: false, ..
+        }
+        | Event::InboxTaken { .. }
+        | Event::Answered { .. }
+        | Event::Intended { .. }
+        | Event::Asked { .. }
+        | Event::Delegated { .. }
+        | Event::ToolFinished { .. } => None,
     }
 }
 
-fn asked(request: &Request) -> String {
+fn request_text(request: &Request) -> String {
     match &request.kind {
         RequestKind::Approval(approval) => format!(
             "{}: may {} run? {}",
@@ -159,7 +177,7 @@ fn asked(request: &Request) -> String {
     }
 }
 
-fn said(reply: &Reply) -> String {
+fn reply_text(reply: &Reply) -> String {
     match reply {
         Reply::Approved { by, lasting: None } => format!("approved by {by}"),
         Reply::Approved {

@@ -1,7 +1,7 @@
 //! Opens folders by paths that no symbolic link may be part of.
 //!
-//! A path that had no links when it was decided about may have one by now: an agent that can write
-//! above a folder puts a link in its place, so that the runtime works elsewhere with its own rights.
+//! A path that had no links when it was checked may contain one now: an agent that can write
+//! above a folder replaces it by a link, so that the runtime works elsewhere with its own rights.
 //! Every part of the path is opened by itself and links are refused, on Linux without the right to
 //! list the folders on the way.
 
@@ -46,12 +46,12 @@ pub fn pass(path: &Path) -> io::Result<OwnedFd> {
     Ok(held)
 }
 
-/// What a link in the way is called depends on the system.
+/// Unifies the error for a link in the path, which depends on the system.
 fn explained(errno: Errno) -> io::Error {
     match errno {
         Errno::NOTDIR | Errno::LOOP => io::Error::new(
             io::ErrorKind::NotADirectory,
-            "a part of its path is a link or no folder by now, and links are not followed there",
+            "a component of the path is a link or not a folder; links are not followed here",
         ),
         other => other.into(),
     }

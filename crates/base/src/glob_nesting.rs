@@ -7,7 +7,7 @@
 /// How deep braces may nest. People write one level, now and then two.
 pub const MAX_NESTING: usize = 10;
 
-/// Whether braces nest too deep. Escaped ones and those in brackets are counted too.
+/// Returns whether braces nest too deeply. Escaped braces and those in brackets count too.
 pub fn is_too_deep(pattern: &str) -> bool {
     let mut depth = 0_usize;
     pattern.bytes().any(|byte| {

@@ -1,4 +1,4 @@
-//! Characters that a reader cannot see, or that change how others are read.
+//! Characters that a reader cannot see, or that change how other characters are read.
 //!
 //! This is the only table of such characters: terminals, approvals, lists, the web page (through
 //! `web/src/markdown/hidden.ts`, which a test compares with this file) and text for models all use
@@ -147,8 +147,8 @@ pub fn write_out_line(text: &str) -> String {
     out
 }
 
-/// Removes every hidden character but line feeds and tabs, without exceptions: for text of others
-/// that models take for instructions.
+/// Removes every hidden character but line feeds and tabs, without exceptions: for foreign text
+/// that models may take for instructions.
 pub fn remove(text: &str) -> String {
     text.chars()
         .filter(|character| matches!(character, '\n' | '\t') || !is_hidden(*character))
@@ -235,7 +235,7 @@ fn push_prose(out: &mut String, text: &str) {
     });
 }
 
-/// Reads prose: says of each character whether it is hidden where it stands.
+/// Reads prose and reports for each character whether it is hidden at its position.
 fn read_prose(text: &str, mut act: impl FnMut(char, Seen)) {
     // The last two characters that a reader sees.
     let (mut earlier, mut before) = (None, None);
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_has_every_character_that_unicode_calls_invisible() {
+    fn the_table_contains_every_character_that_unicode_calls_invisible() {
         let property = Regex::new(
             r"^[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\p{Bidi_Control}]$",
         )
@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_identifies_the_text() {
+    fn write_out_is_injective() {
         let parts = [
             "a",
             " ",

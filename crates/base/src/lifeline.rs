@@ -9,7 +9,7 @@ use std::io::{self, Read as _, Write as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 
-/// The end that the starting process holds. Dropping it ends the program.
+/// The end of the parent process. Dropping it ends the program.
 ///
 /// It is closed on exec, so no other program that is started meanwhile keeps it open.
 #[derive(Debug)]
@@ -18,14 +18,14 @@ pub struct Lifeline {
 }
 
 impl Lifeline {
-    /// Makes a lifeline; the second end becomes the standard input of the supervisor.
+    /// Creates a lifeline; the second end becomes the standard input of the supervisor.
     pub fn new() -> io::Result<(Self, OwnedFd)> {
         let (held, given) = UnixStream::pair()?;
         held.set_nonblocking(true)?;
         Ok((Self { held }, given.into()))
     }
 
-    /// Asks the supervisor to ask the program to end. `false` if the supervisor is gone.
+    /// Requests that the supervisor ends the program. Returns `false` if the supervisor is gone.
     pub fn ask_to_end(&self) -> bool {
         (&self.held).write_all(b"e").is_ok()
     }

@@ -1,35 +1,35 @@
-//! The name that was probably meant.
+//! Suggests the name that was probably meant.
 
-/// Longer names are no slips of the pen, and comparing them would cost too much.
+use strsim::{damerau_levenshtein, normalized_damerau_levenshtein};
+
+/// A longer name is no typing error, and comparing it would cost too much.
 const MAX_COMPARED_CHARS: usize = 64;
 
-/// Returns the known name that is closest to a misspelled one, if any is close.
-pub fn nearest<'a>(wrong: &str, known: &[&'a str]) -> Option<&'a str> {
-    if wrong.chars().nth(MAX_COMPARED_CHARS).is_some() {
+/// Returns the known name that is closest to a misspelled one, ignoring case: at most one edit for
+/// every three characters.
+pub fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let chars = wrong.chars().count();
+    if chars > MAX_COMPARED_CHARS {
         return None;
     }
+    let wrong = wrong.to_lowercase();
+    let max_edits = (chars / 3).max(1);
     known
-        .iter()
-        .map(|name| (distance(wrong, name), *name))
-        .filter(|(edits, name)| *edits <= 2.max(name.chars().count() / 3))
-        .min_by_key(|(edits, _)| *edits)
+        .into_iter()
+        .map(|name| (damerau_levenshtein(&wrong, &name.to_lowercase()), name))
+        .filter(|(edits, name)| *edits <= max_edits && *edits < name.chars().count())
+        .min()
         .map(|(_, name)| name)
 }
 
-/// How many single-character edits lie between two words.
-fn distance(left: &str, right: &str) -> usize {
-    let right: Vec<char> = right.chars().collect();
-    let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (i, a) in left.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, b) in right.iter().enumerate() {
-            let replaced = diagonal + usize::from(a != *b);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
+/// Returns how similar two names are, ignoring case: from 0 to 1, and 0 for names that are too long to
+/// compare.
+pub fn similarity(left: &str, right: &str) -> f64 {
+    let is_long = |name: &str| name.chars().nth(MAX_COMPARED_CHARS).is_some();
+    if is_long(left) || is_long(right) {
+        return 0.0;
     }
-    row[right.len()]
+    normalized_damerau_levenshtein(&left.to_lowercase(), &right.to_lowercase())
 }
 
 #[cfg(test)]
@@ -37,16 +37,38 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_nearest_name_is_close_or_absent() {
-        let known = ["agent", "label", "last_result_contains"];
+    fn typing_errors_are_recognized_and_other_words_are_not() {
+        let known = [
+            "model",
+            "small_model",
+            "max_tokens",
+            "temperature",
+            "lang",
+            "agent",
+            "last_result_contains",
+        ];
         for (wrong, expected) in [
+            ("modle", Some("model")),
             ("agnet", Some("agent")),
-            ("labels", Some("label")),
+            ("temprature", Some("temperature")),
+            ("Temperature", Some("temperature")),
+            ("max-tokens", Some("max_tokens")),
+            ("max_token", Some("max_tokens")),
             ("last_result_contain", Some("last_result_contains")),
+            ("language", None),
             ("zzzzzz", None),
+            ("", None),
+            ("ö", None),
         ] {
-            assert_eq!(nearest(wrong, &known), expected, "{wrong}");
+            assert_eq!(nearest(wrong, known), expected, "{wrong}");
         }
-        assert_eq!(nearest(&"a".repeat(100_000), &known), None);
+        assert_eq!(nearest(&"a".repeat(100_000), known), None);
+    }
+
+    #[test]
+    fn similarity_ignores_case_and_long_names() {
+        assert!(similarity("Main.rs", "mian.rs") > 0.8);
+        assert!(similarity("main.rs", "Cargo.toml") < 0.4);
+        assert_eq!(similarity(&"a".repeat(100_000), "a"), 0.0);
     }
 }

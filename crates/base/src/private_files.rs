@@ -9,15 +9,14 @@
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fmt;
-use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::{
-    DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
-};
+use std::fs::{self, DirBuilder, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Component, Path, PathBuf};
 
 use rustix::process::{getegid, geteuid};
 
+use crate::atomic_file::sync_parent;
 use crate::regular_file;
 
 /// Mode of a private file: its owner reads and writes it.
@@ -26,9 +25,9 @@ pub const FILE_MODE: u32 = 0o600;
 pub const FOLDER_MODE: u32 = 0o700;
 /// As many links as the kernel follows in one path.
 const MAX_LINKS: usize = 40;
-/// The user that stands for all users whom a user namespace does not know.
+/// The user id that a user namespace shows for unmapped users.
 const OVERFLOW_USER: u32 = 65_534;
-/// The groups of a machine; a larger file is not read, and no group counts as private then.
+/// Limit of `/etc/group`; a larger file is not read, and then no group counts as private.
 const MAX_GROUPS_BYTES: u64 = 4 * 1024 * 1024;
 
 const GROUP_WRITES: u32 = 0o020;
@@ -38,7 +37,7 @@ const SEARCHED_BY_OTHERS: u32 = 0o011;
 const ANYTHING_FOR_OTHERS: u32 = 0o077;
 const STICKY: u32 = 0o1000;
 
-/// What a path is.
+/// The type of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A folder.
@@ -51,32 +50,31 @@ pub enum Kind {
     Special,
 }
 
-/// What the kernel says about a path, without following a link in its last component.
+/// Type, owner and mode of a path; a link in its last component is not followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Facts {
-    /// What it is.
     pub kind: Kind,
-    /// The user who owns it.
+    /// User id of the owner.
     pub owner: u32,
-    /// The group it belongs to.
+    /// Group id.
     pub group: u32,
     /// Permission bits and the sticky bit.
     pub mode: u32,
 }
 
-/// Whom a process trusts with its files.
+/// The users and groups that this process trusts with its files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trusted {
-    /// The user this process acts as.
+    /// The effective user id of this process.
     pub user: u32,
-    /// What owners look like whom the user namespace does not know. They are outside of it, as its root
+    /// The user id of unmapped owners in a user namespace. They are outside of it, as its root
     /// is; `None` outside of a user namespace.
     pub unmapped: Option<u32>,
     /// Groups without any other member.
     pub groups: Vec<u32>,
 }
 
-/// Where a folder stands.
+/// The position of a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Position {
     /// The folder of the private files itself.
@@ -85,21 +83,21 @@ pub enum Position {
     Above,
 }
 
-/// What a file is to its owner.
+/// The class of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// Holds a secret: reading it is enough to use it.
+    /// Contains a secret: reading it is enough to use it.
     Secret,
-    /// Written by this program alone; a reader learns what the tasks were.
+    /// Written only by this program; contains data of tasks.
     Private,
-    /// Edited by people, who may keep it elsewhere behind a link and may let others read it.
+    /// Edited by people, who may keep it behind a link and may let other users read it.
     Settings,
 }
 
-/// What follows from owner and mode.
+/// The result of a check of owner and mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Nothing to do.
+    /// No action is needed.
     Safe,
     /// The mode is too wide, and no other user has changed the file: it is tightened.
     Repair,
@@ -109,17 +107,17 @@ pub enum Verdict {
     Unsafe(Danger),
 }
 
-/// Why a file or folder cannot be used.
+/// Why a file or folder is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Danger {
     /// Another user owns it.
     ForeignOwner {
-        /// That user.
+        /// User id of the owner.
         owner: u32,
     },
     /// Other users may write it.
     WritableByOthers {
-        /// Its mode.
+        /// The mode of the path.
         mode: u32,
     },
     /// It is not a regular file, or not a folder.
@@ -141,21 +139,18 @@ impl fmt::Display for Danger {
     }
 }
 
-/// One file or folder that needs attention.
+/// A file or folder that is not safe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// Which.
     pub path: PathBuf,
-    /// What about it. Never [`Verdict::Safe`].
+    /// Never [`Verdict::Safe`].
     pub verdict: Verdict,
 }
 
 /// A file or folder that other users could have changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnsafeFile {
-    /// Which.
     pub path: PathBuf,
-    /// Why.
     pub danger: Danger,
 }
 
@@ -167,16 +162,15 @@ impl fmt::Display for UnsafeFile {
 
 impl std::error::Error for UnsafeFile {}
 
-/// Why private files were not used.
+/// Why private files are refused.
 #[derive(Debug)]
 pub enum Refusal {
     /// Other users could have changed one of them.
     Unsafe(UnsafeFile),
     /// Its owner and mode cannot be read or set.
     Unknown {
-        /// Which.
         path: PathBuf,
-        /// Why not.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
@@ -206,7 +200,7 @@ impl Trusted {
         owner == self.user || owner == 0 || self.unmapped == Some(owner)
     }
 
-    /// Whether users may write it who are not trusted. A private group has no such member.
+    /// Returns whether untrusted users may write the path. A private group has no such member.
     fn others_write(&self, facts: &Facts) -> bool {
         let by_group = facts.mode & GROUP_WRITES != 0 && !self.groups.contains(&facts.group);
         by_group || facts.mode & OTHERS_WRITE != 0
@@ -233,7 +227,7 @@ pub fn judge_folder(position: Position, facts: &Facts, trusted: &Trusted) -> Ver
     }
 }
 
-/// Decides about a file in a folder that is safe. `reachable` says whether other users can enter the
+/// Decides about a file in a safe folder. `reachable` tells whether other users can enter the
 /// folder: the mode of a file that they cannot reach has had no effect.
 pub fn judge_file(class: Class, facts: &Facts, reachable: bool, trusted: &Trusted) -> Verdict {
     if facts.kind != Kind::File {
@@ -257,13 +251,13 @@ pub fn judge_file(class: Class, facts: &Facts, reachable: bool, trusted: &Truste
     }
 }
 
-/// Looks at a folder, at everything above it and at files in it. What does not exist is fine.
+/// Checks a folder, everything above it and files in it. Missing paths are safe.
 pub fn inspect(home: &Path, files: &[(PathBuf, Class)]) -> Result<Vec<Finding>, Refusal> {
     let trusted = trusted();
     let way = walk(home, &trusted)?;
     let mut findings = way.judge_home(&trusted);
     if !findings.is_empty() {
-        // Whatever is below could be replaced between a look and its use.
+        // Everything below could be replaced between check and use.
         return Ok(findings);
     }
     let reachable = way
@@ -294,8 +288,8 @@ pub fn inspect(home: &Path, files: &[(PathBuf, Class)]) -> Result<Vec<Finding>, 
     Ok(findings)
 }
 
-/// Inspects, tightens what can be tightened, and refuses what others could have changed. Returns what
-/// was tightened and which secrets leaked, for the caller to report.
+/// Inspects, repairs modes, and refuses what other users could have changed. Returns what
+/// was repaired and which secrets leaked, for the caller to report.
 pub fn enforce(home: &Path, files: &[(PathBuf, Class)]) -> Result<Vec<Finding>, Refusal> {
     let findings = inspect(home, files)?;
     for finding in &findings {
@@ -321,13 +315,13 @@ fn tighten(path: &Path) -> io::Result<()> {
     regular_file::open(path)?.set_permissions(Permissions::from_mode(FILE_MODE))
 }
 
-/// The way to a path, without links.
+/// A path from the root, with links resolved.
 struct Way {
-    /// Everything that was passed, from the root on.
+    /// Every component, from the root on.
     passed: Vec<(PathBuf, Facts)>,
-    /// Whether the last of these is the end of the path, and not the last that exists.
+    /// Whether the last of these is the end of the path, not just the last one that exists.
     complete: bool,
-    /// A link on the way that is another user's; the way ends there.
+    /// A link of another user; resolution stops there.
     foreign_link: Option<Finding>,
 }
 
@@ -336,7 +330,7 @@ impl Way {
         self.passed.last().filter(|_| self.complete)
     }
 
-    /// What is wrong with the folders before the end.
+    /// Returns the findings about the folders before the end.
     fn judge_above(&self, trusted: &Trusted) -> Vec<Finding> {
         let above = self.passed.len() - usize::from(self.end().is_some());
         let folders = self.passed.iter().take(above);
@@ -347,7 +341,7 @@ impl Way {
         judged.chain(self.foreign_link.clone()).collect()
     }
 
-    /// What is wrong with the folder at the end and with those before it.
+    /// Returns the findings about the folder at the end and those before it.
     fn judge_home(&self, trusted: &Trusted) -> Vec<Finding> {
         let mut findings = self.judge_above(trusted);
         if let Some((path, facts)) = self.end() {
@@ -389,7 +383,7 @@ fn walk(path: &Path, trusted: &Trusted) -> Result<Way, Refusal> {
         if facts.kind == Kind::Link {
             links += 1;
             let target = read_link(&next, links)?;
-            // In a sticky folder that others write, a link may be theirs.
+            // In a sticky folder that other users write, a link may be theirs.
             if !trusted.owns(facts.owner) {
                 let danger = Danger::ForeignOwner { owner: facts.owner };
                 way.foreign_link = finding(&next, Verdict::Unsafe(danger));
@@ -404,7 +398,7 @@ fn walk(path: &Path, trusted: &Trusted) -> Result<Way, Refusal> {
             continue;
         }
         at = next;
-        // Behind a link, folders come up again.
+        // A link can lead to folders that were passed before.
         if way.passed.iter().all(|(passed, _)| *passed != at) {
             way.passed.push((at.clone(), facts));
         }
@@ -472,7 +466,7 @@ fn facts_of(path: &Path) -> Result<Option<Facts>, Refusal> {
     }
 }
 
-/// Whom this process trusts. What cannot be found out is trusted less.
+/// Returns whom this process trusts. If something is unknown, it trusts less.
 fn trusted() -> Trusted {
     let user = geteuid().as_raw();
     let groups = regular_file::read(Path::new("/etc/group"), MAX_GROUPS_BYTES)
@@ -489,8 +483,8 @@ fn trusted() -> Trusted {
     }
 }
 
-/// The groups that only root or this user is in: by convention a user's own group has the user's
-/// number. Systems that make them also let the group write by default. The process's own group counts
+/// Returns the groups whose only member is root or this user: by convention a user's own group has the user's
+/// number. Systems with such groups also let the group write by default. The process's own group counts
 /// too if it has the user's number and the file does not list it: a directory service made it.
 fn private_groups(text: &str, user: u32, group: u32) -> Vec<u32> {
     let is_private = |line: &str| {
@@ -512,8 +506,8 @@ fn private_groups(text: &str, user: u32, group: u32) -> Vec<u32> {
         .collect()
 }
 
-/// Makes a folder that only its owner can enter, and whatever is missing above it, whatever the umask.
-/// Folders that exist stay as they are.
+/// Creates a folder that only its owner can enter, and missing folders above it, independent of the umask.
+/// Existing folders stay unchanged.
 pub fn make_folder(path: &Path) -> io::Result<()> {
     let missing: Vec<&Path> = path
         .ancestors()
@@ -524,45 +518,14 @@ pub fn make_folder(path: &Path) -> io::Result<()> {
         match DirBuilder::new().mode(FOLDER_MODE).create(folder) {
             Ok(()) => {
                 fs::set_permissions(folder, Permissions::from_mode(FOLDER_MODE))?;
-                sync_entry(folder)?;
+                sync_parent(folder)?;
             }
-            // Another process made it meanwhile.
+            // Another process created it meanwhile.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => {}
             Err(error) => return Err(error),
         }
     }
     Ok(())
-}
-
-/// Replaces a file by one that only its owner can read, whatever the umask: readers see the old content
-/// or the new one, also after a power loss.
-pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".new");
-    let draft = PathBuf::from(name);
-    match fs::remove_file(&draft) {
-        Ok(()) => {}
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => return Err(error),
-    }
-    let mut file = OpenOptions::new()
-        .create_new(true)
-        .write(true)
-        .mode(FILE_MODE)
-        .open(&draft)?;
-    file.set_permissions(Permissions::from_mode(FILE_MODE))?;
-    file.write_all(content)?;
-    file.sync_all()?;
-    fs::rename(&draft, path)?;
-    sync_entry(path)
-}
-
-/// A new name survives a power loss only once its folder is on disk.
-fn sync_entry(path: &Path) -> io::Result<()> {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => File::open(parent)?.sync_all(),
-        Some(_) | None => Ok(()),
-    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Whether a process still lives.
+//! Detects whether a process is alive.
 
 use std::fs;
 
@@ -31,7 +31,7 @@ fn is_dying(pid: u32) -> bool {
     is_marked(&stat) || is_killed(&status)
 }
 
-/// Whether the kernel has marked it as ending or ended.
+/// Returns whether the kernel has marked the process as ending or ended.
 fn is_marked(stat: &str) -> bool {
     // A name may contain anything, a parenthesis too.
     let fields = stat.rsplit(')').next().unwrap_or_default();
@@ -43,7 +43,7 @@ fn is_marked(stat: &str) -> bool {
     matches!(state, Some("Z" | "X" | "x")) || flags.is_some_and(|flags| flags & EXITING != 0)
 }
 
-/// Whether SIGKILL was sent and not yet acted on.
+/// Returns whether SIGKILL is pending.
 fn is_killed(status: &str) -> bool {
     status
         .lines()
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_living_process_is_not_over_and_a_killed_one_is_at_once() {
+    fn a_living_process_has_not_ended_and_a_killed_one_has_at_once() {
         assert!(!is_over(std::process::id()));
         assert!(is_over(0));
         assert!(is_over(u32::MAX));

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The longest wait that is taken from a header. A longer one is a mistake or an attack, and no run
+/// Limit of the wait from a header. A longer one is a mistake or an attack, and no run
 /// lives long enough to wait for it.
 pub const LONGEST_WAIT: Duration = Duration::from_secs(7 * 24 * 3_600);
 
@@ -13,7 +13,7 @@ const DAY_SECONDS: i64 = 24 * 3_600;
 /// A year of two digits is the one nearest to now: at most this many years ahead of it.
 const YEARS_AHEAD: i64 = 50;
 
-/// How long to wait, at most [`LONGEST_WAIT`]. A date that is over says not to wait. A date is
+/// Returns how long to wait, at most [`LONGEST_WAIT`]. A date in the past means no wait. A date is
 /// compared with the server's own clock where the response has a `Date` header, so that a clock
 /// that is wrong on either side does not matter; otherwise with `now`.
 pub fn wait(retry_after: &str, date: Option<&str>, now: SystemTime) -> Option<Duration> {
@@ -28,7 +28,7 @@ pub fn wait(retry_after: &str, date: Option<&str>, now: SystemTime) -> Option<Du
     Some(Duration::from_secs(seconds).min(LONGEST_WAIT))
 }
 
-/// The wall clock, to which the dates of headers belong. Deadlines are kept by other clocks.
+/// Returns the wall clock, for dates in headers. Deadlines use other clocks.
 pub fn wall_clock() -> SystemTime {
     #[expect(
         clippy::disallowed_methods,
@@ -53,7 +53,7 @@ fn unix_seconds(time: SystemTime) -> i64 {
 /// Reads `Sun, 06 Nov 1994 08:49:37 GMT`, `Sunday, 06-Nov-94 08:49:37 GMT` or
 /// `Sun Nov  6 08:49:37 1994` as seconds since 1970.
 fn parse_date(text: &str, now: i64) -> Option<i64> {
-    // No date is longer; what follows allocates by its words.
+    // No date is longer; the parser allocates per word.
     if text.len() > 64 || !text.is_ascii() {
         return None;
     }
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn the_servers_clock_counts_where_it_is_known() {
+    fn the_servers_clock_is_used_if_it_is_known() {
         let date = "Sun, 06 Nov 1994 08:49:17 GMT";
         for now in [0, EXAMPLE, EXAMPLE + 100_000] {
             check("Sun, 06 Nov 1994 08:49:37 GMT", Some(date), now, Some(20.0));

@@ -1,9 +1,9 @@
-//! Names with wildcards, as rules and settings write them.
+//! Matches names against patterns with `*`, for rules and settings.
 //!
-//! One matcher for all of them: two that disagree on case let a deny rule be passed by a letter.
+//! One matcher for all of them: with two that disagree on case, another letter evades a deny rule.
 
-/// A pattern that is read once and compared often. `*` stands for any run of characters, also
-/// none; every other character stands for itself, whatever its case.
+/// A compiled pattern. `*` matches any run of characters, also
+/// an empty one; every other character matches itself, ignoring case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wildcard {
     lower: String,
@@ -11,7 +11,7 @@ pub struct Wildcard {
 }
 
 impl Wildcard {
-    /// Reads a pattern. Every text is one.
+    /// Compiles a pattern. Every text is a valid pattern.
     pub fn new(pattern: &str) -> Self {
         Self {
             lower: fold(pattern),
@@ -19,12 +19,12 @@ impl Wildcard {
         }
     }
 
-    /// Whether a name fits, whatever its case.
+    /// Returns whether a name matches, ignoring case.
     pub fn fits(&self, name: &str) -> bool {
         self.fits_folded(&fold(name))
     }
 
-    /// Whether a name fits that [`fold`] has made comparable.
+    /// Returns whether a name matches that was folded with [`fold`].
     pub fn fits_folded(&self, name: &str) -> bool {
         if self.starred {
             fits_stars(&self.lower, name)
@@ -33,18 +33,18 @@ impl Wildcard {
         }
     }
 
-    /// The one name that fits, folded; none for a pattern with `*`.
+    /// Returns the only name that matches, folded; `None` for a pattern with `*`.
     pub fn only(&self) -> Option<&str> {
         (!self.starred).then_some(self.lower.as_str())
     }
 }
 
-/// Whether a name fits a pattern, whatever its case.
+/// Returns whether a name matches a pattern, ignoring case.
 pub fn matches(pattern: &str, name: &str) -> bool {
     Wildcard::new(pattern).fits(name)
 }
 
-/// Whether a name fits one of the patterns, whatever its case.
+/// Returns whether a name matches one of the patterns, ignoring case.
 pub fn matches_any<P: AsRef<str>>(patterns: &[P], name: &str) -> bool {
     let name = fold(name);
     patterns
@@ -52,9 +52,9 @@ pub fn matches_any<P: AsRef<str>>(patterns: &[P], name: &str) -> bool {
         .any(|pattern| Wildcard::new(pattern.as_ref()).fits_folded(&name))
 }
 
-/// A text in which letters that differ only in case are the same: character by character, so that
-/// a letter folds alike wherever it stands (`str::to_lowercase` folds a final sigma differently).
-/// First to upper case, which unites letters with several small forms.
+/// Folds the case of a text character by character, so that
+/// a letter folds alike at every position (`str::to_lowercase` folds a final sigma differently).
+/// Folds to upper case first, which unites letters with several small forms.
 pub fn fold(text: &str) -> String {
     text.chars()
         .flat_map(char::to_uppercase)
@@ -62,8 +62,8 @@ pub fn fold(text: &str) -> String {
         .collect()
 }
 
-/// The first place of each part is the best one, so nothing is tried twice. The time is bounded by
-/// the product of the lengths, which are short, and there is no recursion.
+/// The first match of each part is the best one, so there is no backtracking. The time is limited by
+/// the product of the two short lengths, and there is no recursion.
 fn fits_stars(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
     let head = parts.next().unwrap_or_default();
@@ -136,7 +136,7 @@ mod tests {
             .collect()
     }
 
-    /// The same rule, tried at every place: slow, and plainly right.
+    /// The same rule by exhaustive search: slow and obviously correct.
     fn naive(pattern: &[char], name: &[char]) -> bool {
         match pattern.split_first() {
             None => name.is_empty(),
@@ -149,7 +149,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn spelling_of_letters_never_matters(
+        fn case_never_matters(
             pattern in "[a-cA-C*_]{0,8}",
             name in "[a-cA-C_]{0,10}",
             first in proptest::collection::vec(any::<bool>(), 1..8),
@@ -160,7 +160,7 @@ mod tests {
         }
 
         #[test]
-        fn it_agrees_with_trying_every_place(pattern in "[ab*]{0,7}", name in "[ab]{0,9}") {
+        fn matching_agrees_with_exhaustive_search(pattern in "[ab*]{0,7}", name in "[ab]{0,9}") {
             let letters: Vec<char> = pattern.chars().collect();
             let text: Vec<char> = name.chars().collect();
             prop_assert_eq!(matches(&pattern, &name), naive(&letters, &text));

@@ -1,4 +1,4 @@
-//! What authority costs: a decision of policy, and a command in a sandbox against a bare one.
+//! The cost of authority: a policy decision, and a sandboxed command against a bare one.
 
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
@@ -12,11 +12,11 @@ use sortie_core::{Layer, Policy, PolicyLayer, Touches};
 use sortie_policy::{Call, Compiled, ToolFacts};
 use sortie_sandbox::{Mode, Places, Sandbox, probe};
 
-/// Decisions of one round; the best round counts, as others share the machine.
+/// Decisions in one round; the best round counts, because other processes share the machine.
 const DECISIONS: u32 = 20_000;
 const ROUNDS: u32 = 20;
 
-/// Nanoseconds for a decision about a call, with ten layers and forty rules.
+/// Measures nanoseconds for a decision about a call, with ten layers and forty rules.
 pub(crate) fn policy() -> anyhow::Result<Value> {
     let compiled = Compiled::new(&typical(), &[]);
     ensure!(
@@ -159,8 +159,8 @@ fn owned(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
-/// Milliseconds of `true`, bare and in the sandbox, in turns: the machine's mood is the same for
-/// both.
+/// Measures milliseconds of `true`, bare and sandboxed in alternation, so that both see the same
+/// machine load.
 pub(crate) fn sandbox(rounds: u32) -> anyhow::Result<Value> {
     let workspace = tempfile::tempdir()?;
     let scratch = tempfile::tempdir()?;
@@ -213,7 +213,7 @@ fn start(
 ) -> anyhow::Result<()> {
     use std::os::unix::process::CommandExt as _;
     let (program, arguments) = argv.split_first().context("nothing to start")?;
-    // A helper starts nothing without a lifeline; other programs do not read it.
+    // The helper starts nothing without a lifeline; other programs do not read it.
     let (_held, given) = Lifeline::new()?;
     let status = Command::new(program)
         .args(arguments)

@@ -1,8 +1,8 @@
-//! Measures the runtime. Each measurement runs in a process of its own, so that memory and CPU time
-//! are its own; this one collects them and prints a table.
+//! Measures the runtime. Each measurement runs in its own process, so that memory and CPU time are
+//! its own; the parent process prints a table.
 //!
-//! `sortie-bench [--quick] [--sortie PATH]` measures everything; `sortie-bench one NAME ARG` is what
-//! it starts for each line.
+//! `sortie-bench [--quick] [--sortie PATH]` measures everything; it starts `sortie-bench one NAME
+//! ARG` for each line.
 
 mod authority;
 mod model;
@@ -17,11 +17,11 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, bail};
 use serde_json::Value;
 
-/// Children at once, and how often each is measured (the median counts).
+/// Concurrent children, and how often each number is measured (the median counts).
 const FAN_OUT: [(u32, u32); 5] = [(1, 3), (8, 3), (32, 3), (100, 5), (1000, 3)];
 
 fn main() -> ExitCode {
-    // In a sandbox, this binary is also what takes its own rights away.
+    // In a sandbox, this binary is also the helper that drops its own rights.
     let mut words = std::env::args_os().skip(1);
     if words
         .next()
@@ -207,7 +207,7 @@ fn fan_out(quick: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Measures one scene in a process of its own.
+/// Measures one scene in its own process.
 fn one(name: &str, argument: &str) -> anyhow::Result<Value> {
     let me = std::env::current_exe().context("find this program")?;
     let output = Command::new(me)

@@ -1,4 +1,4 @@
-//! A model of fixed latency: a main agent that sends children out, and children that read a file
+//! A model with a fixed latency: a main agent that spawns children, and children that read a file
 //! three times.
 
 use std::sync::Arc;
@@ -19,23 +19,19 @@ const CALLS_PER_CHILD: u32 = 3;
 #[derive(Clone, Debug)]
 pub(crate) struct FixedModel {
     pub(crate) latency: Duration,
-    /// How many children a main run sends out.
+    /// The number of children of a main run.
     pub(crate) children: u32,
-    /// Who never gets an answer.
     pub(crate) hanging: Hanging,
-    /// How many of those have asked.
+    /// The number of hanging runs that have prompted.
     pub(crate) asked: Arc<AtomicU32>,
 }
 
-/// Who never gets an answer.
+/// The runs that never get a completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hanging {
-    /// Everybody gets one.
-    Nobody,
-    /// Children wait for ever.
+    None,
     Children,
-    /// All wait for ever.
-    Everybody,
+    All,
 }
 
 impl ModelDirectory for FixedModel {
@@ -57,9 +53,9 @@ impl Model for FixedModel {
     ) -> Result<ModelAnswer, ModelError> {
         let is_child = request.asker.depth > 0;
         let hangs = match self.hanging {
-            Hanging::Nobody => false,
+            Hanging::None => false,
             Hanging::Children => is_child,
-            Hanging::Everybody => true,
+            Hanging::All => true,
         };
         if hangs {
             self.asked.fetch_add(1, Ordering::SeqCst);

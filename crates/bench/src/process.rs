@@ -1,4 +1,4 @@
-//! What a process costs, from /proc.
+//! Process costs, from /proc.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 
-/// CPU time of all threads of this process, ended ones included, in milliseconds.
+/// Returns the CPU time of all threads of this process, ended ones included, in milliseconds.
 pub(crate) fn cpu_ms() -> anyhow::Result<f64> {
     let stat = std::fs::read_to_string("/proc/self/stat").context("read the process's times")?;
     // The name in parentheses may contain spaces; the fields follow it.
@@ -24,7 +24,7 @@ pub(crate) fn cpu_ms() -> anyhow::Result<f64> {
     Ok((ticks(11) + ticks(12)) * 10.0)
 }
 
-/// A line of /proc/self/status in kB, for example `VmHWM`.
+/// Returns a line of /proc/self/status in kB, for example `VmHWM`.
 pub(crate) fn memory_kb(name: &str) -> anyhow::Result<f64> {
     let status = std::fs::read_to_string("/proc/self/status").context("read the process's size")?;
     status
@@ -34,7 +34,7 @@ pub(crate) fn memory_kb(name: &str) -> anyhow::Result<f64> {
         .context("the kernel does not say")
 }
 
-/// The median time from starting a command to its end.
+/// Returns the median time from starting a command to its end.
 pub(crate) fn median_start(sortie: &Path, times: usize) -> anyhow::Result<Duration> {
     let home = tempfile::tempdir()?;
     let mut taken = Vec::with_capacity(times);

@@ -1,5 +1,5 @@
-//! A provider on loopback that speaks the Anthropic wire: it answers, calls a tool, or keeps silent in
-//! the middle of an answer, as the name of the model says.
+//! A provider on loopback with the Anthropic wire format. The model's name decides whether it
+//! returns text, calls a tool, or stalls in the middle of a completion.
 
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,16 +9,16 @@ use anyhow::Context;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// The largest request that is read.
+/// The largest request.
 const MAX_REQUEST_BYTES: usize = 4 << 20;
-/// Answers with words.
+/// Returns text.
 pub(crate) const SAYS: &str = "says";
 /// Calls the tool `probe`.
 pub(crate) const CALLS: &str = "calls";
-/// Says a word and then nothing.
+/// Sends one word, then stalls.
 pub(crate) const HOLDS: &str = "holds";
 
-/// When the last byte of each answer left, in order.
+/// When the last byte of each completion was sent, in order.
 pub(crate) type LastBytes = Arc<Mutex<Vec<Instant>>>;
 
 /// Listens on a free port.
@@ -73,7 +73,7 @@ async fn converse(mut stream: TcpStream, last_bytes: &LastBytes) -> anyhow::Resu
     Ok(())
 }
 
-/// The next body; `None` if the client is gone.
+/// Reads the next body; `None` if the client is gone.
 async fn request(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> anyhow::Result<Option<Vec<u8>>> {
     loop {
         if let Some(end) = find(buffer, b"\r\n\r\n") {
@@ -108,7 +108,7 @@ fn content_length(head: &[u8]) -> anyhow::Result<usize> {
         .context("read the length")
 }
 
-/// The model's name stands at the beginning of the body.
+/// The model's name is at the beginning of the body.
 fn model_of(body: &[u8]) -> &'static str {
     let head = String::from_utf8_lossy(&body[..body.len().min(200)]).into_owned();
     [SAYS, CALLS, HOLDS]
@@ -140,7 +140,7 @@ fn events(model: &str, turn: usize) -> String {
         &format!(r#"{{"type":"content_block_start","index":0,"content_block":{block}}}"#),
     );
     if model == CALLS {
-        // Another argument each time, so that nobody sees a loop.
+        // Different arguments each time, so that the loop detection does not trigger.
         event(
             "content_block_delta",
             &format!(

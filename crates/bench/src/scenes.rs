@@ -1,4 +1,4 @@
-//! What is measured: each scene alone in its process, on a real store on a real disk.
+//! The scenes. Each runs alone in its process, on a real store on a real disk.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,11 +23,11 @@ use crate::turns;
 
 /// The latency of the model in the fan-out.
 const LATENCY: Duration = Duration::from_millis(50);
-/// Main asks twice, its children four times each, all at once.
+/// The main run prompts twice, its children four times each, all in parallel.
 const IDEAL: Duration = Duration::from_millis(6 * 50);
-/// Runs that were under way when the process died, in the recovery scene.
+/// Active runs when the process died, in the recovery scene.
 const ACTIVE: u32 = 1000;
-/// Writers or spawners at once.
+/// Concurrent writers or spawners.
 const CROWD: usize = 200;
 
 /// Measures one scene.
@@ -59,7 +59,7 @@ async fn fan_out(children: u32) -> anyhow::Result<Value> {
     let model = FixedModel {
         latency: LATENCY,
         children,
-        hanging: Hanging::Nobody,
+        hanging: Hanging::None,
         asked: Arc::default(),
     };
     let runtime = start(folder.path(), model, wide(children)).await?;
@@ -117,7 +117,7 @@ async fn idle(children: u32) -> anyhow::Result<Value> {
 async fn spawns(count: u32) -> anyhow::Result<Value> {
     let folder = tempfile::tempdir()?;
     let mut settings = wide(1);
-    // Nothing is to run: what is measured is the acceptance.
+    // No run may start: only admission is measured.
     settings.lanes.subagent = 0;
     let runtime = Arc::new(start(folder.path(), silent_model(), settings).await?);
     let mut alone = Vec::new();
@@ -223,7 +223,7 @@ async fn recovery(finished: u32) -> anyhow::Result<Value> {
     }))
 }
 
-/// Leaves a store behind as a killed process would: finished runs, and some under way.
+/// Leaves a store as a killed process would: ended runs and some active ones.
 async fn fill(folder: &Path, finished: u32) -> anyhow::Result<()> {
     let clock = ProcessClock::start();
     let store = open(folder, clock)?;
@@ -302,7 +302,7 @@ async fn claim_all(
     Ok(claimed.into_iter().map(|claimed| claimed.fence).collect())
 }
 
-/// A spec as the runtime decides it, taken from the journal of a run that it admitted.
+/// Returns a spec from the journal of a run that the runtime admitted.
 async fn example_spec(folder: &Path) -> anyhow::Result<RunSpec> {
     let elsewhere = tempfile::tempdir()?;
     let mut settings = wide(1);
@@ -362,7 +362,7 @@ fn silent_model() -> FixedModel {
     FixedModel {
         latency: LATENCY,
         children: 0,
-        hanging: Hanging::Everybody,
+        hanging: Hanging::All,
         asked: Arc::default(),
     }
 }

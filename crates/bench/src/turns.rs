@@ -1,4 +1,4 @@
-//! What a turn of a real provider costs: encoding, transport, decoding, and the way to the tool.
+//! The cost of a turn with a real provider: encoding, transport, decoding, and the way to the tool.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -23,18 +23,18 @@ use crate::process::{cpu_ms, memory_kb};
 use crate::provider::{CALLS, HOLDS, LastBytes, SAYS, listen, serve};
 use crate::scenes::open;
 
-/// Turns whose CPU time is added up, so that the clock's ticks do not matter.
+/// Turns whose CPU time is added up, so that the clock's resolution does not matter.
 const TURNS: u32 = 200;
-/// Turns before the measurement, so that the connection and the caches are warm.
+/// Turns before the measurement, to warm up the connection and the caches.
 const WARM_UP: u32 = 20;
-/// How large one answer of a tool is in the history.
+/// The size of one tool result in the history.
 const RESULT_BYTES: usize = 3_000;
-/// Streams of one model at once: no more than the governor begins with.
+/// Concurrent streams of one model: no more than the governor's initial limit.
 const STREAMS_PER_MODEL: u32 = 8;
 /// Turns of the run whose tool starts are timed.
 const TIMED_TURNS: u32 = 60;
 
-/// A provider in a process of its own, so that only the client is measured.
+/// A provider in its own process, so that only the client is measured.
 struct Provider {
     child: Child,
     port: u16,
@@ -64,12 +64,12 @@ impl Drop for Provider {
         if let Err(error) = self.child.kill() {
             eprintln!("the provider could not be ended: {error}");
         }
-        // Reaped, so that it leaves nothing behind; its exit code says nothing.
+        // Reaped, so that no zombie stays; its exit code does not matter.
         self.child.wait().ok();
     }
 }
 
-/// What `sortie-bench serve` does: prints its port and serves until its stdin closes.
+/// Implements `sortie-bench serve`: prints its port and serves until its stdin closes.
 pub(crate) fn be_the_provider() -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -81,7 +81,7 @@ pub(crate) fn be_the_provider() -> anyhow::Result<()> {
     })
 }
 
-/// CPU time of a turn with a history of so many kB.
+/// Measures the CPU time of a turn with a history of so many kB.
 pub(crate) async fn turn_cost(kilobytes: u32) -> anyhow::Result<Value> {
     let provider = Provider::start()?;
     let model = find(provider.port, SAYS)?;
@@ -105,14 +105,16 @@ pub(crate) async fn turn_cost(kilobytes: u32) -> anyhow::Result<Value> {
     }))
 }
 
-/// Memory of a stream under way.
+/// Measures the memory of a stream in flight.
 pub(crate) async fn streams(count: u32) -> anyhow::Result<Value> {
     let provider = Provider::start()?;
     let directory = directory(provider.port);
-    // One before the measurement: client, tables and thread pools are not the stream's.
+    // One prompt before the measurement: client, tables and thread pools do not belong to the
+    // stream.
     let says = directory.find(&format!("bench/{SAYS}"))?;
     says.turn(request(SAYS, history(1_000)), &NoDeltas).await?;
-    // The governor lets a few questions to an unknown model out at once, so there are many models.
+    // The governor lets only a few prompts to an unknown model out at once, so there are many
+    // models.
     let models = (0..count.div_ceil(STREAMS_PER_MODEL))
         .map(|number| Ok(directory.find(&format!("bench/{HOLDS}-{number}"))?))
         .collect::<anyhow::Result<Vec<Arc<dyn Model>>>>()?;
@@ -139,10 +141,10 @@ pub(crate) async fn streams(count: u32) -> anyhow::Result<Value> {
     Ok(json!({"streams": count, "kb_per_stream": kb}))
 }
 
-/// Pieces of words that a stream brings before it falls silent.
+/// Text deltas that a stream sends before it stalls.
 const DELTAS: u32 = 20;
 
-/// Counts the pieces that have come.
+/// Counts text deltas.
 struct Heard(AtomicU32);
 
 impl DeltaSink for Heard {
@@ -155,7 +157,8 @@ impl DeltaSink for Heard {
     fn held(&self, _held: Option<Held>) {}
 }
 
-/// Time from the last byte of an answer to the start of its tool, through the whole engine.
+/// Measures the time from the last byte of a completion to the start of its tool, through the whole
+/// engine.
 pub(crate) async fn to_the_tool(_: u32) -> anyhow::Result<Value> {
     let (listener, port) = listen().await?;
     let last_bytes = LastBytes::default();
@@ -202,7 +205,8 @@ pub(crate) async fn to_the_tool(_: u32) -> anyhow::Result<Value> {
     }))
 }
 
-/// A tool that notes when it starts. It answers differently each time, so that nobody sees a loop.
+/// A tool that records when it starts. Its results differ, so that the loop detection does not
+/// trigger.
 #[derive(Debug)]
 struct Probe {
     spec: ToolSpec,
@@ -288,7 +292,7 @@ fn run_id() -> RunId {
     *RUN.get_or_init(|| ProcessClock::start().new_run_id())
 }
 
-/// The tools, shared by all questions as a runtime shares them.
+/// The tools, shared by all prompts as a runtime shares them.
 fn tools() -> Arc<[ToolSpec]> {
     static TOOLS: OnceLock<Arc<[ToolSpec]>> = OnceLock::new();
     Arc::clone(TOOLS.get_or_init(|| {
@@ -299,7 +303,7 @@ fn tools() -> Arc<[ToolSpec]> {
     }))
 }
 
-/// A history of about so many bytes: calls and answers, as agents have them.
+/// Returns a history of about so many bytes: calls and results, as agents have them.
 fn history(bytes: usize) -> Vec<SharedMessage> {
     let mut messages = vec![Arc::new(Message::User {
         text: "look around".to_owned(),

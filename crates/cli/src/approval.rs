@@ -10,7 +10,7 @@ use sortie_base::hidden::{write_out, write_out_line};
 use sortie_core::{
     Answerer, ApprovalRequest, Danger, Lang, OpenRequest, Question, Reply, RequestKind, Timestamp,
 };
-use sortie_text::{cut_middle, t};
+use sortie_text::{t, truncate_middle};
 
 /// How much of a value is shown. Longer ones are cut in the middle, visibly.
 const SHOWN_CHARS: usize = 4_000;
@@ -146,7 +146,7 @@ fn approval_question(lang: Lang, asked: &OpenRequest, approval: &ApprovalRequest
 
 /// What would run, verbatim, on lines of its own.
 fn exact_lines(lang: Lang, asked: &OpenRequest, approval: &ApprovalRequest) -> Vec<String> {
-    let exact = cut_middle(&approval.exact, EXACT_CHARS, "\n[…]\n");
+    let exact = truncate_middle(&approval.exact, EXACT_CHARS, "\n[…]\n");
     let bold = Style::new().bold().for_stderr();
     let mut lines: Vec<String> = exact
         .text
@@ -307,7 +307,7 @@ fn first_lines(lang: Lang, lines: impl Iterator<Item = String>) -> Vec<String> {
 
 /// A line of a change or of a note: as [`shown`], but tabs that indent stay.
 fn shown_line(line: &str) -> String {
-    let line = cut_middle(line, SHOWN_CHARS, " […] ").text;
+    let line = truncate_middle(line, SHOWN_CHARS, " […] ").text;
     let sign = line.chars().next().filter(|c| matches!(c, '+' | '-' | ' '));
     let (sign, rest) = line.split_at(sign.map_or(0, char::len_utf8));
     format!("{sign}{}", write_out(rest))
@@ -315,7 +315,7 @@ fn shown_line(line: &str) -> String {
 
 /// A text of a model, bounded and with nothing hidden.
 pub(crate) fn shown(text: &str) -> String {
-    write_out_line(&cut_middle(text, SHOWN_CHARS, " […] ").text)
+    write_out_line(&truncate_middle(text, SHOWN_CHARS, " […] ").text)
 }
 
 #[cfg(test)]

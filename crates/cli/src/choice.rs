@@ -1,4 +1,4 @@
-//! Which model a run gets, and how it is asked.
+//! Flags about models, and the model that a run gets.
 
 use std::path::{Path, PathBuf};
 
@@ -14,10 +14,10 @@ use crate::output;
 use crate::problem::Problem;
 use crate::settings::Settings;
 
-/// The largest schema that is read.
+/// Larger schema files are refused.
 const MAX_SCHEMA_BYTES: u64 = 1 << 20;
 
-/// The flags about models, the same for every command that makes a run.
+/// The flags about models, the same for every command that creates a run.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Model options")]
 pub(crate) struct ModelArguments {
@@ -54,25 +54,24 @@ fn temperature(text: &str) -> Result<f64, String> {
     }
 }
 
-/// How a run is asked for: with which model, and where it is recorded.
+/// The chosen model of a run, its parameters, and the folder of a recording.
 #[derive(Clone, Debug)]
 pub(crate) struct Chosen {
-    /// The model.
     pub(crate) name: String,
     by_flag: bool,
-    /// The small model that goes with it, where none is configured.
+    /// The small model of the same vendor, for agents that want one, if none is configured.
     pub(crate) small_model: Option<String>,
     fallbacks: Option<Vec<String>>,
     thinking: Option<String>,
     sampling: Sampling,
     schema: Option<Value>,
-    /// Where questions and answers are kept.
+    /// The folder of the recording.
     pub(crate) record: Option<PathBuf>,
 }
 
 impl ModelArguments {
-    /// The flag's model, else the configured one, else what is there. A server has its own idea of
-    /// what is there.
+    /// Returns the model of the flag, else the configured one, else one that is available here. A
+    /// server chooses among its own.
     pub(crate) async fn choose(
         self,
         settings: &Settings,
@@ -81,9 +80,12 @@ impl ModelArguments {
         place.refuse(settings, self.record.is_some().then_some("--record"))?;
         let by_flag = self.model.is_some();
         let (name, small_model) = match (self.model.as_deref(), place) {
-            (Some(name), _) => (settings.absolute_model(name), None),
+            (Some(name), _) => (settings.options.absolute_model(name), None),
             (None, Place::Here) => default_models(settings).await?,
-            (None, Place::There(_)) => (settings.configured_model().unwrap_or_default(), None),
+            (None, Place::There(_)) => (
+                settings.options.configured_model().unwrap_or_default(),
+                None,
+            ),
         };
         if name == OFFLINE_MODEL {
             output::note(&t!(settings.lang, "offline-model"));
@@ -91,7 +93,7 @@ impl ModelArguments {
         let fallbacks: Vec<String> = self
             .fallbacks
             .iter()
-            .map(|name| settings.absolute_model(name))
+            .map(|name| settings.options.absolute_model(name))
             .collect();
         Ok(Chosen {
             name,
@@ -105,16 +107,18 @@ impl ModelArguments {
             },
             schema: self
                 .schema
-                .map(|path| read_schema(&settings.folder.join(path)))
+                .map(|path| read_schema(&settings.options.workspace.join(path)))
                 .transpose()?,
-            record: self.record.map(|folder| settings.folder.join(folder)),
+            record: self
+                .record
+                .map(|folder| settings.options.workspace.join(folder)),
         })
     }
 }
 
 impl Chosen {
-    /// Finds all models that were named, so that a misspelled one is told now and not in need. A
-    /// server finds them itself: it has its own providers.
+    /// Looks up all named models, so that a misspelled fallback fails now and not when it is needed. A
+    /// server checks them itself: it has its own providers.
     pub(crate) fn check(&self, place: &Place, models: &dyn ModelDirectory) -> Result<(), Problem> {
         if place.is_there() {
             return Ok(());
@@ -126,7 +130,7 @@ impl Chosen {
         Ok(())
     }
 
-    /// A run with this model: a flag beats the agent's wish, the default does not.
+    /// Returns a request with this model. The flag overrides the agent's model, the default does not.
     pub(crate) fn run(self, task: String, workspace: PathBuf) -> NewRun {
         let new = NewRun::new(task, workspace, &self.name);
         NewRun {
@@ -140,24 +144,24 @@ impl Chosen {
     }
 }
 
-/// The model of runs that ask for none.
+/// Returns the model of requests that name none.
 pub(crate) async fn default_model(settings: &Settings) -> Result<String, Problem> {
     Ok(default_models(settings).await?.0)
 }
 
-/// The model of tasks that reach a server without one, and the small one that goes with it; empty if
-/// nothing is found, and then such tasks are told so.
+/// Returns the model of API requests that name none, and the small one of its vendor. If it is empty,
+/// the server rejects such requests.
 pub(crate) async fn servers_models(settings: &Settings) -> (String, Option<String>) {
     default_models(settings).await.unwrap_or_default()
 }
 
-/// The configured model; else that of a vendor whose key is set, with its small one; else that of a
-/// server on this machine.
+/// Returns the configured model; else that of a vendor whose key is set, with its small one; else that
+/// of a model server on this machine.
 async fn default_models(settings: &Settings) -> Result<(String, Option<String>), Problem> {
-    if let Some(name) = settings.configured_model() {
+    if let Some(name) = settings.options.configured_model() {
         return Ok((name, None));
     }
-    let variables = &settings.provider_variables;
+    let variables = &settings.options.environment.variables();
     let (name, small, why) = if let Some(found) = suggest_default(variables) {
         (found.model, Some(found.small_model), found.vendor)
     } else {

@@ -1,4 +1,4 @@
-//! Where the configuration of a command comes from, and what was wrong with it.
+//! The configuration of a command: its files, its values, its problems.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,19 +9,18 @@ use sortie_config::{
 
 /// The user's file, in the configuration folder of this system.
 const USER_FILE: &str = "config.toml";
-/// The folders that were trusted, in the same folder.
+/// The list of trusted folders, in the same folder.
 const TRUST_FILE: &str = "trust.json";
-/// What was configured, and where.
+/// The configuration and its files.
 #[derive(Clone, Debug)]
 pub(crate) struct Configuration {
-    /// Everything with its origin.
+    /// The values with the origin of each.
     pub(crate) loaded: Loaded,
-    /// The files.
     pub(crate) places: Places,
-    /// What to tell whoever starts work with it.
+    /// Warnings for commands that start work.
     pub(crate) warnings: Vec<String>,
-    /// Why the files do not count: one of them cannot be used. Commands that only look or repair go
-    /// on without them.
+    /// Why the files are ignored: one of them is invalid. Commands that only read or repair work
+    /// without them.
     pub(crate) broken: Option<Arc<ConfigError>>,
 }
 
@@ -30,16 +29,16 @@ pub(crate) struct Configuration {
 pub(crate) struct Places {
     /// The user's file, whether it exists or not.
     pub(crate) user_file: PathBuf,
-    /// The project's file, if there is one.
+    /// The project's file, if it exists.
     pub(crate) project_file: Option<PathBuf>,
-    /// Where trusted folders are noted.
+    /// The list of trusted folders.
     pub(crate) trust_file: PathBuf,
-    /// Whether the project's file may set everything.
+    /// Whether the project is trusted: its file may then set every key.
     pub(crate) trusted: bool,
 }
 
 impl Configuration {
-    /// Reads all layers. `folder` is where the command was started.
+    /// Reads all layers. `folder` is the current folder.
     pub(crate) fn read(
         folder: &Path,
         config_folder: &Path,
@@ -87,14 +86,14 @@ impl Configuration {
         })
     }
 
-    /// The values.
+    /// Returns the values.
     pub(crate) fn config(&self) -> &Config {
         &self.loaded.config
     }
 }
 
-/// Reads what can be read. A project that nobody trusts cannot stop anybody by a broken file; any
-/// other broken file is told when somebody starts work with it.
+/// Reads all layers. An invalid file of an untrusted project is left out with a warning, so that the
+/// project cannot stop the user; any other invalid file stops commands that start work.
 fn loaded(
     sources: &Sources,
     warnings: &mut Vec<String>,
@@ -111,7 +110,7 @@ fn loaded(
         && sources.project_file.is_some()
         && let Ok(loaded) = load(&without_project)
     {
-        warnings.push(format!("the project's file is left out: {error}"));
+        warnings.push(format!("the project's file is ignored: {error}"));
         return Ok((loaded, None));
     }
     let nothing = load(&Sources {
@@ -123,7 +122,7 @@ fn loaded(
     Ok((nothing, Some(Arc::new(error))))
 }
 
-/// A trust file that cannot be read trusts nothing, and says so.
+/// Whether the project is trusted. A trust file that cannot be read trusts nothing, with a warning.
 fn is_trusted(trust_file: &Path, project_file: &Path, warnings: &mut Vec<String>) -> bool {
     let Some(folder) = project_folder(project_file) else {
         return false;
@@ -138,7 +137,7 @@ fn is_trusted(trust_file: &Path, project_file: &Path, warnings: &mut Vec<String>
     store.is_trusted(folder)
 }
 
-/// A cost can only be estimated from both prices.
+/// Returns warnings about prices that are ignored: a cost needs both.
 fn half_prices(config: &Config) -> Vec<String> {
     let half = config.models.iter().filter(|(_, model)| {
         model

@@ -1,4 +1,4 @@
-//! Waiting for runs: progress while they run, and what signals mean for them.
+//! Waits for runs: shows progress while they execute, and handles signals.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use crate::approval::replied_elsewhere;
 use crate::colors::Colors;
-use crate::engine::{Engine, Feed, Heard};
+use crate::engine::{Engine, Feed, FeedItem};
 use crate::output;
 use crate::person::{Answer, Person};
 use crate::problem::Problem;
@@ -24,53 +24,53 @@ use crate::screen::Screen;
 use crate::settings::Settings;
 use crate::signals::{Signal, Signals};
 
-/// How often lines that change with time are drawn.
+/// How often lines that change with time are redrawn.
 const DRAW_INTERVAL: Duration = Duration::from_millis(100);
-/// How often the store is asked in case a notification was missed.
+/// How often the store is read in case an event was lost.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
-/// How long results may take to reach places outside once everything has ended. What takes longer
-/// is tried again by the next process.
+/// How long deliveries to external destinations may take once every run has ended. The next process
+/// retries a delivery that takes longer.
 const DELIVERY_GRACE: Duration = Duration::from_secs(5);
 
-/// How long a server that has gone is waited for, in case it is only started again.
+/// How long a server that is gone is waited for, in case it is being restarted.
 const RETURN_GRACE: Duration = Duration::from_secs(5);
 
 /// What is waited for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Goal {
-    /// A run, all its descendants, and its delivery.
+    /// A run, its descendants, and its delivery.
     Tree(RunId),
-    /// These runs and their descendants. They are somebody else's: Ctrl-C only leaves.
+    /// These runs and their descendants. Another command started them: Ctrl-C only stops waiting.
     Others(BTreeSet<RunId>),
-    /// Everything there is.
+    /// All runs.
     Everything,
 }
 
-/// Why waiting came to its end.
+/// Why waiting ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stopped {
-    /// What was waited for has ended.
+    /// The runs ended.
     Ended,
-    /// The same, because a person cancelled it.
+    /// The runs ended because the user cancelled them.
     Cancelled,
-    /// A person does not want to wait for that either.
+    /// The user does not want to wait for the cancellation either.
     Abandoned,
-    /// The process has to go.
+    /// The process has to terminate.
     Terminated,
-    /// The server that ran it has gone.
+    /// The server that executed the runs is gone.
     ServerGone,
 }
 
-/// Whether notifications are also written to stdout.
+/// Whether events are also written to stdout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stream {
-    /// They are not.
+    /// They are not written.
     Off,
     /// One line of JSON each.
     JsonLines,
 }
 
-/// Follows runs until they have ended or a signal says otherwise.
+/// Follows runs until they have ended or a signal arrives.
 #[derive(Debug)]
 pub(crate) struct Follow<'a> {
     settings: &'a Settings,
@@ -83,11 +83,11 @@ pub(crate) struct Follow<'a> {
     asking: Asking,
     /// When only deliveries were left.
     ended_at: Option<Instant>,
-    /// When nobody had the store any more.
+    /// Since when no process has held the lock of the store.
     gone_at: Option<Instant>,
 }
 
-/// What the person at the terminal is being asked.
+/// The requests that the user at the terminal is asked about.
 #[derive(Debug)]
 struct Asking {
     person: Option<Person>,
@@ -95,7 +95,7 @@ struct Asking {
 }
 
 impl Asking {
-    /// The next answer; never, while nobody is asked.
+    /// Returns the next answer; never, if there is no terminal.
     async fn next(&mut self) -> Answer {
         match &mut self.person {
             Some(person) => person.next().await,
@@ -105,7 +105,7 @@ impl Asking {
 }
 
 impl<'a> Follow<'a> {
-    /// Prepares to follow. What ended before `since` is not shown.
+    /// Prepares to follow. Runs that ended before `since` are not shown.
     pub(crate) fn new(
         settings: &'a Settings,
         screen: &'a Arc<Screen>,
@@ -132,17 +132,17 @@ impl<'a> Follow<'a> {
         }
     }
 
-    /// Follows. `news` was subscribed to before the runs were made.
+    /// Follows the runs. `events` was subscribed to before they were created.
     pub(crate) async fn until_ended(
         mut self,
-        news: &mut Feed,
+        events: &mut Feed,
         signals: &mut Signals,
     ) -> Result<Stopped, Problem> {
         let mut next_look = Instant::now();
         loop {
             if Instant::now() >= next_look {
                 if self.look().await? {
-                    return self.ended(news).await;
+                    return self.ended(events).await;
                 }
                 if self.is_gone() {
                     return Ok(Stopped::ServerGone);
@@ -159,8 +159,8 @@ impl<'a> Follow<'a> {
                     }
                     next_look = Instant::now();
                 }
-                heard = news.next() => {
-                    if self.heard(heard).await? {
+                item = events.next() => {
+                    if self.receive(item).await? {
                         next_look = Instant::now();
                     }
                 }
@@ -182,10 +182,10 @@ impl<'a> Follow<'a> {
         }
     }
 
-    /// Asks the person about everything that waits for an answer and was not asked yet.
+    /// Asks the user about every open request that was not asked yet.
     async fn ask(&mut self) -> Result<(), Problem> {
-        // Who only waits for what others started is not asked about it; and where nobody can be
-        // asked, only a server waits for somebody elsewhere.
+        // A command that only waits for runs of another command does not ask about them. Without a
+        // terminal, only a server can wait for an approver elsewhere.
         let waits_elsewhere = self.engine.runtime().is_none();
         if matches!(self.goal, Goal::Others(_))
             || (self.asking.person.is_none() && !waits_elsewhere)
@@ -214,7 +214,7 @@ impl<'a> Follow<'a> {
         Ok(())
     }
 
-    /// Withdraws prompts whose requests are no longer open, and says who answered them.
+    /// Withdraws prompts whose requests are no longer open, and shows who replied.
     async fn withdraw(&mut self, open: &[OpenRequest]) -> Result<(), Problem> {
         let Some(person) = &mut self.asking.person else {
             return Ok(());
@@ -229,8 +229,8 @@ impl<'a> Follow<'a> {
         Ok(())
     }
 
-    /// Sends an answer. A signal interrupts the sending: a server that is away is waited for up to a
-    /// minute, and nobody should have to wait for that.
+    /// Sends an answer. A signal interrupts the sending: the client waits up to a minute for a server
+    /// that is away.
     async fn answered(
         &mut self,
         answer: Answer,
@@ -246,7 +246,7 @@ impl<'a> Follow<'a> {
                 match sent {
                     Ok(sent) => sent,
                     Err(signal) => {
-                        // If the reply did not arrive and the request stays open, it is asked again.
+                        // If the reply did not arrive and the request stays open, the user is asked again.
                         self.asking.asked.remove(&request);
                         return self.signalled(signal, signals).await;
                     }
@@ -262,7 +262,7 @@ impl<'a> Follow<'a> {
 
     async fn reply(&mut self, request: &RequestId, reply: Reply) -> Result<(), Problem> {
         match self.engine.reply(request, reply).await {
-            Ok(Replied::Noted { .. }) => Ok(()),
+            Ok(Replied::Accepted { .. }) => Ok(()),
             Ok(Replied::TooLate { earlier }) => {
                 let at = self.replied_at(request).await?;
                 let reason = replied_elsewhere(self.settings.lang, earlier.as_ref(), at);
@@ -271,8 +271,8 @@ impl<'a> Follow<'a> {
                 }
                 Ok(())
             }
-            // A server that is away for a moment: the same is asked again.
-            Err(Problem::Server(error)) if error.may_pass() => {
+            // The server is away for a moment: the user is asked again.
+            Err(Problem::Server(error)) if error.is_transient() => {
                 let problem = error.to_string();
                 let words = t!(self.settings.lang, "reply-not-sent", problem = problem);
                 self.screen.line(&words);
@@ -340,23 +340,23 @@ impl<'a> Follow<'a> {
         Ok(())
     }
 
-    /// `true` if the store should be looked at now.
-    async fn heard(&mut self, heard: Heard) -> Result<bool, Problem> {
-        match heard {
-            Heard::News(notification) => self.take(&notification).await,
-            Heard::Missed(missed) => {
+    /// Handles an item of the feed. Returns whether the store should be read now.
+    async fn receive(&mut self, item: FeedItem) -> Result<bool, Problem> {
+        match item {
+            FeedItem::Event(notification) => self.event(&notification).await,
+            FeedItem::Missed(missed) => {
                 self.missed(missed)?;
                 Ok(true)
             }
-            // The runtime is gone; the store still knows.
-            Heard::Over => {
+            // The runtime is gone; the store has the records.
+            FeedItem::Closed => {
                 tokio::time::sleep(LOOK_INTERVAL).await;
                 Ok(true)
             }
         }
     }
 
-    /// Says that the lines are not whole.
+    /// Writes that lines of the stream are missing.
     fn missed(&self, count: Option<u64>) -> Result<(), Problem> {
         match self.stream {
             Stream::JsonLines => output::json_line(&json!({"type": "missed", "count": count})),
@@ -364,14 +364,14 @@ impl<'a> Follow<'a> {
         }
     }
 
-    async fn take(&mut self, notification: &Notification) -> Result<bool, Problem> {
+    async fn event(&mut self, notification: &Notification) -> Result<bool, Problem> {
         if !self.is_goal(notification.root_id) {
             return Ok(false);
         }
-        if self.stream == Stream::JsonLines {
+        if self.stream == Stream::JsonLines && !notification.kind.is_internal() {
             output::json_line(notification)?;
         }
-        if self.progress.hear(notification) {
+        if self.progress.event(notification) {
             let record = self.engine.get(notification.task_id).await?;
             self.progress.record(&record);
         }
@@ -382,7 +382,7 @@ impl<'a> Follow<'a> {
         Ok(may_be_the_last(&notification.kind))
     }
 
-    /// Whether a tree is waited for.
+    /// Returns whether a tree is waited for.
     fn is_goal(&self, root: RunId) -> bool {
         match &self.goal {
             Goal::Tree(goal) => root == *goal,
@@ -391,7 +391,8 @@ impl<'a> Follow<'a> {
         }
     }
 
-    /// Whether the server has gone for good. One that is started again has the store before long.
+    /// Returns whether the server is gone for good. A restarted server takes the lock of the store
+    /// again soon.
     fn is_gone(&mut self) -> bool {
         if !self.engine.is_gone() {
             self.gone_at = None;
@@ -401,7 +402,7 @@ impl<'a> Follow<'a> {
         since.elapsed() >= RETURN_GRACE
     }
 
-    /// Looks at the records: `true` if there is nothing left to wait for.
+    /// Reads the records. Returns whether there is nothing left to wait for.
     async fn look(&mut self) -> Result<bool, Problem> {
         let records = match &self.goal {
             Goal::Tree(root) => self.tree(*root).await?,
@@ -410,9 +411,9 @@ impl<'a> Follow<'a> {
         for record in &records {
             self.progress.record(record);
         }
-        self.settle_missed(&records).await?;
+        self.record_missed(&records).await?;
         self.ask().await?;
-        if records.iter().any(|run| !run.status.is_terminal()) && !self.only_rests(&records) {
+        if records.iter().any(|run| !run.status.is_terminal()) && !self.is_paused(&records) {
             self.ended_at = None;
             return Ok(false);
         }
@@ -420,7 +421,7 @@ impl<'a> Follow<'a> {
         Ok(since.elapsed() >= DELIVERY_GRACE || !self.owes_delivery(&records).await?)
     }
 
-    /// Whether a result that somebody outside waits for is still on its way.
+    /// Returns whether a delivery to an external destination is pending.
     async fn owes_delivery(&self, records: &[RunRecord]) -> Result<bool, Problem> {
         match &self.goal {
             Goal::Tree(root) => Ok(records.iter().any(|run| run.run_id == *root && owes(run))),
@@ -432,8 +433,9 @@ impl<'a> Follow<'a> {
         }
     }
 
-    /// Runs that have a line and are not among the records have ended unheard.
-    async fn settle_missed(&mut self, records: &[RunRecord]) -> Result<(), Problem> {
+    /// Shows the end of runs that have a line and are not among the records: their last event was
+    /// lost.
+    async fn record_missed(&mut self, records: &[RunRecord]) -> Result<(), Problem> {
         for run in self.progress.running_runs() {
             if records.iter().all(|record| record.run_id != run) {
                 let record = self.engine.get(run).await?;
@@ -443,15 +445,15 @@ impl<'a> Follow<'a> {
         Ok(())
     }
 
-    /// Says what was still under way to be said.
-    async fn ended(mut self, news: &mut Feed) -> Result<Stopped, Problem> {
-        while let Some(heard) = news.at_hand() {
-            match heard {
-                Heard::News(notification) => {
-                    self.take(&notification).await?;
+    /// Handles the events that have already arrived.
+    async fn ended(mut self, events: &mut Feed) -> Result<Stopped, Problem> {
+        while let Some(item) = events.try_next() {
+            match item {
+                FeedItem::Event(notification) => {
+                    self.event(&notification).await?;
                 }
-                Heard::Missed(missed) => self.missed(missed)?,
-                Heard::Over => break,
+                FeedItem::Missed(missed) => self.missed(missed)?,
+                FeedItem::Closed => break,
             }
         }
         self.screen.clear();
@@ -469,7 +471,7 @@ impl<'a> Follow<'a> {
             ..ListFilter::default()
         };
         let mut records = self.engine.list(filter).await?;
-        // Oldest first, so that lines come in the order in which runs were started.
+        // Oldest first, so that lines appear in the order in which runs were started.
         records.reverse();
         Ok(records)
     }
@@ -485,9 +487,9 @@ impl<'a> Follow<'a> {
         Ok(records)
     }
 
-    /// Whether somebody paused whatever is left, so that nothing goes on by itself. In a server,
-    /// somebody can let it go on meanwhile; here nobody can.
-    fn only_rests(&self, records: &[RunRecord]) -> bool {
+    /// Returns whether every remaining run is paused or waits for a paused one. In a server, another
+    /// client can resume it meanwhile; here that is not possible.
+    fn is_paused(&self, records: &[RunRecord]) -> bool {
         let waits =
             |run: &RunRecord| run.paused || run.summary.waiting_on == Some(WaitingOn::Children);
         let mut left = records.iter().filter(|run| !run.status.is_terminal());
@@ -499,7 +501,7 @@ impl<'a> Follow<'a> {
     }
 }
 
-/// Who replied what to a request that is no longer open.
+/// Returns who replied what to a request that is no longer open.
 async fn replied(
     engine: &Engine,
     lang: Lang,
@@ -520,7 +522,7 @@ async fn replied(
     ))
 }
 
-/// Whether a run has ended and its result is still on its way.
+/// Returns whether a run has ended and its delivery is pending.
 fn owes(record: &RunRecord) -> bool {
     record.status.is_terminal() && record.delivery == Delivery::Pending
 }

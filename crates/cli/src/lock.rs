@@ -1,7 +1,7 @@
-//! Who holds the store, for commands that only look.
+//! The holder of the store, for commands that only read.
 //!
-//! The lock of the operating system alone says whether somebody does. The process that is named in the
-//! file is a word for people: its id may mean another process by now, or somewhere else.
+//! Only the lock of the operating system decides whether a process holds the store. The process that the
+//! file names is for people: its id may mean another process by now, or in another namespace.
 
 use std::fs::{File, TryLockError};
 use std::io::{self, Read};
@@ -10,24 +10,24 @@ use std::path::Path;
 use sortie_base::regular_file;
 use sortie_store::Owner;
 
-/// The store's lock, in its folder.
+/// The lock file in the home folder.
 const FILE: &str = "lock";
-/// Longer descriptions are not the store's.
+/// The store writes no longer file.
 const MAX_OWNER_BYTES: u64 = 64 * 1024;
 
-/// Who holds the store.
+/// The holder of the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Holder {
-    /// Nobody: whatever has not ended waits for a process.
+    /// No process: runs that have not ended wait for one.
     Nobody,
-    /// A living process, which may not have said its name yet.
+    /// A process, which may not have written its name yet.
     Somebody(Option<Owner>),
 }
 
-/// Looks who holds the store in this folder. The lock is shared for an instant with others who look,
-/// and whoever wants to take it meanwhile tries again.
+/// Returns the holder of the store in this folder. This takes a shared lock for an instant; a process
+/// that wants the exclusive lock meanwhile retries.
 pub(crate) fn holder(home: &Path) -> io::Result<Holder> {
-    // A FIFO in its place is an error, and not waited for.
+    // A FIFO in its place is an error; opening it does not block.
     let mut file = match regular_file::open(&home.join(FILE)) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Holder::Nobody),
@@ -40,7 +40,7 @@ pub(crate) fn holder(home: &Path) -> io::Result<Holder> {
     }
 }
 
-/// Whether nobody runs what has not ended. Where that cannot be found out, somebody may.
+/// Whether no process holds the store. If that cannot be determined, one may.
 pub(crate) fn is_free(home: &Path) -> bool {
     matches!(holder(home), Ok(Holder::Nobody))
 }

@@ -1,17 +1,17 @@
-//! `sortie`: the command line. The only place that reads the environment and wires the parts.
+//! `sortie`: the command line. The only crate that reads the environment.
 
 mod approval;
 mod arguments;
-mod birth;
 mod choice;
 mod colors;
 mod commands;
 mod configuration;
 mod engine;
-mod equipment;
 mod exit;
 mod follow;
-mod freedom;
+mod foreground;
+#[cfg(test)]
+mod hidden_characters;
 mod ids;
 mod keyboard;
 mod lock;
@@ -21,19 +21,15 @@ mod output;
 mod person;
 mod private;
 mod problem;
+mod process_identity;
 mod progress;
-mod provider;
 mod report;
+mod run_flags;
 mod screen;
 mod serving;
-mod session;
 mod settings;
 mod signals;
 mod table;
-mod telemetry;
-mod wiring;
-mod workplace;
-mod workshop;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -42,23 +38,20 @@ use std::time::Duration;
 use crate::arguments::Arguments;
 use crate::exit::Exit;
 use crate::screen::Screen;
-use crate::settings::{Environment, Settings};
+use crate::settings::{Settings, environment};
 
-/// How long tasks that were dropped may still take to stop their processes.
+/// How long dropped futures may take to stop their processes.
 const LAST_GRACE: Duration = Duration::from_secs(2);
 
 fn main() -> ExitCode {
-    // Our own binary is also what takes rights away from itself before it starts a command.
-    let mut words = std::env::args_os().skip(1);
-    if words
-        .next()
-        .is_some_and(|word| word == sortie_sandbox::HELPER_COMMAND)
-    {
-        return sortie_sandbox::run_helper(words);
-    }
+    // Sandboxed commands start this binary again, as their helper.
+    let helper = match sortie::sandbox_helper() {
+        Ok(helper) => helper,
+        Err(exit) => return exit,
+    };
     keep_memory_private();
     let arguments = Arguments::of_process();
-    let settings = match Settings::new(&arguments.global, Environment::of_process()) {
+    let settings = match Settings::new(&arguments.global, environment(), helper) {
         Ok(settings) => settings,
         Err(failed) => return failed.problem.tell(failed.lang).into(),
     };

@@ -31,11 +31,11 @@ const PRIVATE: [&str; 10] = [
 /// Tightens what only this user could have used, says so, and refuses what others could have changed.
 /// A leaked secret stops only commands that use it.
 pub(crate) fn enforce(settings: &Settings) -> Result<(), Problem> {
-    let findings = private_files::enforce(&settings.home, &files(settings))?;
+    let findings = private_files::enforce(&settings.options.home, &files(settings))?;
     for finding in findings {
         let path = finding.path.display().to_string();
         match finding.verdict {
-            Verdict::Repair if finding.path == serving::token_path(&settings.home) => {
+            Verdict::Repair if finding.path == serving::token_path(&settings.options.home) => {
                 output::note(&t!(settings.lang, "private-token-repaired", path = path));
             }
             Verdict::Repair => output::note(&t!(settings.lang, "private-repaired", path = path)),
@@ -43,8 +43,8 @@ pub(crate) fn enforce(settings: &Settings) -> Result<(), Problem> {
             Verdict::Leaked | Verdict::Safe | Verdict::Unsafe(_) => {}
         }
     }
-    if matches!(serving::left_in(&settings.home), Ok(Left::Damaged)) {
-        let path = serving::path(&settings.home).display().to_string();
+    if matches!(serving::left_in(&settings.options.home), Ok(Left::Damaged)) {
+        let path = serving::path(&settings.options.home).display().to_string();
         output::note(&t!(settings.lang, "server-file-damaged", path = path));
     }
     Ok(())
@@ -56,7 +56,7 @@ pub(crate) fn refuse_leaked(settings: &Settings, secrets: &[PathBuf]) -> Result<
         .iter()
         .map(|path| (path.clone(), Class::Secret))
         .collect();
-    let findings = private_files::enforce(&settings.home, &files)?;
+    let findings = private_files::enforce(&settings.options.home, &files)?;
     let leaked = findings
         .into_iter()
         .find(|one| one.verdict == Verdict::Leaked);
@@ -70,7 +70,7 @@ pub(crate) fn refuse_leaked(settings: &Settings, secrets: &[PathBuf]) -> Result<
 
 /// Everything that a command would find, without changing anything.
 pub(crate) fn findings(settings: &Settings) -> Result<Vec<Finding>, Refusal> {
-    private_files::inspect(&settings.home, &files(settings))
+    private_files::inspect(&settings.options.home, &files(settings))
 }
 
 /// What to do about a finding, as a command where there is one.
@@ -127,11 +127,11 @@ pub(crate) fn danger_words(lang: Lang, danger: Danger) -> String {
 
 /// How a secret that others may know becomes worthless.
 fn remedy(settings: &Settings, path: &Path) -> String {
-    if path == serving::path(&settings.home) {
+    if path == serving::path(&settings.options.home) {
         return t!(settings.lang, "private-restart-todo");
     }
     // The id is no secret; without one, the list of keys shows it.
-    let id = serving::read_token(&settings.home)
+    let id = serving::read_token(&settings.options.home)
         .ok()
         .and_then(|token| token.split('_').nth(1).map(str::to_owned))
         .unwrap_or_else(|| "ID".to_owned());
@@ -139,7 +139,7 @@ fn remedy(settings: &Settings, path: &Path) -> String {
 }
 
 fn files(settings: &Settings) -> Vec<(PathBuf, Class)> {
-    let home = &settings.home;
+    let home = &settings.options.home;
     let places = &settings.configuration.places;
     let mut files: Vec<_> = PRIVATE
         .iter()

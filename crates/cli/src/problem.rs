@@ -1,4 +1,4 @@
-//! What can go wrong at the command line, who is told, and what they can do then.
+//! Errors of commands: message, causes, hint and exit code.
 
 use std::error::Error;
 use std::io;
@@ -6,18 +6,18 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use sortie_base::private_files::Refusal;
-use sortie_client::ClientError;
 use sortie_config::{ConfigError, EditError, TrustError};
 use sortie_core::{Lang, MAX_TASK_CHARS, MIN_PREFIX_CHARS, ModelError, RunId, StoreError};
+use sortie_protocol::client::ClientError;
 use sortie_runtime::{Divergence, RuntimeError};
 use sortie_server::keys::KeyError;
-use sortie_text::{cut_columns, one_line, strip_sequences, t};
+use sortie_text::{one_line, strip_sequences, t, truncate_columns};
 
 use crate::exit::Exit;
 use crate::output;
 use crate::private;
 
-/// Why a command did not do what was asked.
+/// Why a command failed.
 #[derive(Debug)]
 pub(crate) enum Problem {
     /// The runtime refused or failed.
@@ -26,100 +26,73 @@ pub(crate) enum Problem {
     Model(ModelError),
     /// There is no agent of this name.
     NoAgent {
-        /// The name.
         name: String,
-        /// The names there are.
+        /// The names of all agents.
         known: String,
     },
-    /// A prefix of an id that is too short to mean anything.
+    /// A prefix of an id is too short.
     ShortId(String),
-    /// No folder for the store is known.
+    /// Neither flag nor environment sets a home folder.
     NoHome,
-    /// The folder to work in cannot be used.
-    Workspace {
-        /// The folder.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
+    /// The workspace cannot be used.
+    Workspace { path: PathBuf, source: io::Error },
     /// The instruction could not be read.
     Input(io::Error),
     /// The instruction is empty.
     EmptyInput,
-    /// The instruction is longer than any run can be given.
+    /// The instruction is too long.
     LongInput,
-    /// What is configured about the web cannot be used.
+    /// The configuration of the web tools is invalid.
     Web(String),
-    /// The place for results is not written as one.
+    /// The address of a sink is invalid.
     Sink(String),
-    /// Something typed cannot be understood; the sentence says why.
+    /// An argument is invalid; the message explains why.
     Typed(String),
-    /// There is nothing of this name; the sentence says where to look.
+    /// An object does not exist; the message says where to look.
     Nothing(String),
-    /// It is not done; the sentence says why and what to do instead.
+    /// The operation is refused; the message says why and what to do.
     Refused(String),
-    /// What was found out could not be written.
+    /// Writing to stdout failed.
     Output(io::Error),
-    /// The operating system did not give the process what it needs.
+    /// The operating system refused something that the process needs.
     Process(io::Error),
-    /// The configuration cannot be used.
+    /// The configuration is invalid.
     Config(Arc<ConfigError>),
     /// A key could not be written.
     ConfigEdit(EditError),
     /// The list of trusted folders cannot be used.
     Trust(TrustError),
-    /// Nobody said which model to use, and none was found.
+    /// No model is configured, and none was found.
     NoModel,
-    /// A model was asked and did not answer.
+    /// A prompt to a model failed.
     Unanswered(ModelError),
     /// A model did not answer in time.
-    NoAnswer {
-        /// The model.
-        model: String,
-        /// How long it was waited for.
-        seconds: u64,
-    },
+    NoAnswer { model: String, seconds: u64 },
     /// A file with a JSON schema cannot be used.
-    Schema {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        problem: String,
-    },
-    /// The server did not do it.
+    Schema { path: PathBuf, problem: String },
+    /// A request to the server failed.
     Server(ClientError),
     /// The token of this machine's administrator cannot be read.
-    Token {
-        /// Where it should be.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
+    Token { path: PathBuf, source: io::Error },
     /// Other users could have changed a file, or its owner and mode are unknown.
     Unsafe(Refusal),
     /// Other users could have read a secret.
     Leaked {
-        /// Where it is.
         path: PathBuf,
-        /// How to make it worthless.
+        /// The command that revokes the secret.
         remedy: String,
     },
-    /// The server cannot listen there.
-    Listen {
-        /// Where.
-        address: String,
-        /// Why not.
-        source: io::Error,
-    },
+    /// The server cannot listen on the address.
+    Listen { address: String, source: io::Error },
     /// The file of keys cannot be used.
     Keys(KeyError),
-    /// The server came to an end that nobody asked for.
+    /// The server stopped unexpectedly.
     Serve(Box<dyn Error + Send + Sync>),
-    /// A journal is gone.
+    /// The journal was deleted.
     NothingToReplay(RunId),
-    /// A journal came out differently.
+    /// The replay diverges from the journal.
     Replay(Box<Divergence>),
-    /// A test's plan to crash cannot be read.
+    /// The crash plan of a test is invalid.
     #[cfg(feature = "crash-points")]
     CrashPlan(String),
 }
@@ -154,13 +127,31 @@ impl From<StoreError> for Problem {
     }
 }
 
+impl From<sortie::Error> for Problem {
+    fn from(error: sortie::Error) -> Self {
+        match error {
+            sortie::Error::Store(error) => Self::from(error),
+            sortie::Error::Refused(refusal) => Self::Runtime(RuntimeError::Refused(refusal)),
+            sortie::Error::Tools(error) => Self::Runtime(error.into()),
+            sortie::Error::Model(error) => Self::Model(error),
+            sortie::Error::NoModel => Self::NoModel,
+            sortie::Error::NoHome => Self::NoHome,
+            sortie::Error::Workspace { path, source } => Self::Workspace { path, source },
+            sortie::Error::UnknownAgent { name, known } => Self::NoAgent { name, known },
+            sortie::Error::Web(sentence) => Self::Web(sentence),
+            sortie::Error::Io(error) => Self::Process(error),
+            error => Self::Refused(sortie_core::with_causes(&error)),
+        }
+    }
+}
+
 impl From<ModelError> for Problem {
     fn from(error: ModelError) -> Self {
         Self::Model(error)
     }
 }
 
-/// A problem in words.
+/// The message of an error.
 struct Words {
     message: String,
     causes: Vec<String>,
@@ -168,7 +159,7 @@ struct Words {
 }
 
 impl Problem {
-    /// Tells it on stderr, once, with its causes and what to do; then says how to exit.
+    /// Prints the error on stderr with its causes and a hint; returns the exit code.
     pub(crate) fn tell(&self, lang: Lang) -> Exit {
         if self.is_closed_pipe() {
             return Exit::Ok;
@@ -184,12 +175,12 @@ impl Problem {
         self.exit()
     }
 
-    /// What went wrong, as one sentence of a list.
+    /// Returns the message without causes and hint.
     pub(crate) fn text(&self, lang: Lang) -> String {
         self.words(lang).message
     }
 
-    /// Whoever read the output has seen enough: nobody's mistake.
+    /// Whether the reader of stdout closed it, which is no error.
     fn is_closed_pipe(&self) -> bool {
         matches!(self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
     }
@@ -252,7 +243,7 @@ impl Problem {
             hint: Some(hint),
         };
         match self {
-            Self::Runtime(RuntimeError::Refused(sentence)) => plain(sentence.clone()),
+            Self::Runtime(RuntimeError::Refused(refusal)) => plain(refusal.message.clone()),
             Self::Runtime(RuntimeError::Store(error)) => store_words(lang, error),
             Self::Runtime(RuntimeError::Toolbox(error)) => plain(error.to_string()),
             Self::Model(error) => hinted(
@@ -389,7 +380,7 @@ impl Problem {
     }
 }
 
-/// What a refusal of the server means for whoever called.
+/// Returns the exit code for an error response of the server.
 fn server_exit(error: &ClientError) -> Exit {
     match error.slug() {
         Some("not-found") => Exit::NotFound,
@@ -407,7 +398,7 @@ fn server_exit(error: &ClientError) -> Exit {
 
 fn server_words(lang: Lang, error: &ClientError) -> Words {
     match error {
-        ClientError::Stranger { address } => Words {
+        ClientError::Unverified { address } => Words {
             message: t!(lang, "error-stranger", address = address.to_string()),
             causes: Vec::new(),
             hint: Some(t!(lang, "hint-stranger")),
@@ -418,11 +409,11 @@ fn server_words(lang: Lang, error: &ClientError) -> Words {
             hint: (problem.slug() == "unauthorized").then(|| t!(lang, "hint-token")),
         },
         ClientError::Unreachable { .. }
-        | ClientError::Slow { .. }
-        | ClientError::Strange { .. }
+        | ClientError::Timeout { .. }
+        | ClientError::Unexpected { .. }
         | ClientError::BadToken
         | ClientError::NoRandomness
-        | ClientError::NoMeans(_) => Words {
+        | ClientError::Setup(_) => Words {
             message: t!(lang, "error-server", problem = error.to_string()),
             causes: error.source().map(chain).unwrap_or_default(),
             hint: Some(t!(lang, "hint-server")),
@@ -430,10 +421,10 @@ fn server_words(lang: Lang, error: &ClientError) -> Words {
     }
 }
 
-/// An entry of a journal can be as long as a file; its beginning tells which it is.
+/// Truncates an entry of a journal, which can be as long as a file.
 fn shortened(entry: &str) -> String {
     const COLUMNS: usize = 400;
-    cut_columns(&one_line(entry), COLUMNS)
+    truncate_columns(&one_line(entry), COLUMNS)
 }
 
 fn store_words(lang: Lang, error: &StoreError) -> Words {
@@ -485,7 +476,7 @@ fn store_words(lang: Lang, error: &StoreError) -> Words {
     }
 }
 
-/// Sentences of the runtime that begin with the word already are not given it twice.
+/// Returns the first line, with `error:` unless the message begins with it.
 fn first_line(lang: Lang, message: &str) -> String {
     let message = strip_sequences(message);
     let begins = |word: &str| {
@@ -500,7 +491,7 @@ fn first_line(lang: Lang, message: &str) -> String {
     }
 }
 
-/// An error and all its causes.
+/// Returns the messages of an error and all its causes.
 pub(crate) fn chain(error: &dyn Error) -> Vec<String> {
     let mut words = vec![error.to_string()];
     let mut source = error.source();

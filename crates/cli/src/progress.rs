@@ -1,7 +1,7 @@
-//! One line for each running child: in place on a terminal, at its start and end elsewhere.
+//! Shows one line for each executing child: updated in place on a terminal, at its start and end on
+//! other outputs.
 //!
-//! Notifications are hints and records are the truth: whatever was missed is made good by the next
-//! record that is shown here.
+//! Events are hints, records are authoritative: the next record corrects what a lost event left.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,17 +10,17 @@ use sortie_core::{
     Lane, Lang, Notification, NotificationKind, Outcome, RunId, RunRecord, Status, Timestamp,
     WaitingOn,
 };
-use sortie_text::{columns, cut_columns, one_line, t};
+use sortie_text::{columns, one_line, t, truncate_columns};
 
 use crate::colors::Colors;
 use crate::report;
 use crate::screen::Screen;
 
-/// What stands before every line, as in the design this line comes from.
+/// The indentation of every line.
 const INDENT: &str = "  ";
-/// A label is never cut below this, however narrow the terminal.
+/// A label is never truncated below this, however narrow the terminal is.
 const LEAST_LABEL_COLUMNS: usize = 12;
-/// How much of a reason a line shows.
+/// The columns of an error in a line.
 const WHY_COLUMNS: usize = 160;
 
 /// The progress of the runs that a command waits for.
@@ -29,31 +29,32 @@ pub(crate) struct Progress {
     lang: Lang,
     screen: Arc<Screen>,
     colors: Colors,
-    /// What ended before is old news.
+    /// Runs that ended before are not shown.
     since: Timestamp,
     runs: BTreeMap<RunId, Line>,
     /// The labels of children that wait for a slot.
     queued: BTreeMap<RunId, String>,
 }
 
-/// What is known about a run.
+/// The state of one run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Line {
     agent: String,
     label: String,
     tools: u32,
     started_at: Timestamp,
-    /// Whether it has a line of its own, or is the main run that the last line is about.
+    /// Whether it is the main run, which the last line shows, instead of a run with a line of its
+    /// own.
     is_main: bool,
     ended: bool,
-    /// Its place among those who wait for the provider.
+    /// Its position among the prompts that wait for the provider.
     held: Option<u32>,
-    /// Whether that was said in a line of its own.
-    held_told: bool,
+    /// Whether the wait was shown in a line of its own.
+    held_shown: bool,
 }
 
 impl Progress {
-    /// Shows runs on this screen, but none that ended before `since`.
+    /// Shows runs on this screen, except those that ended before `since`.
     pub(crate) fn new(lang: Lang, screen: Arc<Screen>, colors: Colors, since: Timestamp) -> Self {
         Self {
             lang,
@@ -65,7 +66,7 @@ impl Progress {
         }
     }
 
-    /// Takes the truth about a run.
+    /// Updates a run from its record, which is authoritative.
     pub(crate) fn record(&mut self, record: &RunRecord) {
         let run = record.run_id;
         if record.status == Status::Pending {
@@ -87,8 +88,8 @@ impl Progress {
         }
     }
 
-    /// Takes a hint. `true` if the record should be looked at: a run has ended.
-    pub(crate) fn hear(&mut self, notification: &Notification) -> bool {
+    /// Updates a run from an event. Returns whether its record should be read: the run has ended.
+    pub(crate) fn event(&mut self, notification: &Notification) -> bool {
         let run = notification.task_id;
         let is_child = notification.parent_id.is_some();
         match &notification.kind {
@@ -101,14 +102,14 @@ impl Progress {
                     is_main: false,
                     ended: false,
                     held: None,
-                    held_told: false,
+                    held_shown: false,
                 };
                 if !self.runs.contains_key(&run) {
                     self.start(run, line, true);
                 }
                 false
             }
-            // A root is known by its record: only that says which queue it is in.
+            // Only the record of a root says which lane it is in.
             NotificationKind::Started { .. } => true,
             NotificationKind::Progress { tool_calls, .. } => {
                 self.count(run, *tool_calls);
@@ -119,14 +120,14 @@ impl Progress {
                 false
             }
             NotificationKind::Said { text } => {
-                self.say(run, text);
+                self.said(run, text);
                 false
             }
             NotificationKind::Held {
                 position,
                 resumes_in_ms,
             } => {
-                self.hold(run, *position, *resumes_in_ms);
+                self.held(run, *position, *resumes_in_ms);
                 false
             }
             NotificationKind::Retrying { error, model, .. } => {
@@ -162,7 +163,7 @@ impl Progress {
             }
             NotificationKind::Asked { .. } | NotificationKind::Replied { .. } => false,
             NotificationKind::Queued { label, .. } if is_child => {
-                // Heard late, it is no longer true.
+                // The event may arrive after the run has started.
                 if !self.runs.contains_key(&run) {
                     self.queued.insert(run, one_line(label));
                 }
@@ -181,7 +182,7 @@ impl Progress {
         }
     }
 
-    /// Draws what changes with time.
+    /// Draws the lines that change with time.
     pub(crate) fn draw(&self, now: Timestamp) {
         if !self.screen.is_live() {
             return;
@@ -194,7 +195,7 @@ impl Progress {
         }
     }
 
-    /// Runs that are known to run, for a look at their records.
+    /// Returns the runs that are known to execute.
     pub(crate) fn running_runs(&self) -> Vec<RunId> {
         self.runs
             .iter()
@@ -203,9 +204,9 @@ impl Progress {
             .collect()
     }
 
-    fn start(&mut self, run: RunId, line: Line, say_so: bool) {
+    fn start(&mut self, run: RunId, line: Line, show: bool) {
         self.queued.remove(&run);
-        if say_so && !self.screen.is_live() && !line.is_main {
+        if show && !self.screen.is_live() && !line.is_main {
             let words = self.fitted(&line.label, |label| {
                 t!(
                     self.lang,
@@ -225,7 +226,7 @@ impl Progress {
         }
     }
 
-    /// Says about a run what does not fit into its line.
+    /// Shows a remark that does not fit into the line of the run.
     fn remark(&self, run: RunId, words: &str) {
         let Some(line) = self.runs.get(&run) else {
             return;
@@ -237,20 +238,20 @@ impl Progress {
         };
         if self.screen.is_live() {
             self.screen
-                .line(&cut_columns(&remark, self.screen.columns()));
+                .line(&truncate_columns(&remark, self.screen.columns()));
         } else {
             self.screen.line(&remark);
         }
     }
 
-    fn hold(&mut self, run: RunId, position: Option<u32>, resumes_in_ms: Option<u64>) {
+    fn held(&mut self, run: RunId, position: Option<u32>, resumes_in_ms: Option<u64>) {
         let Some(line) = self.runs.get_mut(&run) else {
             return;
         };
-        let begins = !line.held_told && position.is_some();
+        let begins = !line.held_shown && position.is_some();
         line.held = position;
-        line.held_told = position.is_some();
-        // A terminal shows it in the line; elsewhere the beginning is worth a line of its own.
+        line.held_shown = position.is_some();
+        // A terminal shows it in the line of the run; other outputs get a line when the wait starts.
         if begins && !self.screen.is_live() {
             let words = t!(
                 self.lang,
@@ -262,8 +263,8 @@ impl Progress {
         }
     }
 
-    /// The main agent says something and goes on when its children report.
-    fn say(&self, run: RunId, text: &str) {
+    /// Shows a text of the main agent, which continues when its children have reported.
+    fn said(&self, run: RunId, text: &str) {
         self.remark(run, &one_line(text));
         if !self.screen.is_live()
             && let Some(waiting) = self.waiting_text()
@@ -288,7 +289,7 @@ impl Progress {
         let work = self.work(&line, now);
         let why = || {
             let why = report::why(self.lang, record).unwrap_or_default();
-            cut_columns(&one_line(&why), WHY_COLUMNS)
+            truncate_columns(&one_line(&why), WHY_COLUMNS)
         };
         let lang = self.lang;
         let words = self.fitted(&line.label, |label| {
@@ -364,7 +365,7 @@ impl Progress {
         })
     }
 
-    /// Which children the main run waits for.
+    /// Returns which children the main run waits for.
     fn waiting_text(&self) -> Option<String> {
         let main = self
             .runs
@@ -385,7 +386,7 @@ impl Progress {
             count = labels.len(),
             list = labels.join(", ")
         );
-        Some(cut_columns(
+        Some(truncate_columns(
             &format!("{INDENT}{words}"),
             self.screen.columns(),
         ))
@@ -408,15 +409,15 @@ impl Progress {
         }
     }
 
-    /// The line with its label cut so that it fits the screen.
+    /// Builds a line with its label truncated to the width of the screen.
     fn fitted(&self, label: &str, words: impl Fn(&str) -> String) -> String {
         let rest = columns(&console::strip_ansi_codes(&words(""))) + columns(INDENT);
-        let room = self
+        let columns = self
             .screen
             .columns()
             .saturating_sub(rest)
             .max(LEAST_LABEL_COLUMNS);
-        format!("{INDENT}{}", words(&cut_columns(label, room)))
+        format!("{INDENT}{}", words(&truncate_columns(label, columns)))
     }
 }
 
@@ -430,7 +431,7 @@ impl Line {
             is_main: record.parent.is_none() && record.lane == Lane::Main,
             ended: false,
             held: held(record),
-            held_told: false,
+            held_shown: false,
         }
     }
 }

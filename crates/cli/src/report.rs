@@ -1,7 +1,7 @@
 //! What a person reads when a run has ended.
 
 use sortie_core::{Lang, Outcome, Reason, RunId, RunRecord, Usage};
-use sortie_text::{cut_middle, one_line, outcome_error, strip_sequences, t};
+use sortie_text::{one_line, outcome_error, strip_sequences, t, truncate_middle};
 
 use crate::ids::Prefixes;
 use crate::output;
@@ -90,7 +90,7 @@ fn not_completed(settings: &Settings, record: &RunRecord, outcome: &Outcome, all
     output::note(&t!(lang, "error-line", message = message));
     if let Some(partial) = outcome.text().filter(|text| !text.trim().is_empty()) {
         output::note(&t!(lang, "kept-text"));
-        let partial = cut_middle(&strip_sequences(partial), PARTIAL_CHARS, "\n[…]\n").text;
+        let partial = truncate_middle(&strip_sequences(partial), PARTIAL_CHARS, "\n[…]\n").text;
         output::note(&indented(&partial));
     }
     let prefixes = Prefixes::of(all.iter().map(|run| run.run_id));

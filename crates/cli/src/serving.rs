@@ -1,8 +1,8 @@
-//! The file by which a server is found: `server.json` in the home of the store.
+//! The file by which commands find a server: `server.json` in the home folder.
 //!
-//! The file is a hint and the store's lock is the truth: what a dead server left behind names somebody
-//! who does not hold the lock. Whoever listens at the address shows with the secret that it is the one
-//! who wrote the file, before it gets a token.
+//! The file is a hint; the store's lock decides: the file of a dead server names a process that does not
+//! hold the lock. A server proves with the secret of the file that it wrote the file, before a command
+//! sends it a token.
 
 use std::io;
 use std::net::SocketAddr;
@@ -10,41 +10,39 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use sortie_base::{private_files, process, regular_file};
+use sortie_base::{atomic_file, process, regular_file};
 use sortie_protocol::Proof;
 use sortie_store::Owner;
 use tokio::time::Instant;
 
-use crate::birth::Birth;
 use crate::lock::{self, Holder};
+use crate::process_identity::ProcessIdentity;
 
-/// The file in the home of the store.
+/// The file in the home folder.
 const FILE: &str = "server.json";
 /// The file that holds the token of the administrator on this machine.
 const TOKEN_FILE: &str = "token";
-/// Longer files are not ours.
+/// A server writes no longer file.
 const MAX_FILE_BYTES: u64 = 64 * 1024;
-/// How long a server waits for the lock of one that was killed: as long as the store does.
+/// How long a server waits for the lock of a killed one: as long as the store does.
 const PATIENCE_WITH_THE_DEAD: Duration = Duration::from_secs(10);
-/// Between two looks at it.
+/// Between two attempts.
 const PAUSE: Duration = Duration::from_millis(10);
-/// Folders that were moved out of the way; more than these are no accident.
+/// The most folders that are moved aside; more of them are no accident.
 const MAX_SET_ASIDE: u32 = 100;
 
-/// What a server says about itself.
+/// The contents of `server.json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ServerFile {
-    /// Its process.
     pub(crate) pid: u32,
-    /// Where it listens; nothing while it starts.
+    /// The address it listens on; none while it starts.
     pub(crate) address: Option<SocketAddr>,
-    /// Which process of all that ever had that number; nothing where that cannot be found out.
-    pub(crate) birth: Option<Birth>,
-    /// Since when it holds the store.
+    /// The identity of the process; none if `/proc` does not tell.
+    pub(crate) identity: Option<ProcessIdentity>,
+    /// When it locked the store.
     pub(crate) started_at: String,
-    /// Which version it is of.
     pub(crate) version: String,
-    /// How it shows that it is the one.
+    /// The secret by which it proves that it wrote the file.
     #[serde(rename = "secret", with = "secret")]
     pub(crate) proof: Proof,
 }
@@ -52,22 +50,22 @@ pub(crate) struct ServerFile {
 impl ServerFile {
     /// Whether its process has ended or was killed, as far as this process can see.
     fn is_dead(&self) -> bool {
-        let Some(birth) = &self.birth else {
+        let Some(identity) = &self.identity else {
             return false;
         };
-        match Birth::of(self.pid) {
-            Ok(present) if present.same_place(birth) => {
-                present != *birth || process::is_over(self.pid)
+        match ProcessIdentity::of(self.pid) {
+            Ok(present) if present.same_namespace(identity) => {
+                present != *identity || process::is_over(self.pid)
             }
             Ok(_elsewhere) => false,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                Birth::own().is_ok_and(|own| own.same_place(birth))
+                ProcessIdentity::own().is_ok_and(|own| own.same_namespace(identity))
             }
             Err(_) => false,
         }
     }
 
-    /// Whether its server holds the store. Another holder has another name, or began at another time.
+    /// Whether its server holds the store. Another holder has another id or start time.
     pub(crate) fn holds(&self, home: &Path) -> io::Result<bool> {
         Ok(match lock::holder(home)? {
             Holder::Somebody(Some(owner)) => {
@@ -79,7 +77,7 @@ impl ServerFile {
     }
 }
 
-/// How a secret is written in the file, which is for its owner alone.
+/// Serializes the secret as text: the file is private to its owner.
 mod secret {
     use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
     use sortie_protocol::Proof;
@@ -95,45 +93,43 @@ mod secret {
         deserializer: D,
     ) -> Result<Proof, D::Error> {
         let text = String::deserialize(deserializer)?;
-        // The text is no part of the message.
+        // The error does not repeat the text.
         Proof::read(&text).ok_or_else(|| D::Error::custom("that is no secret"))
     }
 }
 
-/// Who serves a store.
+/// The server of a home folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// Nobody.
+    /// None.
     Nobody,
-    /// Somebody who is about to.
+    /// One that starts.
     Starting(ServerFile),
-    /// Somebody, at this address.
+    /// One that listens.
     Serves {
-        /// What it says about itself.
         file: ServerFile,
-        /// Where it can be asked.
         address: SocketAddr,
     },
 }
 
-/// The name of the file.
+/// Returns the path of the file.
 pub(crate) fn path(home: &Path) -> PathBuf {
     home.join(FILE)
 }
 
-/// The name of the file with the administrator's token.
+/// Returns the path of the administrator's token.
 pub(crate) fn token_path(home: &Path) -> PathBuf {
     home.join(TOKEN_FILE)
 }
 
-/// The token of the administrator on this machine.
+/// Reads the token of the administrator on this machine.
 pub(crate) fn read_token(home: &Path) -> io::Result<String> {
     let bytes = regular_file::read(&token_path(home), MAX_FILE_BYTES)?;
     let text = String::from_utf8(bytes).map_err(|_| io::ErrorKind::InvalidData)?;
     Ok(text.trim().to_owned())
 }
 
-/// Looks who serves the store in this folder.
+/// Returns the server of this home folder.
 pub(crate) fn look(home: &Path) -> io::Result<Found> {
     let file = match left_in(home)? {
         Left::Readable(file) => file,
@@ -151,9 +147,9 @@ pub(crate) fn look(home: &Path) -> io::Result<Found> {
     })
 }
 
-/// The same for a server that is to start. The lock of a server that was killed stays held for a moment
-/// by a child that it had forked and that has not replaced its image yet; so a server that is named and
-/// dead is waited for. Without `/proc`, or from another process namespace, it counts as alive.
+/// Does the same for a server that starts. The lock of a killed server stays held for a moment by a child
+/// that it had forked and that has not called `exec` yet; so this waits for a server that is named and
+/// dead. Without `/proc`, or from another process namespace, it counts as alive.
 pub(crate) async fn look_past_the_dead(home: &Path) -> io::Result<Found> {
     let deadline = Instant::now() + PATIENCE_WITH_THE_DEAD;
     loop {
@@ -169,8 +165,8 @@ pub(crate) async fn look_past_the_dead(home: &Path) -> io::Result<Found> {
     }
 }
 
-/// What the file of this home says, whether it is true or not. A file that is damaged, too long or no
-/// file at all says nothing: the next server replaces it.
+/// Reads the file, whether or not its server is alive. The next server replaces a file that is damaged,
+/// too long or no regular file.
 pub(crate) fn left_in(home: &Path) -> io::Result<Left> {
     match regular_file::read(&path(home), MAX_FILE_BYTES) {
         Ok(bytes) => Ok(serde_json::from_slice(&bytes).map_or(Left::Damaged, Left::Readable)),
@@ -181,14 +177,14 @@ pub(crate) fn left_in(home: &Path) -> io::Result<Left> {
     }
 }
 
-/// What stands where a server writes its file.
+/// What is at the path of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Left {
     /// Nothing.
     Nothing,
-    /// Something that no server wrote, or only a part of it.
+    /// Something that no server wrote completely.
     Damaged,
-    /// What a server wrote.
+    /// The file of a server.
     Readable(ServerFile),
 }
 
@@ -203,7 +199,7 @@ fn is_no_file(error: &io::Error) -> bool {
         || error.raw_os_error() == Some(rustix::io::Errno::NXIO.raw_os_error())
 }
 
-/// The file of this process; removed when it is dropped.
+/// The file of this process; dropping it removes the file.
 #[derive(Debug)]
 pub(crate) struct Notice {
     path: PathBuf,
@@ -211,7 +207,7 @@ pub(crate) struct Notice {
 }
 
 impl Notice {
-    /// Says that this process, which holds the lock as this owner, is about to serve.
+    /// Writes that this process, which holds the lock as this owner, starts a server.
     pub(crate) fn starting(home: &Path, owner: &Owner, proof: Proof) -> io::Result<Self> {
         set_folder_aside(&path(home))?;
         let notice = Self {
@@ -219,8 +215,8 @@ impl Notice {
             file: ServerFile {
                 pid: owner.pid,
                 address: None,
-                // Without it, nobody can stop the server but by hand.
-                birth: Birth::own().ok(),
+                // Without it, `sortie stop` refuses to signal the server.
+                identity: ProcessIdentity::own().ok(),
                 started_at: owner.since.to_rfc3339(),
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 proof,
@@ -230,21 +226,21 @@ impl Notice {
         Ok(notice)
     }
 
-    /// Says where it listens.
+    /// Writes the address it listens on.
     pub(crate) fn listening(&mut self, address: SocketAddr) -> io::Result<()> {
         self.file.address = Some(address);
         self.write()
     }
 
-    /// Whole or not at all: others read it at any moment.
+    /// Writes the file atomically: other processes read it at any moment.
     fn write(&self) -> io::Result<()> {
         let mut text = serde_json::to_vec_pretty(&self.file)?;
         text.push(b'\n');
-        private_files::replace(&self.path, &text)
+        atomic_file::replace(&self.path, &text)
     }
 }
 
-/// Moves a folder out of the way that stands where the file belongs. Anything else is replaced.
+/// Moves a folder at the path of the file aside. Anything else is replaced.
 fn set_folder_aside(path: &Path) -> io::Result<()> {
     if !std::fs::symlink_metadata(path).is_ok_and(|about| about.is_dir()) {
         return Ok(());
@@ -260,24 +256,24 @@ fn set_folder_aside(path: &Path) -> io::Result<()> {
 
 impl Drop for Notice {
     fn drop(&mut self) {
-        // The store was given back before, so the file may be the next server's already.
+        // The store is released already, so the file may be the next server's.
         let left = self.path.parent().map(left_in);
         let is_ours = matches!(
             left,
             Some(Ok(Left::Readable(file))) if file.proof == self.file.proof
         );
         if is_ours {
-            // What stays behind is recognised by the lock, which is free.
+            // A file that stays behind is harmless: the lock is free.
             std::fs::remove_file(&self.path).ok();
         }
     }
 }
 
-/// The address that somebody means who writes where a server is to listen.
+/// Parses an address to listen on.
 pub(crate) fn listen_address(text: &str) -> Option<SocketAddr> {
     let text = text.trim();
     match text.strip_prefix("localhost:") {
-        // Other names would have to be looked up, and could mean another address tomorrow.
+        // Other names need a lookup, and could mean another address tomorrow.
         Some(port) => format!("127.0.0.1:{port}").parse().ok(),
         None => text.parse().ok(),
     }
@@ -412,7 +408,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let mut dead = std::process::Command::new("true").spawn().unwrap();
         let mut left = notice(home.path());
-        left.file.birth = Birth::of(dead.id()).ok();
+        left.file.identity = ProcessIdentity::of(dead.id()).ok();
         dead.wait().unwrap();
         left.file.pid = dead.id();
         left.write().unwrap();

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use comfy_table::{CellAlignment, Table, presets};
 use sortie_core::{Delivery, Lang, RunId, RunRecord, Status, Timestamp};
-use sortie_text::{columns, cut_columns, one_line, t};
+use sortie_text::{columns, one_line, t, truncate_columns};
 
 use crate::ids::Prefixes;
 
@@ -73,7 +73,7 @@ pub(crate) fn tasks(records: &[RunRecord], prefixes: &Prefixes, look: Look) -> S
         }
     }
     for row in &mut rows_to_show {
-        row[LABEL] = cut_columns(&row[LABEL], room.clamp(least, most));
+        row[LABEL] = truncate_columns(&row[LABEL], room.clamp(least, most));
     }
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header(head);

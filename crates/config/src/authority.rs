@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use sortie_core::{Mode, Rules, SandboxMode};
 
 use crate::Secret;
 
@@ -19,34 +20,19 @@ pub struct PolicyConfig {
     pub allow: Option<Vec<String>>,
     /// Never these calls.
     pub deny: Vec<String>,
-    /// A person is asked about these calls, whatever the mode but `yolo`.
+    /// These calls need an approval, whatever the mode but `yolo`.
     pub ask: Vec<String>,
-    /// Nobody is asked about these calls.
+    /// These calls need no approval.
     pub approve: Vec<String>,
     /// Whether commands that look dangerous are treated like all others.
     pub allow_dangerous: bool,
     /// Rules for runs whose model is of a vendor, by the vendor's name.
-    pub providers: BTreeMap<String, RulesConfig>,
+    pub providers: BTreeMap<String, Rules>,
     /// Rules for runs of sessions, by their key such as `cli:direct`; `*` matches any run of
     /// characters.
-    pub groups: BTreeMap<String, RulesConfig>,
+    pub groups: BTreeMap<String, Rules>,
     /// Rules for runs whose commands are in a sandbox.
-    pub sandbox: RulesConfig,
-}
-
-/// Rules of one layer.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-pub struct RulesConfig {
-    /// Only these calls. Unset: all. An empty list: none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub allow: Option<Vec<String>>,
-    /// Never these calls.
-    pub deny: Vec<String>,
-    /// A person is asked about these calls.
-    pub ask: Vec<String>,
-    /// Nobody is asked about these calls.
-    pub approve: Vec<String>,
+    pub sandbox: Rules,
 }
 
 /// What shell commands are started in.
@@ -54,7 +40,7 @@ pub struct RulesConfig {
 #[serde(default)]
 pub struct SandboxConfig {
     /// Whether there is a sandbox; `required` runs no command where none can be made.
-    pub mode: SandboxChoice,
+    pub mode: SandboxMode,
     /// Whether commands may reach the network.
     pub network: bool,
 }
@@ -62,20 +48,10 @@ pub struct SandboxConfig {
 impl Default for SandboxConfig {
     fn default() -> Self {
         Self {
-            mode: SandboxChoice::Required,
+            mode: SandboxMode::Required,
             network: false,
         }
     }
-}
-
-/// Whether there is a sandbox.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum SandboxChoice {
-    /// There is; without one, no command runs.
-    Required,
-    /// There is none.
-    Off,
 }
 
 /// How people are asked about calls that change something.
@@ -83,7 +59,7 @@ pub enum SandboxChoice {
 #[serde(default)]
 pub struct ApprovalsConfig {
     /// When people are asked.
-    pub mode: ModeChoice,
+    pub mode: Mode,
     /// How long an answer is waited for, in seconds; then the call is refused.
     #[schemars(range(min = 1, max = 2_592_000))]
     pub expiry_seconds: u64,
@@ -92,37 +68,8 @@ pub struct ApprovalsConfig {
 impl Default for ApprovalsConfig {
     fn default() -> Self {
         Self {
-            mode: ModeChoice::Default,
+            mode: Mode::Default,
             expiry_seconds: 3600,
-        }
-    }
-}
-
-/// When people are asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum ModeChoice {
-    /// Before anything changes.
-    Default,
-    /// Before anything changes but files of the workspace.
-    AcceptEdits,
-    /// Never: nothing may change.
-    Plan,
-    /// Never: what would be asked is refused.
-    DontAsk,
-    /// Never: what would be asked is done.
-    Yolo,
-}
-
-impl ModeChoice {
-    /// Its word.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Default => "default",
-            Self::AcceptEdits => "accept-edits",
-            Self::Plan => "plan",
-            Self::DontAsk => "dont-ask",
-            Self::Yolo => "yolo",
         }
     }
 }
@@ -151,16 +98,6 @@ pub struct BudgetConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 31_536_000))]
     pub seconds: Option<u64>,
-}
-
-/// Where a run works.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum IsolationChoice {
-    /// In the workspace itself.
-    None,
-    /// In a git worktree of its own.
-    Worktree,
 }
 
 /// What agents reach on the web.

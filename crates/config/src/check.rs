@@ -3,10 +3,11 @@
 use toml::{Table, Value};
 
 use sortie_base::hidden::is_hidden;
+use sortie_base::nearest::nearest;
+use sortie_base::truncate::truncate;
 
 use crate::case::snake;
-use crate::key::{quoted, shortened};
-use crate::nearest::nearest;
+use crate::key::quoted;
 use crate::shape::{Leaf, SHAPE, Shape, Text};
 use crate::{Expected, Fault, Found, KeyPath, MAX_WARNINGS, Origin, UrlFault, Warning};
 
@@ -73,7 +74,7 @@ impl Tidier<'_> {
         self.warnings.push(Warning::SetTwice {
             origin: self.origin.clone(),
             key,
-            ignored: shortened(ignored, SHOWN_CHARS),
+            ignored: truncate(ignored, SHOWN_CHARS),
         });
     }
 }
@@ -225,7 +226,7 @@ fn out_of_range(number: f64, value: &Value, minimum: f64, maximum: f64) -> Optio
 
 fn choice_fault(words: &[String], word: &str) -> Option<Fault> {
     (!words.iter().any(|known| known == word)).then(|| Fault::NotAChoice {
-        found: quoted(&shortened(word, SHOWN_CHARS)),
+        found: quoted(&truncate(word, SHOWN_CHARS)),
         choices: words.to_vec(),
     })
 }

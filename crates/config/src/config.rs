@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use sortie_core::{Cleanup, Isolation, Lang, Mode, ToolSetting, Wire};
 
 use crate::Secret;
 use crate::authority::{
-    ApprovalsConfig, BudgetConfig, IsolationChoice, McpServerConfig, ModeChoice, PolicyConfig,
-    SandboxConfig, WebConfig,
+    ApprovalsConfig, BudgetConfig, McpServerConfig, PolicyConfig, SandboxConfig, WebConfig,
 };
 use crate::serving::{LogConfig, ServerConfig, TelemetryConfig};
 
@@ -18,7 +18,7 @@ use crate::serving::{LogConfig, ServerConfig, TelemetryConfig};
 pub struct Config {
     /// The language of everything people read. Unset: as the system's locale says.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub lang: Option<Language>,
+    pub lang: Option<Lang>,
     /// The model of the main agent, `vendor/model`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
@@ -71,26 +71,6 @@ pub struct Config {
     pub log: LogConfig,
 }
 
-/// A language that Sortie speaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Language {
-    /// English.
-    En,
-    /// Chinese.
-    Zh,
-}
-
-impl Language {
-    /// Its code: `en` or `zh`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::En => "en",
-            Self::Zh => "zh",
-        }
-    }
-}
-
 /// The main agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -131,7 +111,7 @@ pub struct SubagentsConfig {
     #[schemars(range(min = 0, max = 5_256_000))]
     pub archive_after_minutes: u64,
     /// What happens to the transcript of a finished task that did not say.
-    pub default_cleanup: CleanupChoice,
+    pub default_cleanup: Cleanup,
     /// Which agents may be sent out; `*` matches any run of characters.
     pub allowed_agents: Vec<String>,
     /// Models that a run may name for a subagent beside those that the configuration names; `*`
@@ -163,7 +143,7 @@ impl Default for SubagentsConfig {
             max_depth: 1,
             max_children: 200,
             archive_after_minutes: 7 * 24 * 60,
-            default_cleanup: CleanupChoice::Keep,
+            default_cleanup: Cleanup::Keep,
             allowed_agents: vec!["*".to_owned()],
             allowed_models: None,
             default_model: None,
@@ -174,16 +154,6 @@ impl Default for SubagentsConfig {
             budget: BudgetConfig::default(),
         }
     }
-}
-
-/// What happens to a transcript. The record, its usage and the audit always stay.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum CleanupChoice {
-    /// It stays.
-    Keep,
-    /// It is removed when the task has ended.
-    Delete,
 }
 
 /// The tools of subagents.
@@ -299,20 +269,6 @@ pub struct ProviderConfig {
     pub idle_timeout_seconds: Option<u64>,
 }
 
-/// A protocol that models are spoken to in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Wire {
-    /// Anthropic's Messages.
-    Anthropic,
-    /// OpenAI's Chat Completions, and the many that speak it too.
-    Chat,
-    /// OpenAI's Responses.
-    Responses,
-    /// Google's Gemini.
-    Gemini,
-}
-
 /// Settings of one model.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -334,7 +290,7 @@ pub struct ModelConfig {
     pub context_window: Option<u64>,
     /// How it is told about tools, and how it calls them.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub tools: Option<ToolCalling>,
+    pub tools: Option<ToolSetting>,
     /// Models to ask in turn when it cannot answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fallbacks: Option<Vec<String>>,
@@ -344,20 +300,6 @@ pub struct ModelConfig {
     /// Whether it can look at images.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub images: Option<bool>,
-}
-
-/// How a model calls tools.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum ToolCalling {
-    /// As the model is known to do it best.
-    Auto,
-    /// By the vendor's own tool calls.
-    Native,
-    /// By answers that follow a JSON schema.
-    Schema,
-    /// By fenced blocks in its text.
-    Fenced,
 }
 
 /// US dollars for a million tokens, instead of the price list. Needs `input` and `output`.
@@ -421,10 +363,10 @@ pub struct AgentConfig {
     pub budget: BudgetConfig,
     /// When people are asked, if less is allowed than to whoever started it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub mode: Option<ModeChoice>,
+    pub mode: Option<Mode>,
     /// Where it works.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub isolation: Option<IsolationChoice>,
+    pub isolation: Option<Isolation>,
     /// Whether its commands may reach the network.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<bool>,
@@ -443,10 +385,10 @@ pub struct AgentToolsConfig {
     /// Never these, besides those its definition denies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deny: Option<Vec<String>>,
-    /// A person is asked about these calls.
+    /// These calls need an approval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ask: Option<Vec<String>>,
-    /// Nobody is asked about these calls.
+    /// These calls need no approval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approve: Option<Vec<String>>,
 }

@@ -1,16 +1,16 @@
 //! Configuration files: where they are, how they are read and replaced.
 
-use std::fs::{self, File};
-use std::io::{ErrorKind, Write as _};
+use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use sortie_base::regular_file;
 use toml::Table;
 
 use sortie_base::hidden::is_hidden;
+use sortie_base::truncate::truncate;
+use sortie_base::{atomic_file, private_files, regular_file};
 
 use crate::check::stands_for;
-use crate::key::shortened;
 use crate::shape::{SHAPE, Shape};
 use crate::{ConfigError, KeyPath};
 
@@ -116,7 +116,7 @@ pub(crate) fn syntax(file: &Path, text: &str, at: usize, message: &str) -> Confi
         file: file.to_owned(),
         line: before.matches('\n').count() + 1,
         column: before[line_start..].chars().count() + 1,
-        message: shortened(&message, MESSAGE_CHARS),
+        message: truncate(&message, MESSAGE_CHARS),
     }
 }
 
@@ -144,21 +144,10 @@ pub(crate) fn line_of(text: &str, key: &KeyPath) -> Option<usize> {
     Some(before.matches('\n').count() + 1)
 }
 
-/// Replaces a file at once: readers see the old text or the new one. A new file is its owner's only.
+/// Replaces a file that people edit, and creates the folder of a new one.
 pub(crate) fn replace(file: &Path, text: &str) -> std::io::Result<()> {
-    // Behind a link, the file that it points to is replaced and the link stays.
-    let target = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
-    let folder = match target.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        Some(_) | None => Path::new("."),
-    };
-    sortie_base::private_files::make_folder(folder)?;
-    let mut temporary = tempfile::NamedTempFile::new_in(folder)?;
-    temporary.write_all(text.as_bytes())?;
-    if let Ok(metadata) = fs::metadata(&target) {
-        fs::set_permissions(temporary.path(), metadata.permissions())?;
+    if let Some(folder) = file.parent() {
+        private_files::make_folder(folder)?;
     }
-    temporary.as_file().sync_all()?;
-    temporary.persist(&target)?;
-    File::open(folder)?.sync_all()
+    atomic_file::replace_followed(file, text.as_bytes())
 }

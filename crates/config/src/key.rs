@@ -4,6 +4,7 @@ use std::fmt::{self, Write as _};
 
 use serde::{Serialize, Serializer};
 use sortie_base::hidden::is_hidden;
+use sortie_base::truncate::truncate;
 
 /// How much of one name is printed: names come from files that anybody may have written.
 const SHOWN_CHARS: usize = 80;
@@ -67,16 +68,8 @@ fn shown_name(name: &str) -> String {
         && name
             .chars()
             .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
-    let short = shortened(name, SHOWN_CHARS);
+    let short = truncate(name, SHOWN_CHARS);
     if bare { short } else { quoted(&short) }
-}
-
-/// The text, or its beginning and an ellipsis.
-pub(crate) fn shortened(text: &str, max_chars: usize) -> String {
-    match text.char_indices().nth(max_chars) {
-        None => text.to_owned(),
-        Some((end, _)) => format!("{}…", &text[..end]),
-    }
 }
 
 /// The text in quotation marks, with everything escaped that a terminal would act on.

@@ -20,14 +20,12 @@ mod file;
 mod flag;
 mod key;
 mod load;
-mod nearest;
 mod origin;
 #[cfg(test)]
 mod page;
 mod problem;
 mod restrict;
 mod schema;
-mod secret;
 mod serving;
 mod shape;
 mod show;
@@ -46,7 +44,7 @@ pub use problem::{
     UrlFault, Warning,
 };
 pub use schema::schema;
-pub use secret::{REDACTED, Secret};
 pub use serving::*;
 pub use show::{ShownKey, show};
+pub use sortie_base::secret::Secret;
 pub use trust::{Revoked, TrustError, TrustStore};

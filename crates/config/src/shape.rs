@@ -123,7 +123,14 @@ impl Text {
 /// The words of an enum: each with its description, or all in one list.
 fn choices(schema: &Value) -> Option<Vec<String>> {
     let words: Vec<&Value> = match (schema["oneOf"].as_array(), schema["enum"].as_array()) {
-        (Some(variants), _) => variants.iter().map(|variant| &variant["const"]).collect(),
+        // A variant with a description stands alone, the others share a list.
+        (Some(variants), _) => variants
+            .iter()
+            .flat_map(|variant| match variant["enum"].as_array() {
+                Some(words) => words.iter().collect(),
+                None => vec![&variant["const"]],
+            })
+            .collect(),
         (None, Some(words)) => words.iter().collect(),
         (None, None) => return None,
     };

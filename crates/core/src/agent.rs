@@ -2,62 +2,55 @@
 
 use serde::{Deserialize, Serialize};
 
-/// An agent: a way of working that runs are made from.
+/// An agent definition: instructions, model and tools that runs are created with.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AgentDefinition {
-    /// Its name; matched without regard to case.
+    /// Matched without regard to case.
     pub name: String,
-    /// When a parent should choose it.
     pub when_to_use: String,
-    /// What it is told, in its run's language.
+    /// The system prompt, in its run's language.
     pub prompt: String,
-    /// Which model it wants.
     pub model: ModelChoice,
-    /// Which tools it may have.
     pub tools: ToolSelection,
-    /// Whether it may change anything.
+    /// Whether its runs are limited to tools that change nothing.
     pub read_only: bool,
-    /// The colour people see it in.
+    /// The color in which interfaces show it.
     pub color: Option<String>,
-    /// Where the definition comes from.
     pub source: AgentSource,
-    /// Its own iteration cap.
+    /// The iteration limit of its runs, instead of the configured one.
     pub max_iterations: Option<u32>,
 }
 
-/// Which model an agent wants.
+/// The model that an agent's runs use.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelChoice {
-    /// Its parent's.
+    /// The parent's model.
     Inherit,
-    /// The configured small model, else its parent's.
+    /// The configured small model; the parent's model if none is configured.
     Small,
-    /// The configured plan model, else its parent's.
+    /// The configured plan model; the parent's model if none is configured.
     Plan,
-    /// This one.
     Named(String),
 }
 
-/// Which tools an agent may have, before policy narrows them. Deny wins.
+/// The tools that an agent may have, before policy narrows them. Deny wins.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolSelection {
     /// `None` is every tool; an empty list is none; `*` matches any run of characters.
     pub allow: Option<Vec<String>>,
-    /// Never these.
     pub deny: Vec<String>,
 }
 
-/// Where an agent definition comes from. Later beats earlier.
+/// The origin of an agent definition. Of two definitions with one name, the later origin wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AgentSource {
-    /// Part of the binary.
     BuiltIn,
-    /// From the program that embeds the library.
+    /// Passed in by the program that embeds the library.
     Embedder,
-    /// From a file under the user's home directory.
+    /// A file in the user's home folder.
     User,
-    /// From a file of the project.
+    /// A file in the project.
     Project,
 }

@@ -1,89 +1,81 @@
-//! The audit: every call, who made it, what was decided about it and by whom.
+//! The audit: every tool call, the run that made it, and the decision about it.
 //!
-//! Written in the transaction of the facts themselves, in one chain for the whole store, and never
-//! removed with a transcript.
+//! Lines are written in the transaction of the events they describe, in one hash chain for the
+//! whole store. Deleting a transcript does not delete them.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{CallId, EffectId, ResultStatus, Ruling, RunId, Tenant, Timestamp};
+use crate::id::{CallId, EffectId, RunId};
+use crate::message::ResultStatus;
+use crate::policy::Ruling;
+use crate::tenant::Tenant;
+use crate::time::Timestamp;
 
-/// One thing that happened to a call.
+/// One stage of a tool call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AuditEntry {
     /// The run that made the call.
     pub run: RunId,
-    /// The run that asked for that one.
     pub parent: Option<RunId>,
-    /// The first run of the tree.
+    /// The root run of the tree.
     pub root: RunId,
-    /// Whose it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant: Option<Tenant>,
-    /// How far below the root.
     pub depth: u32,
-    /// Its agent.
     pub agent: String,
-    /// The call.
     pub call: CallId,
-    /// The stable name of what it does.
     pub effect: EffectId,
-    /// The tool, by its own name where it is known.
+    /// The tool's own name; the name in the call if no tool is known by it.
     pub tool: String,
-    /// The arguments, without secrets, bounded.
+    /// The arguments, redacted and truncated.
     pub parameters: Value,
-    /// What was decided, and by whom.
     pub ruling: Option<Ruling>,
-    /// What the rules were, by their hash.
+    /// The hash of the policy that was in force.
     pub policy: String,
-    /// What happened.
     #[serde(flatten)]
     pub stage: AuditStage,
 }
 
-/// What happened to a call.
+/// The stage of a tool call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "stage", rename_all = "snake_case")]
 pub enum AuditStage {
-    /// It is about to run. If nothing follows, the process died with it.
+    /// The call is about to run. If no later stage follows, the process died during the call.
     Begun,
-    /// It waits for children, or for somebody's word.
+    /// The call waits for children, an approval or an answer.
     Waits,
-    /// It has its answer.
+    /// The call has its result.
     Ended {
-        /// How it went.
         status: ResultStatus,
-        /// How long it took.
         duration_ms: u64,
-        /// The SHA-256 of what the model reads, or of the whole where that was cut.
+        /// The SHA-256 of the text that the model reads; of the full text if that was truncated.
         result: String,
-        /// What its commands ran in.
+        /// The sandbox that its commands ran in.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         sandbox: Option<Value>,
     },
 }
 
-/// An entry in its place in the chain.
+/// An audit entry with its position in the chain.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AuditLine {
-    /// Its place, from 1, without gaps.
+    /// From 1, without gaps.
     pub seq: u64,
-    /// When.
     pub at: Timestamp,
-    /// What.
     #[serde(flatten)]
     pub entry: AuditEntry,
-    /// The hash over this entry and the hash before.
+    /// The hash over this entry and the previous hash.
     pub hash: String,
 }
 
-/// What a check of the audit found.
+/// The result of checking the audit.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditReport {
-    /// Entries read.
+    /// The number of lines read.
     pub entries: u64,
-    /// The hash of the last one: keep it elsewhere, and a cut end can be seen too.
+    /// The hash of the last line. A copy kept outside the store also reveals a truncated tail.
     pub head: Option<String>,
-    /// What is wrong, one sentence each.
+    /// One sentence for each problem.
     pub problems: Vec<String>,
 }

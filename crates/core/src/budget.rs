@@ -1,38 +1,35 @@
-//! Accounts in a tree of accounts.
+//! Budgets: limits, and accounts in a tree.
 //!
-//! A run with a budget of its own has an account, carved from the account its parent draws from; a
-//! run without one draws from its parent's. What may be spent is reserved first.
+//! A run with its own budget has an account, carved from the account that its parent draws from;
+//! other runs draw from their parent's account. Every charge is reserved first.
 
 use serde::{Deserialize, Serialize};
 
 /// Millionths of a US dollar: sums of these are exact.
 pub type MicroUsd = u64;
 
-/// How many millionths a dollar has.
 pub const MICROS_PER_USD: f64 = 1_000_000.0;
 
-/// The limits of a run and everything below it. `None` is unlimited.
+/// The limits of a run and its descendants. `None` is unlimited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Budget {
-    /// Tokens in both directions.
+    /// Input and output tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
-    /// Money.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usd_micros: Option<MicroUsd>,
-    /// Tool calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_calls: Option<u64>,
-    /// Runs below it.
+    /// Descendants of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub children: Option<u64>,
-    /// Time from its first claim, for all of them.
+    /// Time from the first claim of the run, for the whole subtree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wall_ms: Option<u64>,
 }
 
 impl Budget {
-    /// Whether it limits anything that an account keeps. Time needs no account.
+    /// Whether any limit needs an account. Time does not.
     pub const fn needs_account(self) -> bool {
         self.tokens.is_some()
             || self.usd_micros.is_some()
@@ -40,7 +37,7 @@ impl Budget {
             || self.children.is_some()
     }
 
-    /// These limits, or those of somebody further away where these say nothing.
+    /// Fills unset limits from `further`, a less specific budget.
     #[must_use]
     pub fn or(self, further: Self) -> Self {
         Self {
@@ -52,7 +49,7 @@ impl Budget {
         }
     }
 
-    /// The tighter of both limits, of each kind.
+    /// Takes the tighter limit of each kind.
     #[must_use]
     pub fn within(self, other: Self) -> Self {
         Self {
@@ -64,7 +61,7 @@ impl Budget {
         }
     }
 
-    /// A limit of one kind.
+    /// Returns a budget with one limit.
     pub fn of(kind: BudgetKind, limit: u64) -> Self {
         let limit = Some(limit);
         let none = Self::default();
@@ -88,7 +85,7 @@ impl Budget {
         }
     }
 
-    /// The limit of a kind that an account keeps.
+    /// Returns the limit of one kind.
     pub const fn limit(self, kind: BudgetKind) -> Option<u64> {
         match kind {
             BudgetKind::Tokens => self.tokens,
@@ -108,34 +105,28 @@ fn tighter(own: Option<u64>, other: Option<u64>) -> Option<u64> {
 }
 
 words! {
-    /// What an account keeps count of.
+    /// The kinds that accounts count.
     BudgetKind {
-        /// Tokens in both directions.
+        /// Input and output tokens.
         Tokens = "tokens",
-        /// Millionths of a dollar.
         Usd = "usd",
-        /// Tool calls.
         ToolCalls = "tool_calls",
-        /// Runs below the owner.
+        /// Descendants of the account's owner.
         Children = "children",
     }
 }
 
-/// So much of each kind.
+/// An amount of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Amount {
-    /// Tokens in both directions.
+    /// Input and output tokens.
     pub tokens: u64,
-    /// Money.
     pub usd_micros: MicroUsd,
-    /// Tool calls.
     pub tool_calls: u64,
-    /// Runs.
     pub children: u64,
 }
 
 impl Amount {
-    /// How much of one kind.
     pub const fn of(self, kind: BudgetKind) -> u64 {
         match kind {
             BudgetKind::Tokens => self.tokens,
@@ -145,7 +136,7 @@ impl Amount {
         }
     }
 
-    /// So much of one kind and nothing else.
+    /// Returns an amount of one kind, zero of the others.
     pub fn only(kind: BudgetKind, amount: u64) -> Self {
         let mut all = Self::default();
         match kind {
@@ -158,33 +149,34 @@ impl Amount {
     }
 }
 
-/// One kind of an account, as a run that draws from it sees it.
+/// What is left of one kind of budget in the account that a run draws from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Balance {
-    /// Of what.
+    /// The kind of budget; `usd` counts millionths of a dollar.
     pub kind: BudgetKind,
-    /// The limit.
+    /// The limit of the account.
     pub limit: u64,
-    /// Spent for good.
+    /// The amount that was charged.
     pub spent: u64,
-    /// Set aside: for questions under way, and for children with accounts of their own.
+    /// The amount that is reserved for prompts under way and for children with accounts of their own.
     pub reserved: u64,
 }
 
 impl Balance {
-    /// What can still be reserved.
+    /// Returns what can still be reserved.
     pub const fn left(self) -> u64 {
         self.limit
             .saturating_sub(self.spent)
             .saturating_sub(self.reserved)
     }
 
-    /// The part of the limit that is spent, in percent.
+    /// Returns the charged share of the limit, in percent.
     pub const fn percent_spent(self) -> u64 {
         if self.limit == 0 {
             return 100;
         }
-        // In this order, so that a large limit does not overflow.
+        // Multiplied first, saturating, so that a large limit does not overflow.
         let whole = self.spent.saturating_mul(100);
         whole / self.limit
     }

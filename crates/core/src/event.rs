@@ -1,238 +1,215 @@
-//! The journal: the append-only events of a run, and the only truth about it.
+//! The journal: the append-only events of a run. All other state of a run is derived from it.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{
-    Balance, BlobId, Block, BudgetKind, CallId, Changes, ChildRef, Epoch, Fault, InboxItem,
-    Outcome, Priority, Request, ResultStatus, Ruling, RunId, RunSpec, Seq, Timestamp, Todo,
-    ToolResult, Usage, Worktree,
-};
+use crate::budget::{Balance, BudgetKind};
+use crate::id::{BlobId, CallId, Epoch, RunId, Seq};
+use crate::inbox::InboxItem;
+use crate::message::{Block, ChildRef, ResultStatus, Todo, ToolResult, Usage};
+use crate::policy::Ruling;
+use crate::ports::model::Fault;
+use crate::request::Request;
+use crate::run::{Changes, Outcome, Priority, RunSpec, Worktree};
+use crate::time::Timestamp;
 
-/// The version written with every journal row. Readers accept all versions up to this one.
+/// The version of every journal row. Readers accept all versions up to this one.
 pub const JOURNAL_VERSION: i64 = 1;
 
-/// A fact about a run.
+/// An event in a run's journal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
-    /// The run exists. Always the first.
-    Admitted {
-        /// All it was admitted with.
-        spec: Box<RunSpec>,
-    },
-    /// Somebody changed how it waits, while it waited in the queue.
+    /// The run was admitted. Always the first event.
+    Admitted { spec: Box<RunSpec> },
+    /// The label or the priority changed while the run was queued.
     Updated {
-        /// What people call it now.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         label: Option<String>,
-        /// How urgent it is now.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         priority: Option<Priority>,
     },
-    /// Somebody wants it to rest, and nobody executes it any more.
+    /// The run is paused, and no executor holds it any more.
     Paused,
-    /// It may go on.
+    /// The run is no longer paused.
     Resumed,
-    /// An executor holds the run. After a crash or a park there is a new claim; calls that were
-    /// under way in an earlier epoch are interrupted by it.
+    /// An executor claimed the run. Tool calls in flight under an earlier epoch are interrupted by
+    /// it.
     Claimed {
-        /// The fence. Beside it stands that of the entry, which has the shorter name.
+        /// The fence. Serialized as `claim`, because the entry has its own `epoch`.
         #[serde(rename = "claim", alias = "epoch")]
         epoch: Epoch,
-        /// Whether the claim before this one died.
+        /// Whether the lease before this one was recovered from a dead process.
         recovered: bool,
     },
-    /// Messages from the inbox became part of the run.
+    /// Items moved from the inbox into the run.
     InboxTaken {
-        /// The messages, in order of arrival.
+        /// In order of arrival.
         items: Vec<InboxItem>,
-        /// Whether the run ended before it had read them: they only stay known.
+        /// Whether the run ended before it read them; they are only kept for the record.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         unread: bool,
     },
-    /// The model answered.
+    /// The model returned a completion.
     Answered {
-        /// Which turn of the run, from 1.
+        /// The turn of the run, from 1.
         turn: u32,
-        /// What it said.
         blocks: Vec<Block>,
-        /// Why it stopped.
         stop: StopReason,
-        /// What it cost.
         usage: Usage,
-        /// The model that really answered.
+        /// The model that replied, which may be a fallback.
         model: String,
-        /// How long the question waited for the provider's rate limit.
+        /// How long the provider's rate limit delayed the prompt.
         #[serde(default, skip_serializing_if = "is_zero")]
         held_ms: u64,
     },
-    /// The model did not answer.
+    /// The model returned no completion.
     ModelFailed {
-        /// The model that was asked.
         model: String,
-        /// What kind of failure.
         fault: Fault,
-        /// What went wrong.
         message: String,
-        /// Whether somebody may have read a part of the answer that is now void.
+        /// Whether a viewer may have read a part of the discarded completion.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         shown: bool,
     },
-    /// The history grew longer than the model can read, and older parts became short.
+    /// The history exceeded the model's context, and older parts were summarized.
     Compacted {
-        /// The parts that became short, and what stands in their places.
+        /// The summarized parts with their summaries.
         parts: Vec<CompactedPart>,
-        /// Characters of the history before.
+        /// Characters of the history before the compaction.
         chars_before: u64,
-        /// Characters of the history after.
+        /// Characters of the history after the compaction.
         chars_after: u64,
-        /// Messages of the history: the parts are counted from its beginning, which may have been
-        /// removed since. Journals of earlier versions do not say it.
+        /// Messages in the history at that time. Parts are counted from its beginning, which may
+        /// have been removed since.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         messages: Option<usize>,
     },
-    /// A call that must not be repeated blindly is about to run.
+    /// The intent to run a call that must not be repeated blindly. Durable before the call runs.
     Intended {
-        /// The call.
         call: CallId,
-        /// What the tool wants to remember to tell, after a crash, whether it happened.
+        /// What the tool needs to find out, after a crash, whether the call happened.
         fingerprint: Value,
-        /// Why it may run.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ruling: Option<Ruling>,
     },
-    /// A call waits until somebody has said something about it.
-    Asked {
-        /// The call.
-        call: CallId,
-        /// What is asked.
-        request: Box<Request>,
-    },
-    /// A call waits for children; their announcements will answer it.
+    /// A call waits for a reply to an approval request or a question.
+    Asked { call: CallId, request: Box<Request> },
+    /// A call waits for children; their announcements become its result.
     Delegated {
-        /// The call.
         call: CallId,
-        /// Whom it waits for.
         wait: ChildWait,
-        /// Why it may run.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ruling: Option<Ruling>,
     },
-    /// A call was answered.
+    /// A call has its result.
     ToolFinished {
-        /// The answer.
         result: ToolResult,
-        /// How long it took.
         elapsed_ms: u64,
-        /// A child that the call started in the background.
+        /// The child that the call started in the background.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         spawned: Option<ChildRef>,
-        /// The todo list, if the call wrote it.
+        /// The todo list that the call wrote.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         todos: Option<Vec<Todo>>,
-        /// Why it might run, or might not.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ruling: Option<Ruling>,
-        /// What its commands ran in.
+        /// The sandbox that its commands ran in.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         sandbox: Option<Value>,
     },
-    /// Most of a budget is spent; the model is told.
-    BudgetLow {
-        /// How much of what.
-        balances: Vec<Balance>,
-    },
-    /// What comes next would cost more than is left.
+    /// Most of a budget is charged; the model reads a notice.
+    BudgetLow { balances: Vec<Balance> },
+    /// The next step would cost more than the account has left.
     BudgetSpent {
-        /// Of what.
         kind: BudgetKind,
-        /// The limit.
         limit: u64,
-        /// What is left of it.
         left: u64,
     },
-    /// A worktree was made for the run.
-    Isolated {
-        /// The worktree.
-        worktree: Worktree,
-    },
-    /// The worktree is gone; what was changed in it is kept.
+    /// A worktree was created for the run.
+    Isolated { worktree: Worktree },
+    /// The worktree was removed and its changes were kept.
     Collected {
-        /// What was changed, if anything was.
+        /// `None` if the run changed nothing.
         changes: Option<Changes>,
     },
-    /// The run ended. Always the last.
-    Finished {
-        /// How.
-        outcome: Outcome,
-    },
+    /// The run ended. Always the last event.
+    Finished { outcome: Outcome },
 }
 
-/// What an open call waits for.
+/// What a delegated call waits for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum ChildWait {
-    /// One child, whose result is the answer.
-    Result {
-        /// The child.
-        child: ChildRef,
-    },
-    /// Children started earlier in the background; the answer says that they are done.
-    Finished {
-        /// The children.
-        children: Vec<RunId>,
-    },
+    /// One child, whose result becomes the tool result.
+    Result { child: ChildRef },
+    /// Children that were started earlier in the background; the tool result reports that they have
+    /// ended.
+    Finished { children: Vec<RunId> },
 }
 
-/// A part of a history that became short.
+/// A part of a history that was summarized.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompactedPart {
-    /// The message, counted from the beginning of the history.
+    /// The index of the message in the history.
     pub message: usize,
-    /// The answer within the message, for messages with answers of tools.
+    /// The index of the tool result within the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<usize>,
-    /// What the model reads now.
+    /// The text that the model reads now.
     pub summary: String,
-    /// What it read before.
+    /// The original text.
     pub full: BlobId,
 }
 
-/// Why a model stopped.
+/// Why a model stopped generating.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
-    /// It was done.
+    /// The model finished.
     EndTurn,
-    /// It wants tools.
+    /// The model calls tools.
     ToolUse,
-    /// It ran out of tokens.
+    /// The completion reached its token limit.
     MaxTokens,
-    /// It declined.
+    /// The model declined.
     Refusal,
-    /// The provider's filter stopped it.
+    /// The provider's content filter stopped the completion.
     ContentFilter,
 }
 
-/// A journaled event.
+/// An event with its position and fence.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JournalEntry {
-    /// Whose.
     pub run: RunId,
-    /// Its place.
     pub seq: Seq,
-    /// When it was written.
     pub at: Timestamp,
-    /// The fence it was written under.
+    /// The fence under which the entry was written.
     pub epoch: Epoch,
-    /// The fact.
     #[serde(flatten)]
     pub event: Event,
 }
 
 impl Event {
-    /// The event's name in JSON.
+    /// Returns the outcome, if this is the end of the run.
+    pub fn outcome(&self) -> Option<&Outcome> {
+        if let Self::Finished { outcome } = self {
+            Some(outcome)
+        } else {
+            None
+        }
+    }
+
+    /// Returns the tool result, if this is the end of a call.
+    pub fn tool_result(&self) -> Option<&ToolResult> {
+        if let Self::ToolFinished { result, .. } = self {
+            Some(result)
+        } else {
+            None
+        }
+    }
+
+    /// Returns the event's name in JSON.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Admitted { .. } => "admitted",
@@ -258,8 +235,12 @@ impl Event {
 }
 
 impl ToolResult {
-    /// An answer that nothing ran for.
-    pub fn not_run(call: &crate::ToolCall, status: ResultStatus, text: impl Into<String>) -> Self {
+    /// Returns the result of a call that was not run.
+    pub fn not_run(
+        call: &crate::message::ToolCall,
+        status: ResultStatus,
+        text: impl Into<String>,
+    ) -> Self {
         Self {
             call: call.id.clone(),
             provider_id: call.provider_id.clone(),

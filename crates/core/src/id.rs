@@ -1,4 +1,4 @@
-//! Ids are types: a run id cannot be passed where a call id is wanted.
+//! Ids as types, so that a run id cannot be passed for a call id.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,21 +7,20 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-/// The shortest prefix of a run id that a person may type.
+/// The shortest prefix of a run id that the command line and the API accept.
 pub const MIN_PREFIX_CHARS: usize = 8;
 
-/// Names one run (a task, for people). UUIDv7, so ids sort by creation time.
+/// The id of a run, called a task in the interfaces. UUIDv7, so ids sort by creation time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct RunId(Uuid);
 
 impl RunId {
-    /// Wraps a UUID made by a [`crate::Clock`].
+    /// Wraps a UUID that a [`crate::time::Clock`] generated.
     pub const fn from_uuid(uuid: Uuid) -> Self {
         Self(uuid)
     }
 
-    /// Its 128 bits.
     pub const fn as_u128(self) -> u128 {
         self.0.as_u128()
     }
@@ -47,26 +46,25 @@ impl FromStr for RunId {
     }
 }
 
-/// Names one tool call within its run: `{turn}-{index}`, given by the machine.
+/// The id of a tool call within its run: `{turn}-{index}`, assigned by Sortie.
 ///
-/// A provider's own call ids may be missing or doubled, so they are kept beside this one and never
+/// A provider's call ids may be missing or duplicated, so they are stored beside this one and never
 /// used as keys.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct CallId(String);
 
 impl CallId {
-    /// The id of the `index`-th call in the answer of `turn`.
+    /// Returns the id of the `index`-th call in the completion of `turn`.
     pub fn new(turn: u32, index: usize) -> Self {
         Self(format!("{turn}-{index}"))
     }
 
-    /// Reads an id back from storage.
+    /// Reads an id from storage.
     pub fn from_stored(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// The id as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -84,13 +82,12 @@ impl fmt::Debug for CallId {
     }
 }
 
-/// The stable name of one effect: the same after any number of restarts.
+/// The id of one effect: a call of a run. The same after any number of restarts.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct EffectId(String);
 
 impl EffectId {
-    /// The effect of one call of one run.
     pub fn new(run: RunId, call: &CallId) -> Self {
         Self(format!("{run}/{call}"))
     }
@@ -102,34 +99,34 @@ impl fmt::Display for EffectId {
     }
 }
 
-/// One conversation, keyed `channel:chat_id`, for example `cli:direct`.
+/// The key of a conversation, `channel:chat_id`, for example `cli:direct`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct SessionKey(String);
 
-/// A session key that lacks its channel or chat id.
+/// A session key without a channel or a chat id.
 #[derive(Debug, thiserror::Error)]
-#[error("a session is written channel:chat_id, for example cli:direct; got {0:?}")]
+#[error("invalid session {0:?}: write channel:chat_id, for example cli:direct")]
 pub struct BadSessionKey(String);
 
 impl SessionKey {
-    /// The session of a person at a terminal.
+    /// Returns the session of a person at a terminal.
     pub fn cli() -> Self {
         Self("cli:direct".to_owned())
     }
 
-    /// The private session of a child: `subagent:{run_id}:{task_hash}`.
+    /// Returns the private session of a child: `subagent:{run_id}:{task_hash}`.
     pub fn of_child(run: RunId, task: &str) -> Self {
         Self(format!("subagent:{run}:{}", task_hash(task)))
     }
 
-    /// What persons allow in this session while it works in a folder: elsewhere they are asked again.
+    /// Returns the scope of session grants: this session in one folder. In another folder the
+    /// approver is asked again.
     #[must_use]
     pub fn in_folder(&self, folder: &std::path::Path) -> Self {
         Self(format!("{} in {}", self.0, folder.display()))
     }
 
-    /// The key as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -154,14 +151,14 @@ impl fmt::Display for SessionKey {
     }
 }
 
-/// The first 16 hex digits of the SHA-256 of a task's text.
+/// Returns the first 16 hex digits of the SHA-256 of a task's text.
 pub fn task_hash(task: &str) -> String {
     let mut text = hex(&Sha256::digest(task.as_bytes()));
     text.truncate(16);
     text
 }
 
-/// Lower-case hexadecimal.
+/// Returns bytes as lower-case hexadecimal.
 pub fn hex(bytes: &[u8]) -> String {
     use fmt::Write as _;
     bytes
@@ -173,23 +170,21 @@ pub fn hex(bytes: &[u8]) -> String {
         })
 }
 
-/// A long tool output kept beside the journal, named by the SHA-256 of its bytes.
+/// The id of a long tool output stored beside the journal: the SHA-256 of its bytes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct BlobId(String);
 
 impl BlobId {
-    /// The id of these bytes.
     pub fn of(bytes: &[u8]) -> Self {
         Self(hex(&Sha256::digest(bytes)))
     }
 
-    /// Reads an id back from storage or from a model's call.
+    /// Reads an id from storage or from a model's call.
     pub fn from_stored(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// The id as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -201,14 +196,14 @@ impl fmt::Display for BlobId {
     }
 }
 
-/// The fencing number of a claim: each new claim of a run gets a higher one.
+/// The fencing token of a claim. Each new claim of a run gets a higher one.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(transparent)]
 pub struct Epoch(pub i64);
 
-/// A position in one run's journal; gap-free, from 1.
+/// A position in a run's journal, from 1, without gaps.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -216,7 +211,6 @@ pub struct Epoch(pub i64);
 pub struct Seq(pub i64);
 
 impl Seq {
-    /// The position after this one.
     pub const fn next(self) -> Self {
         Self(self.0 + 1)
     }
@@ -228,11 +222,9 @@ impl fmt::Display for Seq {
     }
 }
 
-/// The right to write one run's journal: refused by the store once a newer claim exists.
+/// The right to write a run's journal. The store rejects it once a newer claim exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Fence {
-    /// The run this fence guards.
     pub run: RunId,
-    /// The claim it came from.
     pub epoch: Epoch,
 }

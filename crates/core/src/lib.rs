@@ -1,57 +1,55 @@
-//! Sortie's vocabulary. Everything else knows this crate, and it knows nobody.
+//! Sortie's vocabulary. Every other crate may depend on this one; it depends on none of them.
 //!
-//! Ids, run states, messages, events, records and the ports. What is serialisable here is a promise
-//! to one reader, the journal, whose rows carry [`JOURNAL_VERSION`].
+//! Values: [`run`], [`event`], [`message`], [`inbox`], [`request`], [`policy`], [`budget`], [`audit`].
+//! Traits that the runtime works through: [`ports`]. Types that serialize here define the journal
+//! format, whose rows carry [`event::JOURNAL_VERSION`]; [`Notification`] and [`RequestView`] are also
+//! what clients read.
 
 #[macro_use]
-mod status;
+pub mod words;
 
-mod agent;
-mod announcement;
-mod audit;
-mod budget;
-mod causes;
-mod event;
-mod id;
-mod isolation;
-mod message;
-mod notification;
-mod outcome;
-mod policy;
-mod ports;
-mod record;
-mod request;
-mod schema;
-mod session;
-mod skill;
-mod spec;
-mod tenant;
-mod time;
+pub mod agent;
+pub mod audit;
+pub mod budget;
+pub mod error;
+pub mod event;
+pub mod id;
+pub mod inbox;
+pub mod message;
+pub mod notification;
+pub mod policy;
+pub mod ports;
+pub mod request;
+pub mod request_view;
+pub mod run;
+pub mod schema;
+pub mod session;
+pub mod skill;
+pub mod stats;
+pub mod tenant;
+pub mod time;
 
 pub use agent::*;
-pub use announcement::*;
 pub use audit::*;
 pub use budget::*;
-pub use causes::with_causes;
+pub use error::*;
 pub use event::*;
 pub use id::*;
-pub use isolation::*;
+pub use inbox::*;
 pub use message::*;
 pub use notification::*;
-pub use outcome::*;
 pub use policy::*;
-pub use ports::claims::*;
 pub use ports::model::*;
-pub use ports::once::*;
 pub use ports::store::*;
 pub use ports::tool::*;
-pub use ports::workplace::*;
-pub use record::*;
+pub use ports::workspace::*;
 pub use request::*;
+pub use request_view::*;
+pub use run::*;
 pub use schema::*;
 pub use session::*;
 pub use skill::*;
-pub use spec::*;
-pub use status::*;
+pub use stats::*;
 pub use tenant::*;
 pub use time::*;
+pub use words::*;

@@ -1,94 +1,79 @@
-//! What a model reads and says, in Sortie's own words rather than any vendor's.
+//! Messages of a model's history, independent of any vendor's format.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{BlobId, CallId, RunId};
+use crate::id::{BlobId, CallId, RunId};
 
-/// One message of a run's history. Shared, because history is handed to the model every turn.
+/// A shared message: the history is passed to the model on every turn.
 pub type SharedMessage = Arc<Message>;
 
 /// One message of a run's history.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "role", rename_all = "snake_case")]
 pub enum Message {
-    /// What a person or a parent asked.
-    User {
-        /// The words.
-        text: String,
-    },
-    /// What the model said.
+    /// The instruction of a person or a parent.
+    User { text: String },
+    /// The model's completion.
     Assistant {
         /// Text, reasoning and calls in their original order.
         blocks: Vec<Block>,
     },
-    /// The answers to the calls of the message before; one for each, in order.
-    Tools {
-        /// The answers.
-        results: Vec<ToolResult>,
-    },
-    /// Something the runtime tells the model: a child's announcement, a steer, a limit reached.
-    /// Sent in the user's role, but framed so that it cannot pass for the user's words.
-    Notice {
-        /// The framed text.
-        text: String,
-    },
+    /// The results of the previous message's calls: one for each, in order.
+    Tools { results: Vec<ToolResult> },
+    /// A notice from the runtime: a child's announcement, a message, a limit that was reached. Sent
+    /// in the user role, but framed so that it cannot pass for the user's words.
+    Notice { text: String },
 }
 
-/// A part of what the model said.
+/// A part of a completion.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Block {
-    /// Words for the reader.
     Text {
-        /// The words.
         text: String,
     },
-    /// Words the model wrote for itself.
+    /// Reasoning that the model does not address to the reader.
     Reasoning {
-        /// The words, if the vendor shows them.
+        /// Empty if the vendor hides it.
         text: String,
-        /// The vendor's own item, to be sent back unchanged.
+        /// The vendor's own item, sent back unchanged.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         native: Option<Value>,
     },
-    /// A tool call.
     Call(ToolCall),
 }
 
 /// A tool call, as the model made it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolCall {
-    /// Sortie's id of the call.
+    /// Sortie's id.
     pub id: CallId,
     /// The vendor's id, sent back with the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider_id: Option<String>,
-    /// The tool's name as the model spelled it.
+    /// The tool's name as the model wrote it.
     pub name: String,
-    /// The arguments.
     pub arguments: Arguments,
 }
 
-/// The arguments of a call: understood, or kept as they came so that nobody has to guess.
+/// The arguments of a call. Text that is not JSON is kept as it arrived instead of being repaired
+/// by guessing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Arguments {
-    /// A JSON value.
     Json(Value),
-    /// Text that is not JSON. The tool never runs; the model is told.
+    /// Not JSON. The tool does not run; its result tells the model so.
     Malformed {
-        /// What came.
         raw: String,
-        /// What is wrong with it.
         error: String,
     },
 }
 
-/// How deep JSON of a model or its vendor may be nested. Journals are read by a parser with a bound
-/// of its own, and such a value stands a few levels deep in its event.
+/// How deep JSON from a model or a vendor may nest. The parser that reads journals has its own
+/// limit, and such a value stands a few levels deep in its event.
 pub const MAX_JSON_DEPTH: usize = 64;
 
 /// Whether a JSON value is nested deeper than [`MAX_JSON_DEPTH`].
@@ -106,87 +91,75 @@ pub fn is_too_deep(value: &Value) -> bool {
     exceeds(value, MAX_JSON_DEPTH)
 }
 
-/// The one answer to a tool call.
+/// The result of a tool call. Every call has exactly one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolResult {
-    /// The call it answers.
     pub call: CallId,
     /// The vendor's id of the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider_id: Option<String>,
-    /// What the model reads: bounded.
+    /// The text that the model reads, truncated to its limit.
     pub text: String,
-    /// How it went.
     pub status: ResultStatus,
-    /// The whole text, where `text` was cut.
+    /// The full text, if `text` was truncated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub full: Option<BlobId>,
-    /// Pictures that belong to the answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<ImageRef>,
 }
 
-/// A picture in a history: its bytes are a blob of the run.
+/// An image in a history. Its bytes are a blob of the run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImageRef {
     /// `image/png`, `image/jpeg`, `image/gif` or `image/webp`.
     pub media_type: String,
-    /// Its bytes.
     pub blob: BlobId,
 }
 
-/// How a tool call went.
+/// How a tool call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ResultStatus {
-    /// It did what was asked.
     Ok,
-    /// It did not; the text says what to do next.
+    /// The tool failed; the text tells the model what to do next.
     Error,
-    /// Policy or a person refused it; nothing ran.
+    /// Policy or an approver denied the call; nothing ran.
     Denied,
-    /// The process died while it ran; the outcome is unknown.
+    /// The process died during the call; the outcome is unknown.
     Interrupted,
 }
 
-/// One line of a run's todo list.
+/// One item of a run's todo list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Todo {
-    /// What is to be done.
     pub content: String,
-    /// How far it is.
     pub status: TodoStatus,
 }
 
-/// How far a todo is.
+/// The state of a todo item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TodoStatus {
-    /// Not begun.
     Pending,
-    /// Begun.
     InProgress,
-    /// Done.
     Completed,
 }
 
-/// What a run has used. Unknown is `None`, never zero.
+/// Tokens and cost. `None` means unknown, never zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Usage {
-    /// Tokens sent.
     pub input_tokens: Option<u64>,
-    /// Tokens received.
     pub output_tokens: Option<u64>,
-    /// Tokens read from the provider's cache.
+    /// Tokens read from the provider's prompt cache.
     pub cache_read_tokens: Option<u64>,
-    /// Tokens written to the provider's cache.
+    /// Tokens written to the provider's prompt cache.
     pub cache_write_tokens: Option<u64>,
-    /// Money, estimated.
+    /// Estimated from the price list.
     pub cost_usd: Option<f64>,
 }
 
 impl Usage {
-    /// The sum, where either side is known.
+    /// Adds two usages; an unknown side does not make the sum unknown.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -206,7 +179,7 @@ impl Usage {
         }
     }
 
-    /// Tokens in both directions, where known.
+    /// Returns input plus output tokens.
     pub fn total_tokens(self) -> Option<u64> {
         add(self.input_tokens, self.output_tokens, u64::saturating_add)
     }
@@ -220,13 +193,10 @@ fn add<T>(left: Option<T>, right: Option<T>, sum: impl Fn(T, T) -> T) -> Option<
     }
 }
 
-/// A child as its parent knows it.
+/// A child, as its parent's journal refers to it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChildRef {
-    /// The child's run.
     pub run: RunId,
-    /// The agent it runs.
     pub agent: String,
-    /// Its label.
     pub label: String,
 }

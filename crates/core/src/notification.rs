@@ -1,148 +1,221 @@
-//! What subscribers hear. A hint: the record is the truth, and a snapshot heals a missed one.
+//! Live events of runs, which the runtime publishes to its subscribers.
+//!
+//! One type for every channel: a subscriber in the same process, `sortie run --stream-json`, the
+//! WebSocket and server-sent events see the same JSON. An event is a hint: the record in the store is
+//! authoritative, and a subscriber that missed events reads the records again.
 
 use serde::{Deserialize, Serialize};
+use sortie_base::truncate::truncate_in_place;
 
 use crate::{
-    Balance, Delivery, OpenRequest, RequestId, RunId, Seq, SessionKey, Tenant, Timestamp, WaitingOn,
+    Balance, Delivery, RequestId, RequestView, RunId, Seq, SessionKey, Tenant, Timestamp, WaitingOn,
 };
 
-/// Something happened to a run.
+/// Maximum number of characters of a result, a text or an error in an event. The record has the whole
+/// text.
+pub const MAX_EVENT_CHARS: usize = 4_000;
+
+/// A live event of a task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Notification {
-    /// The run.
+    /// The task.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub task_id: RunId,
-    /// The session that asked for it.
+    /// The session of the task.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub session_id: SessionKey,
-    /// The first run of its tree.
+    /// The root of its tree.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub root_id: RunId,
-    /// The run that asked for it.
-    #[serde(default)]
+    /// The task that started it; null for a root.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, required))]
     pub parent_id: Option<RunId>,
-    /// Whose it is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The tenant of the task.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, required))]
     pub tenant: Option<Tenant>,
-    /// The end of its journal at that moment.
+    /// The sequence number of the task's last journal entry when the event was published.
+    #[serde(rename = "task_seq")]
+    #[cfg_attr(feature = "openapi", schema(value_type = i64))]
     pub seq: Seq,
-    /// When.
+    /// When the event was published.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub at: Timestamp,
-    /// What.
+    /// What happened.
     #[serde(flatten)]
     pub kind: NotificationKind,
 }
 
-/// What happened to a run.
+impl Notification {
+    /// Truncates the texts of the event to [`MAX_EVENT_CHARS`] characters.
+    #[must_use]
+    pub fn truncated(mut self) -> Self {
+        if let NotificationKind::Retrying { error: text, .. }
+        | NotificationKind::Said { text }
+        | NotificationKind::Completed { result: text }
+        | NotificationKind::Failed { error: text }
+        | NotificationKind::Timeout { error: text }
+        | NotificationKind::Cancelled { error: text } = &mut self.kind
+        {
+            truncate_in_place(text, MAX_EVENT_CHARS);
+        }
+        self
+    }
+}
+
+/// What happened to a task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum NotificationKind {
-    /// It was admitted and waits.
+    /// The task was admitted and waits for a slot.
     Queued {
-        /// Its agent.
+        /// The agent of the task.
         agent: String,
-        /// Its label.
+        /// The label of the task.
         label: String,
     },
-    /// It was first claimed.
+    /// The task was claimed for the first time.
     Started {
-        /// Its agent.
+        /// The agent of the task.
         agent: String,
-        /// Its label.
+        /// The label of the task.
         label: String,
     },
-    /// It has come further.
+    /// The task's progress grew.
     Progress {
-        /// 0 to 100.
+        /// From 0 to 100.
         progress: u8,
-        /// Calls made.
+        /// Tool calls so far.
         tool_calls: u32,
     },
-    /// It called a tool.
+    /// The task called a tool.
     Tool {
-        /// Which.
+        /// The name of the tool.
         tool: String,
-        /// Calls made before.
+        /// Tool calls before this one.
         tool_calls: u32,
     },
-    /// It waits for the provider's rate limit, or no longer does.
+    /// The task waits for the provider's rate limit, or no longer waits.
     Held {
-        /// Its place among the questions to the same model, from 1; `None` when it goes on.
+        /// Its position among the prompts for the same model, from 1; null when it continues.
+        #[cfg_attr(feature = "openapi", schema(required))]
         position: Option<u32>,
-        /// When the provider said to come back, if it did.
+        /// How long the provider asked to wait, if it did.
+        #[cfg_attr(feature = "openapi", schema(required))]
         resumes_in_ms: Option<u64>,
     },
-    /// The model did not answer and is asked again, or another one is. What it had said of the
-    /// answer is void.
+    /// The model failed; the same model or a fallback is prompted again. Text that was streamed of
+    /// the failed completion is void.
     Retrying {
-        /// What went wrong.
+        /// Why the model failed.
         error: String,
-        /// The model that is asked next.
+        /// The model that is prompted next.
         model: String,
-        /// How long it waits first.
+        /// How long the task waits first.
         delay_ms: u64,
-        /// Whether somebody may have read a part of the answer that is now void.
+        /// Whether a part of the void completion was streamed.
         shown: bool,
     },
-    /// Older parts of its history became short, so that the model can read on.
+    /// The older part of the task's history was compacted.
     Compacted {
         /// Characters of the history before.
         chars_before: u64,
         /// Characters of the history after.
         chars_after: u64,
     },
-    /// It waits for somebody's word.
+    /// The task waits for an approval or for an answer to a question.
     Asked {
-        /// What it asks, and who it is.
-        request: Box<OpenRequest>,
+        /// The request, with long texts truncated.
+        request: Box<RequestView>,
     },
-    /// Somebody has said something about what it asked, or nobody did in time.
+    /// A request got its reply, or expired.
     Replied {
-        /// The request.
+        /// The id of the request.
+        #[serde(rename = "request_id")]
+        #[cfg_attr(feature = "openapi", schema(value_type = String))]
         request: RequestId,
     },
-    /// Most of its budget is spent.
+    /// Most of a budget of the task is spent.
     BudgetLow {
-        /// How much of what.
+        /// The budgets that are nearly spent.
         balances: Vec<Balance>,
     },
-    /// It said something that is not its final word: it goes on when its children report.
+    /// The task wrote a text that is not its result: it continues when its children have reported.
     Said {
-        /// What.
+        /// The text; truncated after 4,000 characters.
         text: String,
     },
-    /// Its record changed in a way that no other word tells: what it waits for, its label, its
-    /// priority. Whoever shows it reads it again.
+    /// A part of the record changed that has no event of its own: what the task waits for, its label,
+    /// its priority. Only subscribers in the same process get it; the API sends the changed record in
+    /// a `tasks` message instead.
     Changed {
-        /// What it waits for now.
+        /// What the task waits for now.
+        #[cfg_attr(feature = "openapi", schema(required))]
         waiting_on: Option<WaitingOn>,
     },
-    /// Somebody wants it to rest, or it has come to rest.
+    /// The task was paused.
     Paused,
-    /// It may go on.
+    /// The task was resumed.
     Resumed,
-    /// It ended with a result.
+    /// The task ended with a result.
     Completed {
-        /// The result.
+        /// The result; truncated after 4,000 characters.
         result: String,
     },
-    /// It ended without.
+    /// The task failed.
     Failed {
-        /// Why.
+        /// Why it failed.
         error: String,
     },
-    /// Its deadline passed.
+    /// The task's deadline passed.
     Timeout {
-        /// The deadline.
+        /// The deadline that passed.
         error: String,
     },
-    /// It was stopped.
+    /// The task was cancelled.
     Cancelled {
-        /// By whom.
+        /// Who cancelled it, and why.
         error: String,
     },
-    /// Its result arrived, or was given up.
+    /// The result was delivered, or its delivery is blocked.
     Delivery {
-        /// Which.
+        /// The state of the delivery.
         delivery: Delivery,
     },
-    /// Its record was removed.
+    /// The record of the task was deleted.
     Deleted,
+}
+
+impl NotificationKind {
+    /// Returns the value of `type` in JSON.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Queued { .. } => "queued",
+            Self::Started { .. } => "started",
+            Self::Progress { .. } => "progress",
+            Self::Tool { .. } => "tool",
+            Self::Held { .. } => "held",
+            Self::Retrying { .. } => "retrying",
+            Self::Compacted { .. } => "compacted",
+            Self::Asked { .. } => "asked",
+            Self::Replied { .. } => "replied",
+            Self::BudgetLow { .. } => "budget_low",
+            Self::Said { .. } => "said",
+            Self::Changed { .. } => "changed",
+            Self::Paused => "paused",
+            Self::Resumed => "resumed",
+            Self::Completed { .. } => "completed",
+            Self::Failed { .. } => "failed",
+            Self::Timeout { .. } => "timeout",
+            Self::Cancelled { .. } => "cancelled",
+            Self::Delivery { .. } => "delivery",
+            Self::Deleted => "deleted",
+        }
+    }
+
+    /// Returns whether only subscribers in the same process get the event.
+    pub const fn is_internal(&self) -> bool {
+        matches!(self, Self::Changed { .. })
+    }
 }

@@ -1,30 +1,30 @@
-//! Authority as data: what a run was allowed to do, and why each call was or was not.
+//! Authority as data: what a run may do, and why each call was or was not allowed.
 //!
-//! The rules here are kept as they were written. `policy` reads them, and refuses everything where
-//! it cannot.
+//! Rules are stored as they were written. The policy crate interprets them, and denies every call
+//! if it cannot.
 
 use serde::{Deserialize, Serialize};
 
-use crate::RequestId;
+use crate::request::RequestId;
 
 words! {
-    /// How calls that change something are treated.
+    /// How calls that change something are decided.
     Mode {
-        /// Nothing may change: the run only looks and plans.
+        /// Only calls that change nothing are allowed.
         Plan = "plan",
-        /// What a person would be asked about is refused.
+        /// Calls that need an approval are denied.
         DontAsk = "dont-ask",
-        /// A person is asked.
+        /// Calls that change something need an approval.
         Default = "default",
-        /// Files of the workspace may change; a person is asked about the rest.
+        /// Changes to files of the workspace are allowed; the rest needs an approval.
         AcceptEdits = "accept-edits",
-        /// Nobody is asked. Rules that deny still do, and the sandbox still holds.
+        /// No approval is needed. Deny rules and the sandbox still apply.
         Yolo = "yolo",
     }
 }
 
 impl Mode {
-    /// The stricter of two: a child is never freer than its parent.
+    /// Returns the stricter of two modes: a child is never freer than its parent.
     #[must_use]
     pub fn within(self, ceiling: Self) -> Self {
         self.min(ceiling)
@@ -32,67 +32,62 @@ impl Mode {
 }
 
 words! {
-    /// Who had the word about a call.
+    /// The layer that decided a call.
     Layer {
-        /// The operator's rules for every run.
+        /// The operator's rules for all runs.
         Global = "global",
-        /// The operator's rules for a vendor of models.
+        /// The operator's rules for a model vendor.
         Provider = "provider",
-        /// The agent's definition, and what an operator set for it.
+        /// The agent definition and the operator's rules for that agent.
         Agent = "agent",
         /// The operator's rules for the sessions of a channel.
         Group = "group",
-        /// The rules for runs whose commands are in a sandbox.
+        /// The rules for runs whose commands are sandboxed.
         Sandbox = "sandbox",
-        /// What no subagent gets, unless an operator says so.
+        /// What subagents are denied unless the operator allows it.
         Subagent = "subagent",
-        /// What the parent itself may do.
+        /// The parent's own policy.
         Parent = "parent",
-        /// What the spawn call asked for.
+        /// The narrowing in the spawn call.
         Spawn = "spawn",
-        /// What the run was not given at admission.
+        /// Tools that the run was not given at admission.
         Grant = "grant",
-        /// The mode of the run.
         Mode = "mode",
         /// The check for dangerous commands.
         Danger = "danger",
-        /// What a person allowed for the whole session.
+        /// Grants of an approver for the whole session.
         Session = "session",
     }
 }
 
 words! {
-    /// What policy says about a call.
+    /// The decision of policy about a call.
     Decision {
-        /// It runs.
         Allow = "allow",
-        /// A person decides.
+        /// An approver decides.
         Ask = "ask",
-        /// It does not run.
         Deny = "deny",
     }
 }
 
-/// What a run may do: every layer that has a say, the outermost first.
+/// The policy of a run: all layers, the outermost first.
 ///
-/// A call runs only if no layer refuses it, so a child whose layers begin with all those of its
-/// parent can never do more.
+/// A call runs only if no layer denies it, so a child whose layers begin with its parent's can
+/// never do more.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Policy {
-    /// The layers.
     pub layers: Vec<PolicyLayer>,
-    /// How calls that change something are treated.
     pub mode: Mode,
-    /// Whether the agent may change anything at all.
+    /// Whether calls that change something are denied.
     #[serde(default)]
     pub read_only: bool,
-    /// Whether commands that look dangerous are treated like all others.
+    /// Whether dangerous commands need no separate approval.
     #[serde(default)]
     pub allow_dangerous: bool,
 }
 
 impl Default for Policy {
-    /// No rules at all: everything that changes something asks.
+    /// Returns a policy without rules: every call that changes something needs an approval.
     fn default() -> Self {
         Self {
             layers: Vec::new(),
@@ -106,29 +101,27 @@ impl Default for Policy {
 /// The rules of one layer, as they were written. Deny wins in any order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyLayer {
-    /// Which layer.
     pub layer: Layer,
-    /// Where the rules stand: `config policy`, `agent explore`.
+    /// Where the rules are defined: `config policy`, `agent explore`.
     pub source: String,
-    /// Only these calls; `None` is all, an empty list is none.
+    /// Only these calls are allowed. `None` allows all, an empty list none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allow: Option<Vec<String>>,
-    /// Never these.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deny: Vec<String>,
-    /// Not denied by this layer after all: an operator has lifted a default.
+    /// Exceptions from `deny`: defaults that an operator lifted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub except: Vec<String>,
-    /// A person is asked about these, whatever the mode.
+    /// These need an approval in every mode.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ask: Vec<String>,
-    /// Nobody is asked about these.
+    /// These need no approval.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub approve: Vec<String>,
 }
 
 impl PolicyLayer {
-    /// A layer without rules.
+    /// Returns a layer without rules.
     pub fn new(layer: Layer, source: impl Into<String>) -> Self {
         Self {
             layer,
@@ -141,7 +134,7 @@ impl PolicyLayer {
         }
     }
 
-    /// Whether it has nothing to say.
+    /// Whether it has no rules.
     pub fn is_empty(&self) -> bool {
         self.allow.is_none()
             && self.deny.is_empty()
@@ -151,20 +144,22 @@ impl PolicyLayer {
 }
 
 /// The rules that an operator writes for a layer; see [`PolicyLayer`].
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct Rules {
-    /// Only these calls; `None` is all, an empty list is none.
+    /// Only these calls. Unset: all. An empty list: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub allow: Option<Vec<String>>,
-    /// Never these.
+    /// Never these calls.
     pub deny: Vec<String>,
-    /// A person is asked about these.
+    /// These calls need an approval.
     pub ask: Vec<String>,
-    /// Nobody is asked about these.
+    /// These calls need no approval.
     pub approve: Vec<String>,
 }
 
 impl Rules {
-    /// These rules as a layer.
     pub fn into_layer(self, layer: Layer, source: impl Into<String>) -> PolicyLayer {
         PolicyLayer {
             allow: self.allow,
@@ -176,44 +171,34 @@ impl Rules {
     }
 }
 
-/// What was decided about a call, and by whom. Journaled with it.
+/// The decision about a call and where it came from. Journaled with the call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ruling {
-    /// What.
     pub decision: Decision,
-    /// By which layer.
     pub layer: Layer,
-    /// By which of its rules, as it was written.
+    /// The rule that decided, as it was written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
-    /// Why, as a short sentence.
+    /// A short sentence.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub why: String,
-    /// Who said yes, where somebody was asked.
+    /// Who approved the call, if an approval was needed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approved: Option<ApprovedBy>,
 }
 
-/// Who said yes to a call.
+/// Who approved a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum ApprovedBy {
-    /// Somebody who was asked about this very call.
-    Person {
-        /// The request.
-        request: RequestId,
-        /// Who.
-        name: String,
-    },
-    /// Somebody who had allowed it for the whole session.
-    Grant {
-        /// What was allowed.
-        rule: String,
-    },
+    /// An approver, for this call.
+    Person { request: RequestId, name: String },
+    /// A grant for the whole session.
+    Grant { rule: String },
 }
 
 impl Ruling {
-    /// A ruling without an approval.
+    /// Returns a ruling without an approval.
     pub fn new(
         decision: Decision,
         layer: Layer,

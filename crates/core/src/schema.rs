@@ -1,20 +1,21 @@
-//! Bounds of JSON schemas that a model, a client of the API or an MCP server supplies.
+//! Limits on JSON schemas that a model, an API client or an MCP server supplies.
 //!
-//! A validator follows a schema by recursion, so a schema can keep a thread for ever:
-//! `{"allOf": [{"$ref": "#/$defs/b"}, {"$ref": "#/$defs/b"}]}`, repeated in each of forty definitions,
-//! doubles the work with each of them; `{"$ref": "#"}` refers to itself without looking into the value.
-//! [`SchemaBounds::of`] refuses the second and measures the first; it reads the schema as a graph and
-//! recurses nowhere.
+//! A validator follows a schema by recursion, so a schema can block a thread for ever: `{"allOf":
+//! [{"$ref": "#/$defs/b"}, {"$ref": "#/$defs/b"}]}`, repeated in each of forty definitions, doubles
+//! the work with each of them; `{"$ref": "#"}` refers to itself without descending into the value.
+//! [`SchemaBounds::of`] rejects the second and measures the first. It reads the schema as a graph,
+//! without recursion.
 
 use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-/// The most parts of a schema that are schemas themselves.
+/// The maximum number of subschemas.
 const MAX_NODES: usize = 20_000;
 /// How deep a schema may nest; validators compile it by recursion.
 const MAX_DEPTH: usize = 100;
-/// How much work a schema may ask for at one place of a value, and along one path of it.
+/// The most validation steps that a schema may need at one place of a value, and along one path of
+/// it.
 const MAX_STEPS: u64 = 1_000_000;
 
 /// Keywords that apply another schema to the same value.
@@ -22,8 +23,8 @@ const SAME: &[&str] = &["not", "if", "then", "else"];
 const SAME_LISTS: &[&str] = &["allOf", "anyOf", "oneOf"];
 const SAME_MAPS: &[&str] = &["dependentSchemas", "dependencies"];
 const REFERENCES: &[&str] = &["$ref", "$dynamicRef", "$recursiveRef"];
-/// Keywords that apply another schema to what the value holds. Those of one row never meet at the
-/// same part of a value; the flag says whether the value is a list.
+/// Keywords that apply another schema to a part of the value. Those of one row never apply to the
+/// same part; the flag tells whether the value is an array.
 const INNER: &[(bool, &[&str])] = &[
     (false, &["properties", "additionalProperties"]),
     (false, &["patternProperties"]),
@@ -34,14 +35,14 @@ const INNER: &[(bool, &[&str])] = &[
     (true, &["unevaluatedItems"]),
 ];
 
-/// How deep a value may be so that checking it against a schema stays cheap.
+/// How deep a value may nest so that validating it against a schema stays cheap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SchemaBounds {
     max_depth: usize,
 }
 
 impl SchemaBounds {
-    /// Measures a schema; refuses one that no validator could be given.
+    /// Measures a schema. Fails if no validator can be trusted with it.
     pub fn of(schema: &Value) -> Result<Self, String> {
         if is_deeper(schema, MAX_DEPTH) {
             return Err(format!("it nests deeper than {MAX_DEPTH} levels"));
@@ -50,7 +51,8 @@ impl SchemaBounds {
         let order = graph.order_of_same()?;
         let group = graph.groups();
         let mut steps = vec![1_u64; graph.nodes.len()];
-        // How often one level of a value is checked again, for objects and for lists: none is both.
+        // How often one level of a value is validated again, separately for objects and arrays: no
+        // value is both.
         let mut growth = vec![[0_u64; 2]; graph.nodes.len()];
         for &at in &order {
             let node = &graph.nodes[at];
@@ -79,7 +81,7 @@ impl SchemaBounds {
         Ok(Self { max_depth })
     }
 
-    /// Refuses a value that is too deep for a schema that refers to itself in several ways.
+    /// Rejects a value that nests too deep for a schema that refers to itself in several ways.
     pub fn admit(&self, value: &Value) -> Result<(), String> {
         if !is_deeper(value, self.max_depth) {
             return Ok(());
@@ -91,7 +93,6 @@ impl SchemaBounds {
     }
 }
 
-/// Whether a value nests deeper than this.
 fn is_deeper(value: &Value, max_depth: usize) -> bool {
     let mut pending = vec![(value, 0_usize)];
     while let Some((value, depth)) = pending.pop() {
@@ -109,12 +110,12 @@ fn is_deeper(value: &Value, max_depth: usize) -> bool {
     false
 }
 
-/// One schema, and those that it applies.
+/// A schema and the schemas that it applies.
 #[derive(Debug, Default)]
 struct Node {
-    /// To the same value.
+    /// Applied to the same value.
     same: Vec<usize>,
-    /// To what the value holds, by the rows of [`INNER`]; each pattern is a row of its own.
+    /// Applied to parts of the value, by the rows of [`INNER`]; each pattern is its own row.
     inner: Vec<Row>,
 }
 
@@ -138,7 +139,7 @@ struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     fn id(&mut self, schema: &'a Value) -> usize {
-        // Two parts of one value never share a place.
+        // Two parts of one value never share an address.
         let place = std::ptr::from_ref(schema).addr();
         *self.known.entry(place).or_insert_with(|| {
             self.found.push(schema);
@@ -196,7 +197,7 @@ impl<'a> Reader<'a> {
         Ok(node)
     }
 
-    /// The schemas that a reference may lead to.
+    /// Returns the schemas that a reference may lead to.
     fn targets(&self, name: &str) -> Result<Vec<&'a Value>, String> {
         let outside = || format!("it refers to {name:?}; only references within it are understood");
         let place = name.strip_prefix('#').ok_or_else(outside)?;
@@ -230,7 +231,7 @@ impl Graph {
                 nodes.push(Node::default());
                 continue;
             };
-            // It would change what a reference below it means.
+            // A nested `$id` would change the base of the references below it.
             if !nodes.is_empty() && fields.get("$id").is_some_and(Value::is_string) {
                 return Err("a part of it has a name of its own (`$id`)".to_owned());
             }
@@ -239,8 +240,8 @@ impl Graph {
         Ok(Self { nodes })
     }
 
-    /// The nodes so that each comes after those it applies to the same value. There is no such order
-    /// if one of them leads back to itself: a validator would never end.
+    /// Sorts the nodes so that each comes after those that it applies to the same value. There is
+    /// no such order if a node leads back to itself: a validator would not terminate.
     fn order_of_same(&self) -> Result<Vec<usize>, String> {
         let mut waiting: Vec<usize> = self.nodes.iter().map(|node| node.same.len()).collect();
         let mut users = vec![Vec::new(); self.nodes.len()];
@@ -271,8 +272,8 @@ impl Graph {
         node.same.iter().chain(inner).copied()
     }
 
-    /// The number of the group of each node: those that lead to each other share one. A group that
-    /// leads to another has the lower number.
+    /// Returns the strongly connected component of each node. A component that leads to another has
+    /// the lower number.
     fn groups(&self) -> Vec<usize> {
         let mut finished = Vec::with_capacity(self.nodes.len());
         let mut seen = vec![false; self.nodes.len()];
@@ -312,7 +313,8 @@ impl Graph {
         group
     }
 
-    /// The most work along one path of a value, references back into the same group left out.
+    /// Returns the most validation steps along one path of a value, without references back into
+    /// the same component.
     fn steps_along(&self, group: &[usize]) -> u64 {
         let groups = group.iter().max().map_or(0, |last| last + 1);
         let mut members = vec![Vec::new(); groups];
@@ -333,7 +335,7 @@ impl Graph {
     }
 }
 
-/// The parts that have a name.
+/// Finds all named subschemas.
 fn anchors(root: &Value) -> HashMap<&str, Vec<&Value>> {
     let mut anchors: HashMap<&str, Vec<&Value>> = HashMap::new();
     let mut pending = vec![root];
@@ -354,7 +356,7 @@ fn anchors(root: &Value) -> HashMap<&str, Vec<&Value>> {
     anchors
 }
 
-/// A part of an address with its `%` sequences decoded.
+/// Decodes `%` sequences of a JSON pointer; `None` if they are invalid.
 fn decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -400,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn schemas_without_an_end_are_refused() {
+    fn schemas_that_never_terminate_are_rejected() {
         let mut deep = json!({});
         for _ in 0..200 {
             deep = json!({"items": deep});

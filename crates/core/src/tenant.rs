@@ -1,28 +1,27 @@
-//! Whom a run belongs to, where one server serves several.
+//! Tenants: who a run belongs to on a shared server.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// The longest name of a tenant: it is also the name of a folder.
+/// The longest name: it is also the name of a folder.
 const MAX_TENANT_CHARS: usize = 63;
 
-/// One of several parties that share a server and see nothing of each other.
+/// One of several parties that share a server. No tenant sees data of another.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Tenant(String);
 
-/// A name that no tenant can have.
+/// An invalid tenant name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "a tenant is called by 1 to 63 small letters, digits and hyphens, and begins with a letter or \
-     digit; got {0:?}"
+    "invalid tenant name {0:?}: use 1 to 63 lower-case letters, digits and hyphens, beginning with a \
+     letter or digit"
 )]
 pub struct BadTenant(String);
 
 impl Tenant {
-    /// The name.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -1,24 +1,25 @@
-//! The keys of front matter, taken one by one. Wrong values are reported, never fatal by themselves.
+//! Reads the keys of front matter one by one. Invalid values are reported and are not fatal by themselves.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use sortie_text::{first_chars, one_line};
+use sortie_base::truncate::truncate;
+use sortie_text::one_line;
 
 use crate::front_matter::Parsed;
 use crate::{Problem, Severity};
 
-/// How much of a wrong value is repeated.
+/// Limit of an invalid value in a message.
 const SHOWN_CHARS: usize = 60;
 
-/// Keys that nobody has taken yet, and what is wrong with those taken.
+/// Keys that were not read yet, and problems of those that were.
 #[derive(Debug)]
 pub(crate) struct Fields {
     file: PathBuf,
     keys: BTreeMap<String, Value>,
     lines: BTreeMap<String, usize>,
-    /// What is wrong with the file.
+    /// Problems of the file.
     pub(crate) problems: Vec<Problem>,
 }
 
@@ -45,7 +46,7 @@ impl Fields {
                 Problem::new(
                     Severity::Note,
                     file,
-                    "this is no valid YAML and was read as plain text; put the value in quotes",
+                    "this is not valid YAML and was read as plain text; put the value in quotes",
                 )
                 .at(Some(line)),
             );
@@ -62,7 +63,7 @@ impl Fields {
             .filter(|key| wanted.contains(&plain(key)))
             .cloned()
             .collect();
-        // The first name given is the one that counts where a system has had several.
+        // If a system has used several names, the first one takes precedence.
         found.sort_by_key(|key| wanted.iter().position(|name| *name == plain(key)));
         let key = found.first()?.clone();
         for other in &found[1..] {
@@ -74,7 +75,7 @@ impl Fields {
         Some(Field { key, value })
     }
 
-    /// Takes text; a number or a truth value counts as its spelling.
+    /// Takes text; a number or a boolean is read as its spelling.
     pub(crate) fn text(&mut self, names: &[&str]) -> Option<String> {
         let field = self.take(names)?;
         if field.value.is_null() {
@@ -87,7 +88,7 @@ impl Fields {
         text
     }
 
-    /// Takes yes or no, in any of the spellings of YAML 1.1.
+    /// Takes a boolean, in any of the spellings of YAML 1.1.
     pub(crate) fn flag(&mut self, names: &[&str]) -> Option<bool> {
         let field = self.take(names)?;
         let flag = match scalar(&field.value)?.to_lowercase().as_str() {
@@ -101,7 +102,7 @@ impl Fields {
         flag
     }
 
-    /// Takes a restriction: it holds unless it is missing or clearly switched off.
+    /// Takes a restriction: it applies unless it is missing or clearly disabled.
     pub(crate) fn restriction(&mut self, names: &[&str]) -> bool {
         let wanted: Vec<String> = names.iter().map(|name| plain(name)).collect();
         let is_there = self.keys.keys().any(|key| wanted.contains(&plain(key)));
@@ -139,7 +140,7 @@ impl Fields {
         list
     }
 
-    /// The keys that are left: nobody knows them.
+    /// Returns the remaining keys, which are unknown.
     pub(crate) fn unknown(&self) -> Vec<String> {
         self.keys.keys().cloned().collect()
     }
@@ -151,7 +152,7 @@ impl Fields {
             .push(Problem::new(severity, &self.file, text).at(line));
     }
 
-    /// Reports a value that a key cannot have, which is left out.
+    /// Reports an invalid value, which is omitted.
     pub(crate) fn wrong(&mut self, field: &Field, expected: &str) {
         let text = format!(
             "`{}` must be {expected}, not {}; it is left out",
@@ -162,16 +163,12 @@ impl Fields {
     }
 }
 
-/// The value as one short line.
+/// Returns the value as one short line.
 pub(crate) fn shown(value: &Value) -> String {
-    let line = one_line(&value.to_string());
-    if line.chars().count() <= SHOWN_CHARS {
-        return line;
-    }
-    format!("{}…", first_chars(&line, SHOWN_CHARS))
+    truncate(&one_line(&value.to_string()), SHOWN_CHARS)
 }
 
-/// The text of a value that is no collection.
+/// Returns the text of a value that is not a collection.
 pub(crate) fn scalar(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.trim().to_owned()),
@@ -181,13 +178,13 @@ pub(crate) fn scalar(value: &Value) -> Option<String> {
     }
 }
 
-/// A whole number, also one written as text or as `10.0`.
+/// Returns a whole number, also one written as text or as `10.0`.
 pub(crate) fn whole(value: &Value) -> Option<u64> {
     let text = scalar(value)?;
     text.strip_suffix(".0").unwrap_or(&text).parse().ok()
 }
 
-/// The words of a list or of text with commas; commas in parentheses separate nothing.
+/// Returns the items of a list or of text with commas; commas in parentheses do not separate.
 pub(crate) fn words(value: &Value) -> Option<Vec<String>> {
     match value {
         Value::Array(items) => {
@@ -220,7 +217,7 @@ fn split_commas(text: &str) -> Vec<String> {
     words.filter(|word| !word.is_empty()).collect()
 }
 
-/// A key without its style: `maxTurns`, `max-turns` and `max_turns` are the same.
+/// Normalizes a key: `maxTurns`, `max-turns` and `max_turns` are the same.
 fn plain(key: &str) -> String {
     key.chars()
         .filter(|c| !matches!(c, '-' | '_'))

@@ -1,23 +1,22 @@
-//! Folders that are held open, so that what is read is what was found.
+//! Folders by open descriptor, so that what is read is what was found.
 //!
-//! Every path is resolved beneath a descriptor: a symbolic link may lead to another place in the
-//! folder and nowhere else.
+//! Every path is resolved beneath a descriptor: a symbolic link may point to another path in the
+//! folder, and nowhere else.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::Read as _;
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::io::{ErrorKind, Read as _};
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, RawMode, openat};
 use rustix::io::Errno;
+use sortie_base::beneath::Resolver;
+use sortie_base::exact_folder;
 
-/// How many entries of one folder are looked at.
+/// Limit of entries that are read of one folder.
 pub(crate) const MAX_ENTRIES: usize = 4_096;
-/// How often the kernel is asked again when renames disturb the resolution of `..`.
-#[cfg(target_os = "linux")]
-const MAX_RETRIES: u32 = 256;
 
 const FOLDER_FLAGS: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
@@ -28,7 +27,7 @@ const FILE_FLAGS: OFlags = OFlags::RDONLY
     .union(OFlags::NOCTTY)
     .union(OFlags::CLOEXEC);
 
-/// A folder that is held open.
+/// An open folder.
 #[derive(Debug)]
 pub(crate) struct Folder {
     descriptor: OwnedFd,
@@ -38,36 +37,36 @@ pub(crate) struct Folder {
 /// Why something in a folder cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FolderError {
-    /// There is nothing of that name.
+    /// The path does not exist.
     #[error("it does not exist")]
     Missing,
-    /// It leads out of the folder.
+    /// The path leads out of the folder.
     #[error("it leads out of {}, which is refused", .0.display())]
     Outside(PathBuf),
-    /// A pipe, a socket, a device, or a folder where a file is wanted.
+    /// A pipe, a socket, a device, or a folder instead of a file.
     #[error("it is not a regular file")]
     NotAFile,
-    /// More than is read.
+    /// Larger than the limit.
     #[error("it is larger than {0} bytes")]
     TooLarge(u64),
-    /// No UTF-8.
+    /// Not UTF-8.
     #[error("it is not text in UTF-8")]
     NotText,
-    /// The system says no.
-    #[error("the system does not give it: {0}")]
+    /// An error of the operating system.
+    #[error("it cannot be opened: {0}")]
     System(std::io::Error),
 }
 
-/// What a folder holds.
+/// An entry of a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     /// Its name.
     pub(crate) name: OsString,
-    /// What it is, links not followed.
+    /// The type; links are not followed.
     pub(crate) kind: Kind,
 }
 
-/// What an entry is.
+/// The type of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A regular file.
@@ -81,7 +80,7 @@ pub(crate) enum Kind {
 }
 
 impl Folder {
-    /// Opens a folder that somebody with the right to do so has named, links in its path included.
+    /// Opens a folder that a trusted source named; links in its path are followed.
     pub(crate) fn open(path: &Path) -> Result<Self, FolderError> {
         let descriptor =
             openat(CWD, path, FOLDER_FLAGS, Mode::empty()).map_err(|errno| explain(errno, path))?;
@@ -90,8 +89,11 @@ impl Folder {
 
     /// Opens a folder by a path that no symbolic link may be part of.
     pub(crate) fn open_exact(path: &Path) -> Result<Self, FolderError> {
-        let descriptor =
-            open_without_links(path, FOLDER_FLAGS).map_err(|errno| explain(errno, path))?;
+        let descriptor = exact_folder::open(path).map_err(|error| match error.kind() {
+            ErrorKind::NotFound => FolderError::Missing,
+            ErrorKind::NotADirectory => FolderError::Outside(path.to_owned()),
+            _ => FolderError::System(error),
+        })?;
         Ok(Self {
             descriptor,
             path: path.to_owned(),
@@ -122,7 +124,7 @@ impl Folder {
         String::from_utf8(bytes).map_err(|_| FolderError::NotText)
     }
 
-    /// What the folder holds, by name; `true` if there is more than is looked at.
+    /// Returns the entries, sorted by name; `true` if there are more than the limit.
     pub(crate) fn entries(&self) -> Result<(Vec<Entry>, bool), FolderError> {
         let failed = |errno| explain(errno, &self.path);
         let mut entries = Vec::new();
@@ -146,12 +148,12 @@ impl Folder {
         Ok((entries, more))
     }
 
-    /// Its path, without symbolic links.
+    /// Returns its path, without symbolic links.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether both are the same folder.
+    /// Returns whether both are the same folder.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         let identity = |folder: &Self| {
             let stat = rustix::fs::fstat(&folder.descriptor).ok()?;
@@ -160,8 +162,8 @@ impl Folder {
         identity(self).is_some_and(|own| identity(other) == Some(own))
     }
 
-    /// Names an open folder by its real path. Whoever opens that path again meets no link on the
-    /// way, and so the same folder, or nothing.
+    /// Names an open folder by its real path. Opening that path again without following links
+    /// gives the same folder, or nothing.
     fn named(descriptor: OwnedFd, path: &Path) -> Result<Self, FolderError> {
         let path = std::fs::canonicalize(path).map_err(FolderError::System)?;
         let found = Self::open_exact(&path)?;
@@ -174,7 +176,9 @@ impl Folder {
     }
 
     fn open_beneath(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, FolderError> {
-        open_beneath(self.descriptor.as_fd(), path, flags)
+        let root = self.descriptor.as_fd();
+        Resolver::detect(root)
+            .open(root, path, flags)
             .map_err(|errno| explain(errno, &self.path))
     }
 
@@ -207,74 +211,6 @@ fn explain(errno: Errno, folder: &Path) -> FolderError {
         Errno::NXIO => FolderError::NotAFile,
         other => FolderError::System(other.into()),
     }
-}
-
-#[cfg(target_os = "linux")]
-fn open_beneath(root: BorrowedFd<'_>, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
-    use rustix::fs::ResolveFlags;
-    open_by_kernel(root, path, flags, ResolveFlags::BENEATH)
-        .unwrap_or_else(|| open_by_components(root, path, flags))
-}
-
-#[cfg(not(target_os = "linux"))]
-fn open_beneath(root: BorrowedFd<'_>, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
-    open_by_components(root, path, flags)
-}
-
-fn open_without_links(path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
-    #[cfg(target_os = "linux")]
-    if let Some(done) = open_by_kernel(CWD, path, flags, rustix::fs::ResolveFlags::NO_SYMLINKS) {
-        return done;
-    }
-    let root = openat(CWD, "/", FOLDER_FLAGS, Mode::empty())?;
-    let below = path.strip_prefix("/").map_err(|_| Errno::XDEV)?;
-    open_by_components(root.as_fd(), below, flags)
-}
-
-/// Lets the kernel resolve the whole path, which no race can cheat; `None` where it cannot.
-#[cfg(target_os = "linux")]
-fn open_by_kernel(
-    root: BorrowedFd<'_>,
-    path: &Path,
-    flags: OFlags,
-    resolve: rustix::fs::ResolveFlags,
-) -> Option<Result<OwnedFd, Errno>> {
-    use rustix::fs::{ResolveFlags, openat2};
-    let resolve = resolve | ResolveFlags::NO_MAGICLINKS;
-    for _ in 0..MAX_RETRIES {
-        match openat2(root, path, flags, Mode::empty(), resolve) {
-            Err(Errno::AGAIN | Errno::INTR) => {}
-            // Old kernels lack the call; some container filters forbid it.
-            Err(Errno::NOSYS | Errno::PERM) => return None,
-            done => return Some(done),
-        }
-    }
-    Some(Err(Errno::AGAIN))
-}
-
-/// Opens component by component; symbolic links and `..` are refused.
-fn open_by_components(root: BorrowedFd<'_>, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
-    let flags = flags | OFlags::NOFOLLOW;
-    let mut here = openat(root, ".", FOLDER_FLAGS, Mode::empty())?;
-    let mut components = path.components().peekable();
-    while let Some(component) = components.next() {
-        match component {
-            Component::CurDir => {}
-            Component::Normal(name) => {
-                let is_last = components.peek().is_none();
-                let flags = if is_last {
-                    flags
-                } else {
-                    FOLDER_FLAGS | OFlags::NOFOLLOW
-                };
-                here = openat(&here, name, flags, Mode::empty())?;
-            }
-            Component::ParentDir | Component::RootDir | Component::Prefix(_) => {
-                return Err(Errno::XDEV);
-            }
-        }
-    }
-    Ok(here)
 }
 
 #[cfg(test)]

@@ -6,65 +6,65 @@ use serde_json::Value;
 use sortie_core::is_too_deep;
 use sortie_text::{first_chars, one_line};
 
-/// The most that the YAML of a file may have: a hundred times what people write.
+/// Limit of the YAML of a file: a hundred times the usual size.
 pub const MAX_FRONT_MATTER_BYTES: usize = 64 * 1024;
-/// How many events, nodes and repeated nodes YAML may have: aliases in aliases grow without end.
+/// Limit of events, nodes and repeated nodes: nested aliases grow exponentially.
 const MAX_EVENTS: usize = 10_000;
-/// How deep YAML may be nested.
+/// Limit of nesting.
 const MAX_DEPTH: usize = 24;
-/// How many anchors and aliases YAML may have.
+/// Limit of anchors and aliases.
 const MAX_ALIASES: usize = 64;
-/// How much of the parser's words is told.
+/// Limit of the parser's message.
 const MESSAGE_CHARS: usize = 200;
-/// Keys whose values are words for people and models.
+/// Keys whose values are prose.
 const TEXT_KEYS: [&str; 4] = ["description", "whenToUse", "when_to_use", "argument-hint"];
 const BYTE_ORDER_MARK: char = '\u{feff}';
 const FENCE: &str = "---";
-/// YAML's own end of a document, which some write instead of the second fence.
+/// YAML's end of a document, which some files use instead of the second fence.
 const END: &str = "...";
 
-/// A file, taken apart.
+/// The parts of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Document<'a> {
     /// The YAML, if the file begins with a fence.
     pub yaml: Option<&'a str>,
     /// The line of the file on which the YAML begins, from 1.
     pub yaml_line: usize,
-    /// What follows.
+    /// The text after the front matter.
     pub body: &'a str,
 }
 
 /// Why front matter cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FrontMatterError {
-    /// The file begins with a fence that nothing closes.
+    /// The first fence is never closed.
     #[error(
         "the front matter that begins on line {line} is never closed; end it with a line `---`"
     )]
     NotClosed {
-        /// Where it begins.
+        /// The first line.
         line: usize,
     },
-    /// More than anybody writes.
-    #[error("the front matter has {bytes} bytes, and {MAX_FRONT_MATTER_BYTES} is the most")]
+    /// Larger than the limit.
+    #[error("the front matter has {bytes} bytes; the limit is {MAX_FRONT_MATTER_BYTES}")]
     TooLarge {
         /// How many.
         bytes: usize,
-        /// Where it begins.
+        /// The first line.
         line: usize,
     },
-    /// Not YAML, or more than it may be.
+    /// Not YAML, or above a limit.
     #[error("the front matter cannot be read: {message}")]
     NotYaml {
         /// Where.
         line: usize,
-        /// What the parser says.
+        /// The message of the parser.
         message: String,
     },
 }
 
 impl FrontMatterError {
-    /// The line of the file.
+    /// Returns the line of the file.
     pub const fn line(&self) -> usize {
         match self {
             Self::NotClosed { line } | Self::TooLarge { line, .. } | Self::NotYaml { line, .. } => {
@@ -74,18 +74,18 @@ impl FrontMatterError {
     }
 }
 
-/// What front matter says, and whether it had to be mended.
+/// Parsed front matter, and whether it was repaired.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Parsed {
     /// The keys.
     pub(crate) keys: BTreeMap<String, Value>,
-    /// The line of the file on which each key stands.
+    /// The line of each key.
     pub(crate) lines: BTreeMap<String, usize>,
-    /// The line that was read as text although it is no valid YAML.
+    /// The line that was read as text although it is not valid YAML.
     pub(crate) mended: Option<usize>,
 }
 
-/// Takes a file apart. Blank lines may stand before the first fence.
+/// Splits a file. Blank lines may precede the first fence.
 pub fn split(text: &str) -> Result<Document<'_>, FrontMatterError> {
     let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
     let mut lines = Lines {
@@ -141,7 +141,7 @@ pub(crate) fn parse(yaml: &str, first_line: usize) -> Result<Parsed, FrontMatter
         }
         Err(error) => error,
     };
-    // Descriptions with a colon in them are no YAML, and everywhere.
+    // Descriptions with an unquoted colon are invalid YAML, but common.
     if let Some((mended, index)) = quote_plain_text(yaml)
         && let Ok(keys) = read(&mended)
     {
@@ -192,7 +192,7 @@ fn not_yaml(error: &serde_saphyr::Error, first_line: usize) -> FrontMatterError 
     let line = error.location().map_or(0, |location| location.line());
     let line = usize::try_from(line).unwrap_or_default().saturating_sub(1);
     let message = one_line(&error.to_string());
-    // The parser counts from the beginning of the YAML.
+    // The parser counts lines from the beginning of the YAML.
     let message = message
         .rsplit_once(" at line ")
         .map_or(message.as_str(), |(words, _)| words);
@@ -202,7 +202,7 @@ fn not_yaml(error: &serde_saphyr::Error, first_line: usize) -> FrontMatterError 
     }
 }
 
-/// The YAML with quotes around values that were meant as plain text; with the first such line.
+/// Returns the YAML with quotes around values that were meant as plain text, and the first such line.
 fn quote_plain_text(yaml: &str) -> Option<(String, usize)> {
     let mut first = None;
     let mut quoted = String::with_capacity(yaml.len());
@@ -219,7 +219,7 @@ fn quote_plain_text(yaml: &str) -> Option<(String, usize)> {
     first.map(|first| (quoted, first))
 }
 
-/// A top-level `description: text with: colons` with its text in quotes. No other key is mended: a
+/// Quotes the text of a top-level `description: text with: colons`. No other key is repaired: a
 /// comment behind a mode or a list of tools would become a part of it.
 fn quote_value(line: &str) -> Option<String> {
     let (key, value) = line.split_once(':')?;

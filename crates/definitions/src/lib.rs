@@ -1,9 +1,9 @@
-//! Skills and agents that people keep in files.
+//! Agents and skills from files.
 //!
-//! Other systems have such files already, and the same ones are read here: Markdown with YAML front
-//! matter. Invariants: every file is opened beneath a held descriptor of its folder, so no symbolic
-//! link leads out of it; everything has a bound; no file stops another from being read; what a file
-//! of an untrusted folder says can only narrow; a skill is text and grants nothing.
+//! The file formats of other systems are supported: Markdown with YAML front
+//! matter. Invariants: every file is opened beneath a descriptor of its folder, so no symbolic
+//! link leads out of it; everything has a limit; an invalid file does not affect others; a file
+//! of an untrusted folder can only restrict; a skill is text and grants nothing.
 
 mod agent;
 mod fields;

@@ -1,61 +1,61 @@
-//! Where agent and skill files are looked for.
+//! The folders that are searched for agent and skill files.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The folders of a project or of a home directory that may hold definitions, the nearest first.
+/// The folders of a project or of a home directory that may contain definitions, the nearest first.
 const FAMILIES: [&str; 3] = [".sortie", ".claude", ".agents"];
 const AGENTS: &str = "agents";
 const SKILLS: &str = "skills";
-/// What a repository's root has: a folder, or a file in a work tree.
+/// The mark of a repository's root: a folder, or a file in a work tree.
 const REPOSITORY_MARK: &str = ".git";
-/// How far up a repository's root is looked for.
+/// Limit of parent folders that are searched for the root of the repository.
 const MAX_ANCESTORS: usize = 64;
 
-/// Whose a folder is.
+/// The owner of a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
-    /// The project's: whoever wrote the repository wrote it.
+    /// Part of the project: written by the authors of the repository.
     Project,
     /// The user's own, under the home directory.
     User,
-    /// One that the operator configured.
+    /// Configured by the operator.
     Extra,
 }
 
-/// A folder to look in.
+/// A folder to search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// What `path` is looked for beneath. Links in it are followed.
+    /// The folder that `path` is relative to. Links in it are followed.
     pub base: PathBuf,
     /// The folder, relative to the base. Links in it may not lead out of the base, unless the
     /// base is the user's own.
     pub path: PathBuf,
-    /// Whose it is.
+    /// The owner of the folder.
     pub scope: Scope,
-    /// Whether what it says may do more than narrow.
+    /// Whether its files may do more than restrict.
     pub trusted: bool,
 }
 
 impl Place {
-    /// The whole path, to be shown.
+    /// Returns the whole path, for display.
     pub fn shown(&self) -> PathBuf {
         self.base.join(&self.path)
     }
 
-    /// Opens it, if it is there.
+    /// Opens the folder if it exists.
     pub(crate) fn open(&self) -> Result<crate::folder::Folder, crate::folder::FolderError> {
         use crate::folder::Folder;
         match self.scope {
             Scope::Project => Folder::open(&self.base)?.folder(&self.path),
-            // People link their own folders to where they keep them.
+            // Users may link their own folders to other locations.
             Scope::User | Scope::Extra => Folder::open(&self.shown()),
         }
     }
 }
 
-/// What decides where is looked.
+/// Input for the list of folders.
 #[derive(Clone, Copy)]
 pub struct Where<'a> {
     /// The folder of the session.
@@ -75,13 +75,13 @@ impl std::fmt::Debug for Where<'_> {
     }
 }
 
-/// The folders with agent files, the one that counts most first.
+/// Returns the folders with agent files, in order of precedence.
 pub fn agent_places(from: &Where<'_>) -> Vec<Place> {
     places(from, AGENTS)
 }
 
-/// The folders with skills, the one that counts most first. Relative `extra` folders are the
-/// workspace's.
+/// Returns the folders with skills, in order of precedence. Relative `extra` folders are relative to the
+/// workspace.
 pub fn skill_places(from: &Where<'_>, extra: &[PathBuf]) -> Vec<Place> {
     let mut places = places(from, SKILLS);
     places.extend(extra.iter().map(|folder| Place {
@@ -93,7 +93,7 @@ pub fn skill_places(from: &Where<'_>, extra: &[PathBuf]) -> Vec<Place> {
     places
 }
 
-/// Folders of skills that a run asked for: beneath its workspace, and nowhere else.
+/// Returns the skill folders that a run requested: beneath its workspace only.
 pub fn workspace_skill_places(workspace: &Path, folders: &[String]) -> Vec<Place> {
     let place = |folder: &String| Place {
         base: workspace.to_owned(),
@@ -109,11 +109,11 @@ fn places(from: &Where<'_>, kind: &str) -> Vec<Place> {
     let project = project_folders(from.workspace);
     let mut places = Vec::new();
     for folder in &project {
-        // The home directory may be a repository, and its folders are the user's all the same.
+        // The home directory may be a repository; its folders still belong to the user.
         if Some(folder) == home.as_ref() {
             continue;
         }
-        // A link may lead to anywhere in the repository.
+        // A link may point to any path in the repository.
         let root = project.last().unwrap_or(folder);
         let below = folder.strip_prefix(root).unwrap_or(Path::new(""));
         let trusted = (from.is_trusted)(folder);
@@ -135,7 +135,7 @@ fn places(from: &Where<'_>, kind: &str) -> Vec<Place> {
     places
 }
 
-/// The workspace and what is above it, up to the repository's root; outside a repository only the
+/// Returns the workspace and the folders above it, up to the repository's root; outside a repository only the
 /// workspace.
 fn project_folders(workspace: &Path) -> Vec<PathBuf> {
     let start = real(workspace);
@@ -152,7 +152,7 @@ fn project_folders(workspace: &Path) -> Vec<PathBuf> {
 fn is_repository(folder: &Path) -> bool {
     match fs::symlink_metadata(folder.join(REPOSITORY_MARK)) {
         Ok(_) => true,
-        // What cannot be looked at may be one: then nothing above it counts.
+        // An unreadable mark may be the root: then no folder above it is used.
         Err(error) => error.kind() != io::ErrorKind::NotFound,
     }
 }

@@ -1,34 +1,33 @@
-//! What is wrong with a file, for the person who wrote it.
+//! Problems of a file, for its author.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// How bad a problem is.
+/// The severity of a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// Worth knowing; the file works as written.
+    /// Information; the file is used as written.
     Note,
-    /// Something in the file was changed or left out.
+    /// Something in the file was changed or omitted.
     Warning,
     /// The file is not used.
     Refusal,
 }
 
-/// Something that is wrong with a file.
+/// A problem of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// How bad it is.
     pub severity: Severity,
     /// The file, or the folder.
     pub file: PathBuf,
-    /// The line, from 1, where one is known.
+    /// The line, from 1, if known.
     pub line: Option<usize>,
-    /// What, as a sentence.
+    /// The description, as a sentence.
     pub text: String,
 }
 
 impl Problem {
-    /// A problem of a whole file.
+    /// Creates a problem of a whole file.
     pub fn new(severity: Severity, file: &Path, text: impl Into<String>) -> Self {
         Self {
             severity,
@@ -38,7 +37,7 @@ impl Problem {
         }
     }
 
-    /// The same problem, at a line.
+    /// Sets the line of the problem.
     #[must_use]
     pub fn at(mut self, line: Option<usize>) -> Self {
         self.line = line;

@@ -1,5 +1,5 @@
-//! What a server announces, made safe to show to a model: bounded in number and size, with schemas
-//! that are schemas, under names that cannot be taken for others.
+//! Checks announcements before a model sees them: limited in number and size, with valid
+//! schemas and unambiguous names.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,19 +12,19 @@ use crate::fingerprint::announcement;
 use crate::name::tool_name;
 use crate::{Fingerprint, ToolRules};
 
-/// The most tools of one server: each costs every model call some hundred tokens.
+/// Limit of tools of one server: each costs every model call some hundred tokens.
 const MAX_TOOLS: usize = 128;
-/// The longest name that a server may give a tool.
+/// Limit of a tool name.
 const MAX_NAME_CHARS: usize = 128;
-/// The longest description that a model is shown.
+/// Limit of a description.
 const MAX_DESCRIPTION_CHARS: usize = 2_000;
-/// The largest schema of one tool.
+/// Limit of a schema in bytes.
 const MAX_SCHEMA_BYTES: usize = 32 * 1024;
-/// The deepest schema of one tool.
+/// Limit of the depth of a schema.
 const MAX_SCHEMA_DEPTH: usize = 32;
-/// The most text of all tools of one server.
+/// Limit of the text of all tools of one server.
 const MAX_ALL_BYTES: usize = 512 * 1024;
-/// The most tools that are left out by name.
+/// Limit of omitted tools that are listed by name.
 const MAX_LEFT_OUT: usize = 64;
 
 /// A tool that may be offered.
@@ -32,9 +32,9 @@ const MAX_LEFT_OUT: usize = 64;
 pub(crate) struct Announced {
     /// Its server's name for it.
     pub(crate) name: String,
-    /// What a model is told.
+    /// The specification for the model.
     pub(crate) spec: ToolSpec,
-    /// What it was announced as.
+    /// Fingerprint of the announcement.
     pub(crate) fingerprint: Fingerprint,
     /// The announcement itself, for people.
     pub(crate) text: String,
@@ -49,7 +49,7 @@ pub struct LeftOut {
     pub reason: String,
 }
 
-/// What is left of an announcement.
+/// The result of checking an announcement.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Listing {
     pub(crate) tools: Vec<Announced>,
@@ -57,7 +57,7 @@ pub(crate) struct Listing {
 }
 
 impl Listing {
-    /// Notes a tool that is not offered.
+    /// Adds a tool that is not offered.
     pub(crate) fn leave_out(&mut self, tool: &str, reason: impl Into<String>) {
         if self.left_out.len() < MAX_LEFT_OUT {
             self.left_out.push(LeftOut {
@@ -75,7 +75,7 @@ pub(crate) fn check(server: &str, rules: &ToolRules, tools: &[rmcp::model::Tool]
     let mut bytes = 0;
     for tool in tools.iter().filter(|tool| rules.permits(&tool.name)) {
         if !names.insert(tool.name.as_ref()) {
-            listing.leave_out(&tool.name, "it is announced twice; the first one counts");
+            listing.leave_out(&tool.name, "it is announced twice; the first one is used");
             continue;
         }
         match check_tool(server, tool, bytes, listing.tools.len()) {
@@ -87,11 +87,11 @@ pub(crate) fn check(server: &str, rules: &ToolRules, tools: &[rmcp::model::Tool]
         }
     }
     refuse_collisions(&mut listing);
-    // A misspelled rule denies nothing; the report is the only trace of it.
+    // A misspelled rule denies nothing; only this report shows it.
     for pattern in rules.without_tool(tools.iter().map(|tool| tool.name.as_ref())) {
         listing.leave_out(
             pattern,
-            "this rule of `tools` fits no tool of the server: check its spelling",
+            "this rule of `tools` matches no tool of the server: check its spelling",
         );
     }
     listing
@@ -139,7 +139,7 @@ fn check_tool(
 
 fn check_schema(schema: &serde_json::Map<String, Value>) -> Result<Value, String> {
     let mut schema = Value::Object(schema.clone());
-    // Measured first: the checks behind walk the whole schema.
+    // Measured first: the following checks walk the whole schema.
     if is_deeper(&schema, MAX_SCHEMA_DEPTH) {
         return Err(format!(
             "its schema is deeper than {MAX_SCHEMA_DEPTH} levels"
@@ -159,7 +159,7 @@ fn check_schema(schema: &serde_json::Map<String, Value>) -> Result<Value, String
         Some(kind) if kind == "object" => {}
         Some(_) => return Err("its schema does not describe an object".to_owned()),
     }
-    // Compiling also finds references that lead outside: nothing is fetched for them.
+    // Compiling also finds external references: they are not fetched.
     if !jsonschema::meta::is_valid(&schema) || jsonschema::validator_for(&schema).is_err() {
         return Err(
             "its schema is not a JSON schema, or refers to something outside of it".to_owned(),
@@ -197,8 +197,8 @@ fn is_deeper(value: &Value, left: usize) -> bool {
     }
 }
 
-/// Two tools whose names differ only in characters that models cannot say: nobody can tell which one
-/// is meant, so neither is offered.
+/// Finds tools whose names differ only in characters that model vendors do not accept: a call would be
+/// ambiguous, so neither is offered.
 fn refuse_collisions(listing: &mut Listing) {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for tool in &listing.tools {
@@ -332,7 +332,7 @@ mod tests {
             listing(json!([{ "name": "a", "description": "語".repeat(5_000), "inputSchema": {} }]));
         assert_eq!(
             long.tools[0].spec.description.chars().count(),
-            MAX_DESCRIPTION_CHARS
+            MAX_DESCRIPTION_CHARS + "…".chars().count()
         );
         let large: Vec<Value> = (0..100)
             .map(|i| json!({ "name": format!("t{i}"), "inputSchema": { "title": "x".repeat(30_000) } }))

@@ -1,4 +1,4 @@
-//! What a server answered, as a model may read it: bounded, without secrets, and framed as data.
+//! Converts the result of a server for a model: limited, redacted, sanitized, and framed as data.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -6,26 +6,27 @@ use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use sortie_base::hidden::remove_from_prose;
+use sortie_base::redact::Redactor;
+use sortie_base::truncate::first_bytes;
 use sortie_core::{Image, ToolAnswer, ToolFailure, ToolReply, hex};
 
 use crate::clean::clean_first;
-use crate::secret::Redactor;
 use crate::trouble::Trouble;
 
-/// The most text of one answer; the runtime cuts it further for the model and keeps this much.
+/// Limit of the text of one result; the runtime stores this much and truncates it further for the model.
 const MAX_TEXT_BYTES: usize = 1024 * 1024;
-/// The largest picture.
+/// Limit of a picture.
 const MAX_IMAGE_BYTES: usize = 5 * 1024 * 1024;
-/// The most pictures of one answer.
+/// Limit of pictures in one result.
 const MAX_IMAGES: usize = 8;
-/// Pictures that models can look at.
+/// Media types of pictures that models accept.
 const IMAGE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
-/// The longest name, address or type that is shown.
+/// Limit of a name, address or type in a message.
 const MAX_LABEL_CHARS: usize = 300;
 /// How many hex digits the token of a frame has.
 const TOKEN_CHARS: usize = 12;
 
-/// Turns an answer into a reply for the model. `salt` differs from call to call.
+/// Converts a result into a reply for the model. `salt` differs from call to call.
 pub(crate) fn reply(
     server: &str,
     salt: &str,
@@ -44,7 +45,7 @@ pub(crate) fn reply(
     let framed = frame(server, salt, &text);
     if is_error {
         let sentence = format!(
-            "The tool of the MCP server `{server}` failed. Its own words may say what to change."
+            "The tool of the MCP server `{server}` failed. Its message below may tell what to change."
         );
         return Err(ToolFailure::new(format!("{sentence}\n{framed}")));
     }
@@ -55,7 +56,7 @@ pub(crate) fn reply(
     .into())
 }
 
-/// Turns trouble with a server into a failure for the model.
+/// Converts an error of a server into a failure for the model.
 pub(crate) fn failure(server: &str, salt: &str, trouble: &Trouble) -> ToolFailure {
     let sentence = format!(
         "MCP server `{server}`: {}.",
@@ -70,8 +71,8 @@ pub(crate) fn failure(server: &str, salt: &str, trouble: &Trouble) -> ToolFailur
     ))
 }
 
-/// Puts words of a server between two lines that they cannot contain: the token is a hash over them,
-/// and nobody can write a text that contains its own hash.
+/// Frames text of a server between two lines that it cannot contain: the token is a hash over the text,
+/// and no text contains its own hash.
 fn frame(server: &str, salt: &str, words: &str) -> String {
     let mut hash = Sha256::new();
     hash.update(salt.as_bytes());
@@ -112,7 +113,7 @@ impl Gathered {
                     label(&link.uri)
                 ));
             }
-            // Kinds of content that a later protocol may bring.
+            // Kinds of content of a later protocol.
             _ => self.add_text("[left out: content of an unknown kind]".to_owned()),
         }
     }
@@ -135,7 +136,7 @@ impl Gathered {
         }
     }
 
-    /// Most servers repeat structured content as text; then once is enough.
+    /// Adds structured content, unless the server repeated it as text, as most do.
     fn add_structured(&mut self, structured: &Value) {
         let is_repeated = |part: &String| {
             serde_json::from_str::<Value>(part).is_ok_and(|value| value == *structured)
@@ -148,9 +149,9 @@ impl Gathered {
     fn add_text(&mut self, mut text: String) {
         let room = MAX_TEXT_BYTES.saturating_sub(self.bytes);
         if text.len() > room {
-            let end = text.floor_char_boundary(room);
-            self.left_out_bytes += text.len() - end;
-            text.truncate(end);
+            let kept = first_bytes(&text, room).len();
+            self.left_out_bytes += text.len() - kept;
+            text.truncate(kept);
         }
         self.bytes += text.len();
         if !text.is_empty() {
@@ -191,7 +192,7 @@ fn decode_image(data: &str, media_type: &str) -> Result<Image, String> {
     if !IMAGE_TYPES.contains(&media_type.as_str()) {
         return Err(format!("of type {}", label(&media_type)));
     }
-    // Measured before it is decoded: four letters are three bytes.
+    // Checked before decoding: four letters are three bytes.
     if data.len() / 4 * 3 > MAX_IMAGE_BYTES + 3 {
         return Err(format!("larger than {MAX_IMAGE_BYTES} bytes"));
     }

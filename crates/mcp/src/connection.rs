@@ -1,4 +1,4 @@
-//! One live connection to a server: greeted, listed, called, ended.
+//! One live connection to a server: initialize, list tools, call, close.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,7 +20,7 @@ use rmcp::transport::streamable_http_client::{
 use rmcp::{ClientHandler, ClientLifecycleMode, Peer, RoleClient, serve_client_with_lifecycle};
 use serde::Deserialize as _;
 use serde_json::Value;
-use sortie_net::Guard;
+use sortie_fetch::Guard;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::http::GuardedClient;
@@ -28,18 +28,18 @@ use crate::process::{Bounded, Launch, MAX_MESSAGE_BYTES, Process};
 use crate::resolved::{Resolved, Target};
 use crate::trouble::{Trouble, reason};
 
-/// The most pages of a list of tools.
+/// Limit of pages of a tool list.
 const MAX_PAGES: usize = 64;
-/// The most tools that are read at all; far fewer are offered.
+/// Limit of tools that are read; far fewer are offered.
 const MAX_LISTED: usize = 2_000;
-/// How long the protocol may take to say goodbye.
+/// Timeout of closing the protocol.
 const CLOSE_GRACE: Duration = Duration::from_secs(2);
-/// How often a broken event stream is opened again.
+/// Limit of reconnects of an event stream.
 const MAX_STREAM_RETRIES: usize = 5;
-/// The longest wait before that.
+/// Upper limit of the wait before a reconnect.
 const MAX_STREAM_DELAY: Duration = Duration::from_secs(30);
 
-/// A page of tools, and the mark of the next one.
+/// A page of tools, and the cursor of the next one.
 type Page = (Vec<Tool>, Option<String>);
 type Service = RunningService<RoleClient, Handler>;
 
@@ -49,26 +49,26 @@ pub(crate) struct Connection {
     peer: Peer<RoleClient>,
     service: Mutex<Option<Service>>,
     process: Option<Process>,
-    /// How often the tools had to be listed: at first, and each time the server said they changed.
+    /// Number of required listings: the first one, and one for each change notification.
     changes: Arc<AtomicU64>,
-    /// How many of those are dealt with.
+    /// How many of those are done.
     listed: AtomicU64,
     /// Whether the server sent a message that is too long.
     exceeded: Arc<AtomicBool>,
-    /// Calls in a row that were not answered in time.
+    /// Consecutive timeouts.
     timeouts: AtomicU32,
 }
 
-/// Why a connection was not made.
+/// Why connecting failed.
 enum Refusal {
-    /// The server does not know this way to begin.
+    /// The server does not support this handshake.
     Lifecycle(Trouble),
-    /// No other way will help.
+    /// Another handshake would not help.
     Final(Trouble),
 }
 
 impl Connection {
-    /// Starts or reaches a server and greets it.
+    /// Starts or connects to a server and performs the handshake.
     pub(crate) async fn open(
         resolved: &Resolved,
         guard: Option<&Guard>,
@@ -78,7 +78,7 @@ impl Connection {
         match Self::begin(resolved, guard, deadline, classic).await {
             Ok(connection) => Ok(connection),
             Err(Refusal::Final(trouble)) => Err(trouble),
-            // Servers of the newest protocol may know no `initialize` any more.
+            // Servers of the newest protocol may not support `initialize`.
             Err(Refusal::Lifecycle(first)) => {
                 let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
                 let discover = ClientLifecycleMode::Discover { preferred_versions };
@@ -129,7 +129,7 @@ impl Connection {
         })?;
         let exceeded = Arc::new(AtomicBool::new(false));
         let output = Bounded::new(output, Arc::clone(&exceeded));
-        // The bound above comes first; this one would drop a message and leave its caller waiting.
+        // The limit above applies first; this one would drop a message and leave its caller waiting.
         let transport =
             AsyncRwTransport::new(output, input).with_max_line_length(2 * MAX_MESSAGE_BYTES);
         let handler = Handler::default();
@@ -140,7 +140,7 @@ impl Connection {
             Ok(Err(error)) => Err(failed_program(resolved, &process, error).await),
             Err(_) => {
                 process.kill();
-                let trouble = Trouble::new("it did not answer the greeting in time");
+                let trouble = Trouble::new("it did not answer the handshake in time");
                 let words = process.last_words().await;
                 Err(Refusal::Final(
                     trouble.with_words(&words, &resolved.redactor),
@@ -156,8 +156,7 @@ impl Connection {
         lifecycle: ClientLifecycleMode,
     ) -> Result<Self, Refusal> {
         let (Target::Http { url, headers }, Some(guard)) = (&resolved.target, guard) else {
-            let trouble =
-                Trouble::new("it is on the network, and the network is switched off here");
+            let trouble = Trouble::new("it is on the network, and network access is disabled here");
             return Err(Refusal::Final(trouble));
         };
         let mut retries = ExponentialBackoff::default();
@@ -179,7 +178,7 @@ impl Connection {
                 Trouble::new(reason(&error, &resolved.redactor)),
             )),
             Err(_) => Err(Refusal::Final(Trouble::new(
-                "it did not answer the greeting in time",
+                "it did not answer the handshake in time",
             ))),
         }
     }
@@ -201,33 +200,33 @@ impl Connection {
         }
     }
 
-    /// Whether the server can still be spoken to.
+    /// Returns whether the connection is alive.
     pub(crate) fn is_open(&self) -> bool {
         !self.peer.is_transport_closed()
     }
 
-    /// Whether the server is a program of ours.
+    /// Returns whether the server is a child process.
     pub(crate) fn is_program(&self) -> bool {
         self.process.is_some()
     }
 
-    /// Whether the server has said that its tools changed since they were listed.
+    /// Returns whether the server announced a change of its tools since the last listing.
     pub(crate) fn is_stale(&self) -> bool {
         self.changes() != self.listed.load(Ordering::Acquire)
     }
 
-    /// Makes the tools be listed again.
+    /// Requests another listing.
     pub(crate) fn set_stale(&self) {
         self.changes.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// The number of changes so far, to be read before a listing.
+    /// Returns the number of changes so far; read it before a listing.
     pub(crate) fn changes(&self) -> u64 {
         self.changes.load(Ordering::Acquire)
     }
 
-    /// Notes that a listing is done which was begun after so many changes. Later ones are still to
-    /// be dealt with, and so are all of them if the listing was given up half-way.
+    /// Records a completed listing that began after so many changes. Later changes are still to
+    /// be handled, and so are all of them if the listing was abandoned.
     pub(crate) fn set_listed(&self, changes: u64) {
         self.listed.store(changes, Ordering::Release);
     }
@@ -251,7 +250,7 @@ impl Connection {
         Ok(tools)
     }
 
-    /// One page and the mark of the next one; `None` from a server without tools. Asked for by hand,
+    /// Returns one page and the cursor of the next one; `None` from a server without tools. Sent by hand,
     /// because the SDK's own method answers from a cache for as long as the server likes.
     async fn list_page(
         &self,
@@ -276,7 +275,7 @@ impl Connection {
         }
     }
 
-    /// Calls a tool. Dropping the future tells the server that nobody waits any more.
+    /// Calls a tool. Dropping the future sends the server a cancellation.
     pub(crate) async fn call(
         &self,
         tool: &str,
@@ -290,12 +289,12 @@ impl Connection {
         response
     }
 
-    /// Notes a call that was not answered in time; returns how many there were in a row.
+    /// Records a timeout; returns the number of consecutive ones.
     pub(crate) fn timed_out(&self) -> u32 {
         self.timeouts.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Whether the server sent a message that is too long; nothing more is read from it.
+    /// Returns whether the server sent a message that is too long; nothing more is read from it.
     pub(crate) fn sent_too_much(&self) -> bool {
         self.exceeded.load(Ordering::Acquire)
     }
@@ -307,7 +306,7 @@ impl Connection {
         }
     }
 
-    /// Says goodbye, and ends the server if it is a program.
+    /// Closes the connection, and ends the server if it is a child process.
     pub(crate) async fn close(&self) {
         let service = self
             .service
@@ -338,7 +337,7 @@ impl Connection {
     }
 }
 
-/// A page in which something is not as the protocol wants it: whatever can be read is taken.
+/// Parses a page that violates the protocol as far as it is readable.
 fn page_of(page: &Value) -> Result<Page, ServiceError> {
     let tools = page["tools"]
         .as_array()
@@ -353,7 +352,7 @@ fn page_of(page: &Value) -> Result<Page, ServiceError> {
     ))
 }
 
-/// A program that did not get through the greeting.
+/// Builds the error of a program that failed during the handshake.
 async fn failed_program(
     resolved: &Resolved,
     process: &Process,
@@ -362,7 +361,7 @@ async fn failed_program(
     process.end().await;
     let why = match (&error, process.ending()) {
         (ClientInitializeError::ConnectionClosed(_), Some(ending)) => {
-            format!("its program ended before the greeting ({ending})")
+            format!("its program ended during the handshake ({ending})")
         }
         _ => reason(&error, &resolved.redactor),
     };
@@ -381,8 +380,8 @@ fn refusal(error: &ClientInitializeError, trouble: Trouble) -> Refusal {
     }
 }
 
-/// What a server may ask of us: nothing. The SDK's defaults refuse sampling, decline questions and
-/// name no roots; only word of changed tools is heard.
+/// Handles requests of a server: none is served. The SDK's defaults refuse sampling, decline elicitation and
+/// list no roots; only the notification of changed tools is used.
 #[derive(Clone, Debug)]
 struct Handler {
     changes: Arc<AtomicU64>,

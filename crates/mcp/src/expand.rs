@@ -1,13 +1,13 @@
-//! `${VAR}` and `${VAR:-default}` in the settings of a server. Pure: the variables are given.
+//! Expands `${VAR}` and `${VAR:-default}` in the settings of a server. Pure: the caller passes the variables.
 
 use std::collections::BTreeMap;
 
-/// The longest text after expansion.
+/// Limit of a text after expansion.
 const MAX_EXPANDED_BYTES: usize = 64 * 1024;
 /// VS Code writes `${env:VAR}`.
 const ENVIRONMENT_PREFIX: &str = "env:";
 
-/// Replaces variables by their values, and remembers each value in `used`: it may be a secret.
+/// Replaces variables by their values, and adds each value to `used`: it may be a secret.
 /// A value is not expanded again.
 pub(crate) fn expand(
     text: &str,

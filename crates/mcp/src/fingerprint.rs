@@ -1,10 +1,11 @@
-//! What was approved: a hash over everything a tool's announcement can talk a model into.
+//! Fingerprint of a tool: a hash over everything in its announcement that can influence a model.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
+use sortie_base::truncate::truncate_in_place;
 use sortie_core::hex;
 
 /// The SHA-256 of a tool's announcement: name, title, description, input schema and hints.
@@ -13,7 +14,7 @@ use sortie_core::hex;
 pub struct Fingerprint(String);
 
 impl Fingerprint {
-    /// The fingerprint of what a server announced.
+    /// Returns the fingerprint of an announcement.
     pub(crate) fn of(tool: &rmcp::model::Tool) -> Self {
         let announced = json!({
             "name": tool.name,
@@ -27,16 +28,16 @@ impl Fingerprint {
         Self(hex(&Sha256::digest(text.as_bytes())))
     }
 
-    /// The fingerprint as text.
+    /// Returns the fingerprint as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// The longest announcement that is kept for people: a description and a schema of usual size.
+/// Limit of an announcement that is stored for people: a description and a schema of usual size.
 const MAX_TEXT_CHARS: usize = 8_000;
 
-/// Everything that the fingerprint covers, for people, exactly as the server wrote it.
+/// Returns everything that the fingerprint covers, for people, exactly as the server wrote it.
 pub(crate) fn announcement(tool: &rmcp::model::Tool) -> String {
     let mut text = String::new();
     if let Some(title) = &tool.title {
@@ -50,10 +51,10 @@ pub(crate) fn announcement(tool: &rmcp::model::Tool) -> String {
     if !annotations.is_null() {
         text.push_str(&format!("annotations: {annotations}\n"));
     }
-    match text.char_indices().nth(MAX_TEXT_CHARS) {
-        None => text,
-        Some((end, _)) => format!("{}…\n", &text[..end]),
+    if truncate_in_place(&mut text, MAX_TEXT_CHARS) {
+        text.push('\n');
     }
+    text
 }
 
 fn annotations(tool: &rmcp::model::Tool) -> Value {
@@ -66,7 +67,7 @@ impl fmt::Display for Fingerprint {
     }
 }
 
-/// Writes JSON with sorted keys and no spaces, whatever the order in which it came.
+/// Writes JSON with sorted keys and no spaces.
 fn write_canonical(value: &Value, text: &mut String) {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
@@ -104,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_apart_what_a_model_would_read() {
+    fn the_fingerprint_covers_everything_a_model_reads() {
         let known = fingerprint(
             r#"{"name": "a", "description": "b", "inputSchema": {"x": 1, "y": {"p": [1], "q": 2}}}"#,
         );

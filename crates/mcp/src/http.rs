@@ -1,6 +1,6 @@
 //! Streamable HTTP through the network guard, with bounded bodies.
 //!
-//! The SDK's own client reads a JSON body to its end, however far that is, so posts are sent from here.
+//! The SDK's own client reads JSON bodies without a limit, so POST requests are sent from here.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -18,21 +18,21 @@ use rmcp::transport::common::http_header::{
 use rmcp::transport::streamable_http_client::{
     SseError, StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
 };
-use sortie_net::{Guard, Url};
+use sortie_fetch::{Guard, Url};
 use sse_stream::{Sse, SseStream};
 
 use crate::clean::clean_first;
 use crate::process::MAX_MESSAGE_BYTES;
 
-/// The largest body of a refusal that is read.
+/// Limit of the body of an error response.
 const MAX_PROBLEM_BYTES: usize = 64 * 1024;
-/// How much of a refusal is shown.
+/// How much of an error response is shown.
 const MAX_PROBLEM_CHARS: usize = 300;
 
 type Headers = HashMap<HeaderName, HeaderValue>;
 type Problem = StreamableHttpError<reqwest::Error>;
 
-/// A client that asks the guard about every request.
+/// A client whose requests all pass the guard.
 #[derive(Clone, Debug)]
 pub(crate) struct GuardedClient {
     guard: Guard,
@@ -90,7 +90,7 @@ impl StreamableHttpClient for GuardedClient {
         uri: Arc<str>,
         message: ClientJsonRpcMessage,
         session: Option<Arc<str>>,
-        // Credentials are headers like others.
+        // Credentials are ordinary headers here.
         _bearer: Option<String>,
         headers: Headers,
     ) -> Result<StreamableHttpPostResponse, Problem> {
@@ -154,7 +154,7 @@ impl StreamableHttpClient for GuardedClient {
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Problem> {
         self.check(&uri)?;
         let client = self.guard.client();
-        // This one is bounded event by event.
+        // The SDK limits each event.
         client
             .get_stream_with_max_sse_event_size(
                 uri, session, last_event, bearer, headers, max_bytes,
@@ -163,7 +163,7 @@ impl StreamableHttpClient for GuardedClient {
     }
 }
 
-/// Reads an answer: a stream of events, or one message.
+/// Reads a response: a stream of events, or one message.
 async fn accept(
     response: Response,
     is_request: bool,
@@ -177,16 +177,13 @@ async fn accept(
     let body = read(response, MAX_MESSAGE_BYTES).await?;
     match serde_json::from_slice::<ServerJsonRpcMessage>(&body) {
         Ok(message) if is_json => Ok(StreamableHttpPostResponse::Json(message, session)),
-        // Nobody waits for an answer to a notification.
+        // A notification has no response.
         Ok(_) | Err(_) if !is_request => Ok(StreamableHttpPostResponse::Accepted),
-        Ok(_) | Err(_) => Err(unexpected(
-            "it answered with something that is not MCP",
-            &body,
-        )),
+        Ok(_) | Err(_) => Err(unexpected("its response is not MCP", &body)),
     }
 }
 
-/// Reads a refusal: an error of the protocol, or a sentence about the status.
+/// Reads an error response: an error of the protocol, or a message about the status.
 async fn refuse(response: Response) -> Result<StreamableHttpPostResponse, Problem> {
     let status = response.status();
     let session = session_of(&response);
@@ -243,7 +240,7 @@ async fn read(response: Response, max_bytes: usize) -> Result<Vec<u8>, Problem> 
     Ok(body)
 }
 
-/// The body, which fails where it becomes too long.
+/// Returns the body as a stream that fails beyond the limit.
 fn bounded(
     response: Response,
     max_bytes: usize,
@@ -252,7 +249,7 @@ fn bounded(
     response.bytes_stream().map(move |chunk| {
         let chunk = chunk.map_err(|error| io::Error::other(error.without_url()))?;
         left = left.checked_sub(chunk.len()).ok_or_else(|| {
-            io::Error::other(format!("its answer is larger than {max_bytes} bytes"))
+            io::Error::other(format!("its response is larger than {max_bytes} bytes"))
         })?;
         Ok(chunk)
     })

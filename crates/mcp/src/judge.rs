@@ -1,4 +1,4 @@
-//! What a server offers, compared with what was approved.
+//! Compares the tools of a server with the approved ones.
 
 use std::sync::Arc;
 
@@ -6,16 +6,16 @@ use crate::announced::{Announced, LeftOut, Listing};
 use crate::approval::{Approved, Seen};
 use crate::{ApprovalError, Approvals, ToolChange};
 
-/// What a server offers, as judged by the approvals.
+/// The tools of a server after the comparison.
 #[derive(Debug, Default)]
 pub(crate) struct Offers {
     pub(crate) tools: Vec<Announced>,
     pub(crate) left_out: Vec<LeftOut>,
-    /// Tools that are withdrawn until somebody approves them again.
+    /// Tools that are withdrawn until they are approved again.
     pub(crate) changes: Vec<ToolChange>,
 }
 
-/// Compares a listing with what was approved, and approves what is seen for the first time.
+/// Compares a listing with the approved tools, and approves tools on first use.
 pub(crate) async fn judge(
     server: &str,
     mut listing: Listing,
@@ -23,14 +23,14 @@ pub(crate) async fn judge(
 ) -> Offers {
     let name = server.to_owned();
     let seen: Vec<Seen> = listing.tools.iter().map(seen).collect();
-    // Files are read and locked.
+    // Blocking: reads and locks files.
     let judged = tokio::task::spawn_blocking(move || compare(&name, seen, &*approvals));
     let problem = match judged.await {
         Ok(Ok(judged)) => return split(server, listing, &judged),
         Ok(Err(error)) => error.to_string(),
         Err(error) => error.to_string(),
     };
-    // Not known to be approved is not approved.
+    // If the approvals are unreadable, nothing is approved.
     for tool in std::mem::take(&mut listing.tools) {
         let reason = format!("it cannot be compared with what was approved: {problem}");
         listing.leave_out(&tool.name, reason);

@@ -1,11 +1,11 @@
 //! Tools of MCP servers.
 //!
 //! Invariants:
-//! 1. A server runs once, however many runs use it, and ends with its pool: its whole process group.
-//! 2. A tool is what it was when it was approved, or it is withdrawn; hints of a server grant nothing.
-//! 3. Whatever a server says is bounded and framed as data; whatever it asks for is refused.
+//! 1. A server runs once, independent of the number of runs that use it, and ends with its pool, with its whole process group.
+//! 2. A tool that differs from the approved one is withdrawn; hints of a server grant nothing.
+//! 3. Text of a server is limited and framed as data; its requests are refused.
 //! 4. No secret of a server's settings is in an error, a report or `Debug`.
-//! 5. A server that dies costs the call that it was in, and nothing else.
+//! 5. A server that dies fails only the calls in flight.
 
 mod announced;
 mod answer;
@@ -22,7 +22,6 @@ mod pool;
 mod process;
 mod resolved;
 mod restarts;
-mod secret;
 mod server;
 mod tool;
 mod trouble;
@@ -33,4 +32,4 @@ pub use config::{Address, Endpoint, Found, Program, ServerConfig, ToolRules, par
 pub use fingerprint::Fingerprint;
 pub use name::{MAX_SERVER_NAME_CHARS, check_server_name};
 pub use pool::{Pool, PoolSettings, ServerReport, ServerState, ToolChange, ToolText};
-pub use secret::Secret;
+pub use sortie_base::secret::Secret;

@@ -1,20 +1,20 @@
-//! Names: of servers, as people write them, and of their tools, as models see them.
+//! Names of servers in settings, and of their tools for models.
 
 use sha2::{Digest as _, Sha256};
 use sortie_core::hex;
 
-/// What the names of all tools of MCP servers begin with; no built-in tool does.
+/// Prefix of the names of all MCP tools; no built-in tool has it.
 const PREFIX: &str = "mcp";
-/// What stands between the parts of a name.
+/// Separator of the parts of a name.
 const SEPARATOR: &str = "__";
-/// The longest name that every model vendor takes.
+/// The longest name that every model vendor accepts.
 const MAX_TOOL_NAME_CHARS: usize = 64;
 /// The longest name of a server; the rest of the 64 is for the tool.
 pub const MAX_SERVER_NAME_CHARS: usize = 48;
-/// How many hex digits tell apart names that had to be cut.
+/// Number of hex digits that distinguish truncated names.
 const HASH_CHARS: usize = 8;
 
-/// Checks the name of a server; the sentence says what is allowed.
+/// Checks the name of a server; an error states what is allowed.
 pub fn check_server_name(name: &str) -> Result<(), String> {
     // A separator inside the name, or a `_` beside one, would let two servers meet in one tool name.
     let fits = (1..=MAX_SERVER_NAME_CHARS).contains(&name.len())
@@ -30,7 +30,7 @@ pub fn check_server_name(name: &str) -> Result<(), String> {
     ))
 }
 
-/// The name under which a model calls a tool: `mcp__server__tool`, in letters that all vendors take.
+/// Returns the name under which a model calls a tool: `mcp__server__tool`, in characters that all vendors accept.
 pub(crate) fn tool_name(server: &str, tool: &str) -> String {
     let plain: String = tool
         .chars()
@@ -41,7 +41,7 @@ pub(crate) fn tool_name(server: &str, tool: &str) -> String {
     if plain.len() <= room {
         return prefix + &plain;
     }
-    // Two long names must stay two names after the cut.
+    // Two long names must differ after truncation.
     let mut hash = hex(&Sha256::digest(tool.as_bytes()));
     hash.truncate(HASH_CHARS);
     let kept: String = plain

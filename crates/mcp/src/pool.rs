@@ -1,4 +1,4 @@
-//! The one pool of servers that all runs share.
+//! The pool of servers that all runs share.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use futures::stream::{self, StreamExt as _};
 use sortie_core::{Tool, ToolSpec};
-use sortie_net::Guard;
+use sortie_fetch::Guard;
 
 use crate::announced::Announced;
 use crate::approval::Seen;
@@ -20,16 +20,16 @@ use crate::{ApprovalError, Approvals, Fingerprint, LeftOut, ServerConfig};
 /// How many servers are started at the same time.
 const MAX_STARTS_AT_ONCE: usize = 4;
 
-/// What all servers of a pool have in common.
+/// Settings for all servers of a pool.
 pub struct PoolSettings {
-    /// What `${VAR}` in settings stands for.
+    /// Values for `${VAR}` in settings.
     pub variables: BTreeMap<String, String>,
     /// The allow-listed variables that every program gets (`PATH`, `HOME`, …); nothing else is passed on.
     pub environment: BTreeMap<String, String>,
-    /// Where programs run.
+    /// Working directory of programs.
     pub workspace: PathBuf,
-    /// The words before the command line of every program: a supervisor that ends the program with
-    /// this process. None starts programs directly.
+    /// Arguments before the command line of every program: a supervisor that ends the program with
+    /// this process. If empty, programs are started directly.
     pub supervisor: Vec<OsString>,
     /// The network guard, with what the operator allows for these servers; `None` switches servers on
     /// the network off.
@@ -40,7 +40,7 @@ pub struct PoolSettings {
 
 impl fmt::Debug for PoolSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Variables have secrets in them.
+        // Variables contain secrets.
         f.debug_struct("PoolSettings")
             .field("variables", &self.variables.len())
             .field("environment", &self.environment.len())
@@ -50,24 +50,24 @@ impl fmt::Debug for PoolSettings {
     }
 }
 
-/// A tool that is not what was approved under its name.
+/// A tool that differs from the approved one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolChange {
     /// The server.
     pub server: String,
     /// The server's name for the tool.
     pub tool: String,
-    /// What it says of itself now.
+    /// The current announcement.
     pub description: String,
-    /// What it is now.
+    /// The current fingerprint.
     pub fingerprint: Fingerprint,
-    /// What it said of itself when it was approved, where that was kept; as [`ToolText::text`].
+    /// The approved announcement, if it was kept; as [`ToolText::text`].
     pub before: Option<String>,
-    /// What it says of itself now; as [`ToolText::text`].
+    /// The current announcement; as [`ToolText::text`].
     pub text: String,
 }
 
-/// What a server says of an offered tool, for people.
+/// The announcement of an offered tool, for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolText {
     /// The server's name for the tool.
@@ -75,11 +75,11 @@ pub struct ToolText {
     /// Title, description, schema and hints exactly as the server wrote them, hidden characters
     /// included. Models read the description and the schema without those.
     pub text: String,
-    /// The hash of it, which was approved.
+    /// The approved fingerprint.
     pub fingerprint: Fingerprint,
 }
 
-/// What is known about a server.
+/// The state of a server, for reports.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerReport {
     /// Its name.
@@ -88,7 +88,7 @@ pub struct ServerReport {
     pub state: ServerState,
     /// The tools it offers.
     pub tools: Vec<ToolSpec>,
-    /// What their server says of them, in the same order.
+    /// The announcements of these tools, in the same order.
     pub texts: Vec<ToolText>,
     /// Tools that are not offered, and why.
     pub left_out: Vec<LeftOut>,
@@ -99,15 +99,15 @@ pub struct ServerReport {
 /// Whether a server can be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerState {
-    /// The operator switched it off.
+    /// Disabled by the operator.
     Disabled,
-    /// It answers.
+    /// Connected.
     Ready,
-    /// It does not; the sentence says why.
+    /// Not available, with the reason.
     Unavailable(String),
 }
 
-/// The one pool of servers that all runs share. Dropping it ends every server.
+/// The pool of servers that all runs share. Dropping it ends every server.
 #[derive(Debug)]
 pub struct Pool {
     servers: Vec<Arc<Server>>,
@@ -115,7 +115,7 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// A pool of these servers, none of them started yet. Of two with one name the later counts.
+    /// Creates a pool of these servers without starting them. Of two with the same name the later one is used.
     pub fn new(configs: Vec<(String, ServerConfig)>, settings: PoolSettings) -> Self {
         let settings = Arc::new(settings);
         let configs: BTreeMap<String, ServerConfig> = configs.into_iter().collect();
@@ -128,7 +128,7 @@ impl Pool {
         }
     }
 
-    /// Starts the servers that are not running, and says what each offers.
+    /// Starts the servers that are not running and returns the tools of each. A server that fails is reported; the others stay usable.
     pub async fn list_tools(&self) -> Vec<ServerReport> {
         let reports = self.servers.iter().map(report);
         stream::iter(reports)
@@ -137,13 +137,13 @@ impl Pool {
             .await
     }
 
-    /// Makes the next [`Pool::list_tools`] ask every running server again.
+    /// Makes the next [`Pool::list_tools`] list the tools of every running server again.
     pub fn look_again(&self) {
         self.servers.iter().for_each(|server| server.look_again());
     }
 
-    /// The tools of all servers as they were last listed. Filtered views for children are a matter of
-    /// policy, by name; the servers behind are shared.
+    /// Returns the tools of all servers as last listed. Filtered views for children are a matter of
+    /// policy, by name; the servers are shared.
     pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
         let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
         for server in &self.servers {
@@ -155,7 +155,7 @@ impl Pool {
         tools
     }
 
-    /// Approves changed tools exactly as they were reported: one that changes once more in between
+    /// Approves changed tools exactly as they were reported: a tool that changes again in between
     /// stays withdrawn.
     pub async fn approve(&self, changes: &[ToolChange]) -> Result<(), ApprovalError> {
         let mut by_server: BTreeMap<String, Vec<Seen>> = BTreeMap::new();
@@ -171,7 +171,7 @@ impl Pool {
                 .push(seen);
         }
         for (server, seen) in &by_server {
-            // A small file, changed at an operator's word: short enough to wait for.
+            // A small file, written rarely: short enough to block on.
             self.settings.approvals.record(server, seen)?;
         }
         let named = |server: &&Arc<Server>| by_server.contains_key(&server.name);
@@ -182,7 +182,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Says goodbye to all servers and ends their programs; none is started again.
+    /// Closes all connections and ends the programs; no server is started again.
     pub async fn shut_down(&self) {
         futures::future::join_all(self.servers.iter().map(|server| server.shut_down())).await;
     }
@@ -190,7 +190,7 @@ impl Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        // Tools may outlive the pool; the programs behind them must not.
+        // Tools may outlive the pool; the programs must not.
         self.servers.iter().for_each(|server| server.kill());
     }
 }

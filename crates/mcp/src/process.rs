@@ -1,4 +1,4 @@
-//! A server that is a program: its whole process group, its error output, and its end.
+//! A server that runs as a child process: its process group, its standard error, and its shutdown.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -18,20 +18,20 @@ use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-/// How much of the error output is kept: its end says why a program stopped.
+/// How much of standard error is kept: its end tells why a program stopped.
 const MAX_TAIL_BYTES: usize = 4 * 1024;
 /// How much is read at once.
 const READ_BYTES: usize = 16 * 1024;
-/// The longest message of a server: some pictures of 5 MB each fit.
+/// Limit of a message: several pictures of 5 MB each fit.
 pub(crate) const MAX_MESSAGE_BYTES: usize = 32 * 1024 * 1024;
 /// How long a program may clean up after its input was closed.
 const EXIT_GRACE: Duration = Duration::from_secs(2);
-/// How often the program is looked at meanwhile.
+/// Polling interval during shutdown.
 const EXIT_POLL: Duration = Duration::from_millis(20);
-/// How long the last error output is awaited after the end.
+/// Timeout for the last output after the end.
 const TAIL_GRACE: Duration = Duration::from_millis(250);
 
-/// What is started.
+/// The command to start.
 #[derive(Clone, Copy)]
 pub(crate) struct Launch<'a> {
     pub(crate) supervisor: &'a [OsString],
@@ -45,8 +45,8 @@ pub(crate) struct Launch<'a> {
 #[derive(Debug)]
 pub(crate) struct Process {
     leader: Pid,
-    /// Never waited for: as long as it is not reaped, its number is nobody else's, so that signals to
-    /// the group reach the right one.
+    /// Never reaped early: until then the kernel does not reuse its process id, so that signals to
+    /// the group reach the right processes.
     _child: Child,
     tail: Arc<Mutex<Vec<u8>>>,
     drain: Mutex<Option<JoinHandle<()>>>,
@@ -93,23 +93,23 @@ impl Process {
 
     /// Kills the group.
     pub(crate) fn kill(&self) {
-        // There may be nobody left to hear it.
+        // The group may have ended already.
         rustix::process::kill_process_group(self.leader, Signal::KILL).ok();
     }
 
-    /// Gives the program a moment to end by itself, then kills whatever is left of its group.
+    /// Lets the program end by itself within a grace period, then kills the rest of its group.
     pub(crate) async fn end(&self) {
         let gone = async {
             while self.ending().is_none() {
                 tokio::time::sleep(EXIT_POLL).await;
             }
         };
-        // Whether it went in peace or not, the group is killed next.
+        // The group is killed next in either case.
         timeout(EXIT_GRACE, gone).await.ok();
         self.kill();
     }
 
-    /// How the program ended, if it has.
+    /// Returns how the program ended, if it has.
     pub(crate) fn ending(&self) -> Option<String> {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         let status = rustix::process::waitid(WaitId::Pid(self.leader), options).ok()??;
@@ -120,7 +120,7 @@ impl Process {
         })
     }
 
-    /// The end of the error output of a program that was killed or has ended.
+    /// Returns the end of standard error of a program that has ended.
     pub(crate) async fn last_words(&self) -> String {
         let drain = self
             .drain
@@ -128,7 +128,7 @@ impl Process {
             .unwrap_or_else(PoisonError::into_inner)
             .take();
         if let Some(mut drain) = drain {
-            // What arrived by then is shown; a program that left others behind may hold it open.
+            // Returns what has arrived; processes that the program left behind may keep the pipe open.
             timeout(TAIL_GRACE, &mut drain).await.ok();
             drain.abort();
         }
@@ -151,11 +151,11 @@ impl Drop for Process {
     }
 }
 
-/// Reads the error output for as long as there is any, so that the program never waits for a reader,
+/// Drains standard error, so that the program never blocks on a full pipe,
 /// and keeps its end.
 async fn drain(mut errors: ChildStderr, tail: Arc<Mutex<Vec<u8>>>) {
     let mut buffer = vec![0; READ_BYTES];
-    // An output that cannot be read has ended as well.
+    // A read error ends the output too.
     while let Ok(count @ 1..) = errors.read(&mut buffer).await {
         let mut tail = tail.lock().unwrap_or_else(PoisonError::into_inner);
         tail.extend_from_slice(&buffer[..count]);
@@ -164,7 +164,7 @@ async fn drain(mut errors: ChildStderr, tail: Arc<Mutex<Vec<u8>>>) {
     }
 }
 
-/// Output that ends where a message becomes too long, instead of filling the memory.
+/// A reader that ends when a message is too long, instead of filling the memory.
 #[derive(Debug)]
 pub(crate) struct Bounded<R> {
     inner: R,
@@ -173,7 +173,7 @@ pub(crate) struct Bounded<R> {
 }
 
 impl<R> Bounded<R> {
-    /// Bounds the lines of an output; `exceeded` says afterwards whether one was too long.
+    /// Limits the lines of an output; sets `exceeded` if one is too long.
     pub(crate) fn new(inner: R, exceeded: Arc<AtomicBool>) -> Self {
         Self {
             inner,
@@ -182,7 +182,7 @@ impl<R> Bounded<R> {
         }
     }
 
-    /// Counts the bytes since the last line break, and says whether they are still few enough.
+    /// Counts the bytes since the last line break; returns whether they are within the limit.
     fn count(&mut self, bytes: &[u8]) -> bool {
         for line in bytes.split_inclusive(|byte| *byte == b'\n') {
             self.line_bytes += line.len();

@@ -1,14 +1,15 @@
-//! A server's settings with their variables filled in: what is really started or connected to.
+//! Settings of a server with expanded variables.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use reqwest::header::{HeaderName, HeaderValue};
+use sortie_base::redact::Redactor;
+use sortie_base::secret::Secret;
 
 use crate::config::{Address, Endpoint, Program};
 use crate::expand::expand;
-use crate::secret::{Redactor, Secret};
 
 /// Headers that belong to HTTP or to the protocol.
 const RESERVED_HEADERS: [&str; 9] = [
@@ -23,14 +24,14 @@ const RESERVED_HEADERS: [&str; 9] = [
     "transfer-encoding",
 ];
 
-/// How a server is really reached. Not printable: it is full of secrets.
+/// The resolved endpoint of a server. Not printable: it contains secrets.
 pub(crate) struct Resolved {
     pub(crate) target: Target,
-    /// Knows every secret above.
+    /// Redactor for every secret above.
     pub(crate) redactor: Redactor,
 }
 
-/// What is really started or connected to.
+/// The program or URL after expansion.
 pub(crate) enum Target {
     Stdio {
         command: String,
@@ -45,7 +46,7 @@ pub(crate) enum Target {
     },
 }
 
-/// What variables are filled in from, and where programs run.
+/// Variables for expansion, and the working directory.
 #[derive(Clone, Copy)]
 pub(crate) struct Surroundings<'a> {
     pub(crate) variables: &'a BTreeMap<String, String>,
@@ -55,7 +56,7 @@ pub(crate) struct Surroundings<'a> {
 }
 
 impl Resolved {
-    /// Fills in the variables; the sentence names what is missing, never a value.
+    /// Expands the variables; an error names the missing variable, never a value.
     pub(crate) fn new(endpoint: &Endpoint, around: Surroundings<'_>) -> Result<Self, String> {
         let mut filler = Filler {
             variables: around.variables,
@@ -65,7 +66,7 @@ impl Resolved {
             Endpoint::Stdio(program) => stdio(program, around, &mut filler)?,
             Endpoint::Http(address) => http(address, &mut filler)?,
         };
-        let redactor = Redactor::new(filler.used.iter().map(String::as_str));
+        let redactor = Redactor::new(&filler.used);
         Ok(Self { target, redactor })
     }
 }
@@ -105,7 +106,7 @@ fn stdio(
 
 fn http(address: &Address, filler: &mut Filler<'_>) -> Result<Target, String> {
     let url = filler.fill("url", &address.url)?;
-    // What stands behind the question mark is often a key.
+    // The query is often a key.
     filler
         .used
         .extend(url.split_once('?').map(|(_, query)| query.to_owned()));

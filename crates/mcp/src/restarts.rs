@@ -1,17 +1,17 @@
-//! How often a server may be started. Pure: the time is given.
+//! Limits how often a server is started. Pure: the caller passes the time.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The most starts within [`WINDOW`]: a server that dies at each call must not keep the machine busy.
+/// Limit of starts within [`WINDOW`]: a server that dies at each call must not keep the machine busy.
 const MAX_STARTS: usize = 5;
-/// The time in which starts are counted.
+/// The window in which starts are counted.
 const WINDOW: Duration = Duration::from_secs(60);
-/// How long to wait after the first failure; twice as long after each further one.
+/// Wait after the first failure; it doubles with each further one.
 const FIRST_DELAY: Duration = Duration::from_millis(250);
-/// The longest wait between two starts.
+/// Upper limit of the wait between two starts.
 const MAX_DELAY: Duration = Duration::from_secs(30);
 
 /// The starts and failures of one server.
@@ -23,7 +23,7 @@ pub(crate) struct Restarts {
 }
 
 impl Restarts {
-    /// How long to wait before the next start; zero if it may be now.
+    /// Returns the wait before the next start; zero if it may start now.
     pub(crate) fn wait(&self, now: Instant) -> Duration {
         let after_failure = self.last_failure.map(|last| last + self.delay());
         let after_window = match self.starts.len() {
@@ -34,7 +34,7 @@ impl Restarts {
         next.saturating_duration_since(now)
     }
 
-    /// Notes a start.
+    /// Records a start.
     pub(crate) fn started(&mut self, now: Instant) {
         self.starts.push_back(now);
         while self.starts.len() > MAX_STARTS {
@@ -42,13 +42,13 @@ impl Restarts {
         }
     }
 
-    /// Notes that it did not start, or stopped by itself.
+    /// Records that the server did not start, or stopped by itself.
     pub(crate) fn failed(&mut self, now: Instant) {
         self.failures = self.failures.saturating_add(1);
         self.last_failure = Some(now);
     }
 
-    /// Notes that it answered: the next failure is a first one again.
+    /// Records that the server answered: the next failure counts as the first.
     pub(crate) fn worked(&mut self) {
         self.failures = 0;
         self.last_failure = None;

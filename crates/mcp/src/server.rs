@@ -1,10 +1,11 @@
-//! One configured server: started when it is first needed, shared by all runs, restarted with care.
+//! One configured server: started on first use, shared by all runs, restarted with limits.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rmcp::model::{CallToolResponse, CallToolResult, JsonObject};
 use rmcp::service::ServiceError;
+use sortie_base::redact::Redactor;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::Fingerprint;
@@ -16,12 +17,11 @@ use crate::name::check_server_name;
 use crate::pool::PoolSettings;
 use crate::resolved::{Resolved, Surroundings};
 use crate::restarts::Restarts;
-use crate::secret::Redactor;
 use crate::trouble::{Trouble, reason};
 
-/// How long a call waits for a server that must not be started again just yet.
+/// How long a call waits for a server that may not be restarted yet.
 const MAX_PATIENCE: Duration = Duration::from_secs(3);
-/// Unanswered calls in a row after which a server is taken for stuck.
+/// Consecutive timeouts after which a server counts as stuck.
 const MAX_TIMEOUTS: u32 = 3;
 
 /// One configured server.
@@ -29,9 +29,9 @@ pub(crate) struct Server {
     pub(crate) name: String,
     pub(crate) config: ServerConfig,
     settings: Arc<PoolSettings>,
-    /// How it is reached, or what is wrong with its settings.
+    /// The resolved endpoint, or the error in the settings.
     resolved: Result<Resolved, String>,
-    /// Held by whoever starts or lists it: a hundred runs that need it start it once.
+    /// Serializes starting and listing: a hundred runs that need the server start it once.
     turn: tokio::sync::Mutex<()>,
     state: Mutex<State>,
 }
@@ -40,10 +40,10 @@ pub(crate) struct Server {
 struct State {
     live: Option<Arc<Connection>>,
     restarts: Restarts,
-    /// What it offered when it was last listed; kept while it is down, so that a call can revive it.
+    /// The tools as last listed; kept while the server is down, so that a call can restart it.
     offers: Option<Arc<Offers>>,
     is_shut: bool,
-    /// How many starts and listings failed, and why the last one did.
+    /// Number of failed starts and listings, and the reason of the last one.
     troubles: u64,
     last_trouble: Option<Trouble>,
 }
@@ -77,12 +77,12 @@ impl Server {
         }
     }
 
-    /// What it offered when it was last listed.
+    /// Returns the tools as last listed.
     pub(crate) fn offers(&self) -> Option<Arc<Offers>> {
         self.state().offers.clone()
     }
 
-    /// Takes the secrets of its settings out of text.
+    /// Returns the redactor for the secrets of its settings.
     pub(crate) fn redactor(&self) -> Redactor {
         let redactor = self
             .resolved
@@ -91,7 +91,7 @@ impl Server {
         redactor.unwrap_or_default()
     }
 
-    /// Calls one of its tools, as the model knows it.
+    /// Calls a tool in the form that the model was shown.
     pub(crate) async fn call(
         &self,
         tool: &str,
@@ -110,7 +110,7 @@ impl Server {
         }
     }
 
-    /// Starts and lists it where that is needed.
+    /// Starts the server and lists its tools if needed.
     pub(crate) async fn ready(&self) -> Result<Arc<Connection>, Trouble> {
         if let Some(connection) = self.listed() {
             return Ok(connection);
@@ -120,7 +120,7 @@ impl Server {
         if let Some(connection) = self.listed() {
             return Ok(connection);
         }
-        // Whoever waited for a start that failed shares its trouble instead of trying in turn.
+        // Callers that waited for a failed start share its error instead of retrying one after the other.
         if let Some(trouble) = self.trouble_since(troubles) {
             return Err(trouble);
         }
@@ -152,14 +152,14 @@ impl Server {
         Ok(connection)
     }
 
-    /// Makes its tools be listed and judged again before the next use.
+    /// Marks the tools to be listed and compared again before the next use.
     pub(crate) fn look_again(&self) {
         if let Some(connection) = self.live() {
             connection.set_stale();
         }
     }
 
-    /// Ends it now, without a goodbye.
+    /// Kills the server without closing the protocol.
     pub(crate) fn kill(&self) {
         let mut state = self.state();
         state.is_shut = true;
@@ -168,7 +168,7 @@ impl Server {
         }
     }
 
-    /// Ends it, and keeps it from being started again.
+    /// Shuts the server down and prevents another start.
     pub(crate) async fn shut_down(&self) {
         let live = {
             let mut state = self.state();
@@ -201,7 +201,7 @@ impl Server {
         self.live().filter(|connection| !connection.is_stale())
     }
 
-    /// Waits until it may be started; too long a wait is refused instead.
+    /// Waits until the server may be started; fails if that takes too long.
     async fn wait_for_start(&self) -> Result<(), Trouble> {
         let wait = {
             let mut state = self.state();
@@ -209,7 +209,7 @@ impl Server {
             if state.is_shut {
                 return Err(Trouble::new("the MCP servers were shut down"));
             }
-            // It stopped while nobody was looking.
+            // It stopped since the last use.
             if state.live.take().is_some() {
                 state.restarts.failed(now);
             }
@@ -218,7 +218,7 @@ impl Server {
         if wait > MAX_PATIENCE {
             let seconds = wait.as_secs() + 1;
             return Err(Trouble::new(format!(
-                "it failed too often and is unavailable for {seconds} more seconds: go on without it until then"
+                "it failed too often and is unavailable for {seconds} more seconds: continue without it until then"
             )));
         }
         sleep(wait).await;
@@ -230,7 +230,7 @@ impl Server {
         resolved: &Resolved,
         deadline: Instant,
     ) -> Result<Arc<Connection>, Trouble> {
-        // Noted before it happens: a start that is given up counts as well.
+        // Recorded first: a start that is abandoned counts too.
         self.state().restarts.started(Instant::now());
         match Connection::open(resolved, self.settings.guard.as_ref(), deadline).await {
             Ok(connection) => self.adopt(connection),
@@ -251,7 +251,7 @@ impl Server {
         Ok(connection)
     }
 
-    /// Lists and judges its tools.
+    /// Lists its tools and compares them with the approved ones.
     async fn list(
         &self,
         resolved: &Resolved,
@@ -281,7 +281,7 @@ impl Server {
         Err(Trouble::new(why).with_words(&words, &resolved.redactor))
     }
 
-    /// Whether the tool is still the one that the model was shown.
+    /// Checks that the tool is still the one that the model was shown.
     async fn permit(
         &self,
         connection: &Arc<Connection>,
@@ -290,7 +290,7 @@ impl Server {
     ) -> Result<(), Trouble> {
         let mut offers = self.offers().unwrap_or_default();
         if offers.changes.iter().any(|change| change.tool == tool) {
-            // Somebody may have approved it since, perhaps in another process.
+            // It may have been approved since, also by another process.
             connection.set_stale();
             self.ready().await?;
             offers = self.offers().unwrap_or_default();
@@ -305,39 +305,39 @@ impl Server {
         } else if offers.changes.iter().any(|change| change.tool == tool) {
             format!(
                 "this tool is withdrawn because its description or schema changed since it was approved: \
-                 somebody has to look at it and run `sortie mcp approve {name}`. Go on without it"
+                 a person has to check it and run `sortie mcp approve {name}`. Continue without it"
             )
         } else {
-            "it does not offer this tool any more: go on without it".to_owned()
+            "it no longer offers this tool: continue without it".to_owned()
         };
         Err(Trouble::new(sentence))
     }
 
-    /// A call that was not answered in time.
+    /// Builds the error of a call that timed out.
     async fn unanswered(&self, connection: &Arc<Connection>) -> Trouble {
         let seconds = self.config.timeout.as_secs_f64();
         let mut sentence = format!(
             "it did not answer within {seconds} s and the call was cancelled. Whether it took effect is unknown: \
-             look before you repeat it"
+             verify before you repeat it"
         );
         if connection.timed_out() >= MAX_TIMEOUTS {
             self.lose(connection).await;
-            sentence.push_str(". It is taken for stuck, and started again at the next call");
+            sentence.push_str(". It seems stuck and is restarted at the next call");
         }
         Trouble::new(sentence)
     }
 
-    /// A call that was answered with an error, or not at all.
+    /// Builds the error of a call that failed.
     async fn failed(&self, connection: &Arc<Connection>, error: ServiceError) -> Trouble {
         let redactor = self.redactor();
         let is_lost = match &error {
             ServiceError::McpError(error) => {
-                let trouble = Trouble::new("it refused the call; its own words say why");
+                let trouble = Trouble::new("it refused the call; its message has the reason");
                 return trouble.with_words(&error.message, &redactor);
             }
             ServiceError::UnexpectedResponse => {
                 return Trouble::new(
-                    "its answer is not one that the protocol knows. The call may have taken effect: look before you repeat it",
+                    "its response does not follow the protocol. The call may have taken effect: verify before you repeat it",
                 );
             }
             ServiceError::TransportClosed => true,
@@ -346,23 +346,23 @@ impl Server {
         if !is_lost {
             let why = reason(&error, &redactor);
             return Trouble::new(format!(
-                "the call did not get through: {why}. Try again later, or go on without it"
+                "the call could not be sent: {why}. Try again later, or continue without it"
             ));
         }
         let too_much = connection.sent_too_much();
         let (ending, words) = self.lose(connection).await;
         let what = match (too_much, ending) {
-            (true, _) => "it sent more than can be read and was ended".to_owned(),
+            (true, _) => "its message exceeds the size limit, so it was stopped".to_owned(),
             (false, Some(ending)) => format!("it stopped during the call ({ending})"),
             (false, None) => "the connection to it was lost during the call".to_owned(),
         };
         let sentence = format!(
-            "{what}. Whether the call took effect is unknown: look before you repeat it. It is started again at the next call"
+            "{what}. Whether the call took effect is unknown: verify before you repeat it. The server is restarted at the next call"
         );
         Trouble::new(sentence).with_words(&words, &redactor)
     }
 
-    /// Gives a connection up; whoever is first notes the failure.
+    /// Drops a connection; the first caller records the failure.
     async fn lose(&self, connection: &Arc<Connection>) -> (Option<String>, String) {
         {
             let mut state = self.state();
@@ -383,11 +383,11 @@ fn complete(response: CallToolResponse) -> Result<CallToolResult, Trouble> {
     match response {
         CallToolResponse::Complete(result) => Ok(result),
         CallToolResponse::InputRequired(_) => Err(Trouble::new(
-            "it asked for a person's input or for a model, which it does not get: call the tool with all it needs, or go on without it",
+            "it requested user input or a model, which is not supported: call the tool with all arguments it needs, or continue without it",
         )),
-        // A task to wait for, or whatever a later protocol invents: none of it was asked for.
+        // A task to poll, or a result of a later protocol: neither was requested.
         CallToolResponse::Task(_) | _ => Err(Trouble::new(
-            "it answered with something that was not asked for: go on without it",
+            "it returned an unexpected kind of result: continue without it",
         )),
     }
 }

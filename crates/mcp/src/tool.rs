@@ -1,4 +1,4 @@
-//! A tool of a server, as every run sees it.
+//! A tool of a server, as a [`Tool`](sortie_core::Tool).
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::answer::{failure, reply};
 use crate::server::Server;
 use crate::trouble::Trouble;
 
-/// A tool of a server, in the form in which models were told about it.
+/// A tool of a server, in the form that models were shown.
 #[derive(Debug)]
 pub(crate) struct McpTool {
     server: Arc<Server>,
@@ -43,8 +43,8 @@ impl Tool for McpTool {
         Touches::Services
     }
 
-    /// A server's own hints say nothing about what it really does, so nothing is repeated on their
-    /// word. The server itself ended with the process that crashed.
+    /// Hints of a server are not trusted, so no call is repeated because of
+    /// them. The server itself ended with the process that crashed.
     fn recovery(&self) -> Recovery<'_> {
         Recovery::Once(None)
     }

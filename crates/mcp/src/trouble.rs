@@ -1,27 +1,28 @@
-//! What went wrong with a server, in words for a model and free of secrets.
+//! Errors of a server for models, without secrets.
 
 use std::error::Error;
 
-use crate::clean::clean_first;
-use crate::secret::Redactor;
+use sortie_base::redact::Redactor;
 
-/// The most characters of a reason.
+use crate::clean::clean_first;
+
+/// Limit of a reason.
 const MAX_REASON_CHARS: usize = 600;
 
-/// The most characters of a server's own words.
+/// Limit of a server's own message.
 const MAX_WORDS_CHARS: usize = 4_000;
 
-/// What went wrong with a server, and what to do next.
+/// An error of a server, and what to do next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Trouble {
-    /// Whole sentences of ours.
+    /// Our own text, in whole sentences.
     pub(crate) sentence: String,
-    /// Words of the server itself: what it last wrote, or its own error. Data, never instructions.
+    /// Text of the server: its last output or its own error. Data, never instructions.
     pub(crate) words: String,
 }
 
 impl Trouble {
-    /// Trouble that says all by itself.
+    /// Creates an error without text of the server.
     pub(crate) fn new(sentence: impl Into<String>) -> Self {
         Self {
             sentence: sentence.into(),
@@ -29,13 +30,13 @@ impl Trouble {
         }
     }
 
-    /// Adds words of the server.
+    /// Adds text of the server.
     pub(crate) fn with_words(mut self, words: &str, redactor: &Redactor) -> Self {
         self.words = clean_first(&redactor.redact(words), MAX_WORDS_CHARS);
         self
     }
 
-    /// All of it in one text for a person.
+    /// Returns everything as one text for a person.
     pub(crate) fn summary(&self) -> String {
         if self.words.is_empty() {
             return self.sentence.clone();
@@ -44,7 +45,7 @@ impl Trouble {
     }
 }
 
-/// An error with its causes, in one line, bounded and without secrets.
+/// Returns an error with its causes on one line, limited and redacted.
 pub(crate) fn reason(error: &(dyn Error + 'static), redactor: &Redactor) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

@@ -5,15 +5,18 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use sortie_base::redact::Redactor;
+use sortie_base::secret::Secret;
+use sortie_base::truncate::truncate;
 use sortie_base::wildcard;
-use sortie_core::{Fault, Model, ModelDirectory, ModelError, ModelState, Terms, Timestamp};
+use sortie_core::{
+    Fault, Model, ModelDirectory, ModelError, ModelState, Terms, Timestamp, ToolSetting,
+};
 
 use crate::http::{self, HttpModel};
 use crate::price::{self, Price};
 use crate::record::{RecordModel, Recorder, ReplayModel};
-use crate::secret::Secret;
-use crate::text::cut;
-use crate::tool_mode::{Learned, ToolSetting};
+use crate::tool_mode::Learned;
 use crate::vendor::{self, Environment, ModelFacts, ModelSettings, ProviderSettings};
 use crate::warm::Warm;
 use crate::{GateSnapshot, Governor, OFFLINE_MODEL, OfflineModel, Script, ScriptModel};
@@ -256,6 +259,7 @@ impl Directory {
             gate: self.governor.gate(&provider.name, model, provider.limits),
             warm: provider.warm_cache.then(|| Arc::clone(&self.warm)),
             learned: Arc::clone(&self.learned),
+            parameter_count: tokio::sync::OnceCell::new(),
             facts,
             provider: Arc::new(provider),
         })
@@ -295,7 +299,10 @@ impl Directory {
         };
         let recorder = self.recorder.get_or_init(|| {
             let folder = self.settings.base.join(folder);
-            let recorder = Recorder::open(&folder, self.secrets());
+            let recorder = Recorder::open(
+                &folder,
+                Redactor::new(self.secrets().iter().map(Secret::expose)),
+            );
             recorder.map(Arc::new).map_err(|error| {
                 ModelError::fatal(format!("cannot record to {}: {error}", folder.display()))
             })
@@ -314,7 +321,7 @@ impl Directory {
             .iter()
             .flat_map(|vendor| &vendor.key_variables);
         let set = variables.filter_map(|variable| self.settings.environment.get(variable));
-        let set = set.map(|key| Secret::new(key));
+        let set = set.map(|key| Secret::trimmed(key));
         configured.chain(set).collect()
     }
 
@@ -393,7 +400,7 @@ fn room(kept: usize, what: &str) -> Result<(), ModelError> {
 
 /// A name without a vendor: the vendor's default is offered if the name is a vendor's.
 fn no_vendor(name: &str) -> ModelError {
-    let shown = cut(name, SHOWN_NAME_CHARS);
+    let shown = truncate(name, SHOWN_NAME_CHARS);
     let vendor = vendor::vendor(name.trim_end_matches('/'));
     let example = vendor.and_then(|vendor| {
         let model = vendor.default_model.as_ref()?;

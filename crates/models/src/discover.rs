@@ -18,6 +18,8 @@ const MAX_BODY_BYTES: usize = 1 << 20;
 const MAX_MODELS: usize = 200;
 /// How many of them are asked whether they can use tools.
 const MAX_ASKED: usize = 16;
+/// How long a local server may take to describe a model: it may be computing.
+const DESCRIPTION_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Where a server may be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -132,12 +134,57 @@ struct Listing {
 #[derive(Deserialize)]
 struct Listed {
     id: String,
+    /// llama.cpp.
+    meta: Option<Meta>,
+}
+
+#[derive(Deserialize)]
+struct Meta {
+    n_params: Option<u64>,
 }
 
 #[derive(Deserialize)]
 struct Shown {
     #[serde(default)]
     capabilities: Vec<String>,
+    #[serde(default)]
+    model_info: ModelInfo,
+}
+
+#[derive(Default, Deserialize)]
+struct ModelInfo {
+    #[serde(rename = "general.parameter_count")]
+    parameter_count: Option<u64>,
+}
+
+/// Returns how many parameters a model of a local server has, if the server says so: llama.cpp in
+/// its list of models, Ollama in its description of one. Sends no key.
+pub(crate) async fn parameter_count(
+    client: &reqwest::Client,
+    endpoint: &Endpoint,
+    model: &str,
+) -> Option<u64> {
+    if endpoint.vendor == "ollama" {
+        let shown: Shown = json(show(client, endpoint, model), DESCRIPTION_TIMEOUT).await?;
+        return shown.model_info.parameter_count;
+    }
+    let url = format!("{}/models", endpoint.base_url);
+    let listing: Listing = json(client.get(url), DESCRIPTION_TIMEOUT).await?;
+    let listed = match listing.data.as_slice() {
+        // llama.cpp has one model, whatever the request calls it.
+        [only] => Some(only),
+        several => several.iter().find(|listed| listed.id == model),
+    };
+    listed?.meta.as_ref()?.n_params
+}
+
+/// A request for Ollama's description of a model.
+fn show(client: &reqwest::Client, endpoint: &Endpoint, model: &str) -> reqwest::RequestBuilder {
+    let root = endpoint.base_url.trim_end_matches("/v1");
+    client
+        .post(format!("{root}/api/show"))
+        .header("content-type", "application/json")
+        .body(json!({ "model": model }).to_string())
 }
 
 async fn ask(client: &reqwest::Client, endpoint: Endpoint, timeout: Duration) -> Option<Found> {
@@ -176,10 +223,7 @@ async fn ollama(
     let tags: Tags = json(client.get(format!("{root}/api/tags")), timeout).await?;
     let mut asked = JoinSet::new();
     for (place, tag) in tags.models.into_iter().take(MAX_MODELS).enumerate() {
-        let question = client
-            .post(format!("{root}/api/show"))
-            .header("content-type", "application/json")
-            .body(json!({ "model": tag.name }).to_string());
+        let question = show(client, endpoint, &tag.name);
         asked.spawn(async move {
             let shown: Option<Shown> = match place < MAX_ASKED {
                 true => json(question, timeout).await,

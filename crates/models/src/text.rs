@@ -1,19 +1,12 @@
-//! Small things about text that both models need.
+//! Names from other programs, made safe to show and to store.
 
 use sortie_base::hidden::is_hidden;
+use sortie_base::truncate::truncate;
 
-/// The first `max_chars` characters, with a mark if something is missing.
-pub(crate) fn cut(text: &str, max_chars: usize) -> String {
-    match text.char_indices().nth(max_chars) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
-}
-
-/// A name that somebody else gave, as it can be shown and kept: no hidden characters, and not long.
+/// Returns a foreign name without hidden characters and at most 200 characters long.
 pub(crate) fn plain_name(name: &str) -> String {
-    const MOST_CHARS: usize = 200;
-    cut(&name.replace(is_hidden, ""), MOST_CHARS)
+    const MAX_CHARS: usize = 200;
+    truncate(&name.replace(is_hidden, ""), MAX_CHARS)
 }
 
 #[cfg(test)]
@@ -21,10 +14,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_cut_between_characters() {
-        for (text, max, expected) in [("探索项目", 2, "探索…"), ("abc", 3, "abc"), ("", 0, "")]
-        {
-            assert_eq!(cut(text, max), expected);
+    fn names_lose_every_hidden_character_and_are_truncated() {
+        for hidden in sortie_base::hidden::all() {
+            assert_eq!(plain_name(&format!("a{hidden}b")), "ab");
         }
+        assert_eq!(plain_name(&"x".repeat(300)).chars().count(), 201);
     }
 }

@@ -1,63 +1,34 @@
-//! How a model is offered tools, and what providers taught about it.
+//! Tool modes: how tools are offered to a model, and what was learned from providers about it.
 //!
-//! A provider that refuses tools for a model is not asked with tools again: the calls are described
-//! in words, and answered as a JSON object, or in a fenced block where even that is refused. The
-//! same holds for a model that writes its tool calls as text: it is tried in words, and asked in
-//! words from then on if it called a tool there. A model whose calls the wire carries as well keeps
-//! them: one slip does not take them away.
+//! A provider that refuses tools for a model gets no request with tools again: the prompt describes
+//! them, and the model replies with a JSON object, or with a fenced block if the provider refuses a
+//! schema as well. The same applies to a model that writes its tool calls as text, and to a local
+//! model that called no tool at first contact: the turn is repeated in schema mode, and later turns
+//! begin in schema mode if the model called a tool there. A model that also uses the wire's tool
+//! calls keeps them: one slip does not take them away.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
-use sortie_base::{private_files, regular_file};
+use sortie_base::{atomic_file, private_files, regular_file};
+use sortie_core::ToolSetting;
 use sortie_wire::ToolMode;
 
-/// How many models are remembered: more than anybody asks.
+/// The maximum number of models in the file.
 const MAX_LEARNED: usize = 1_000;
-/// The longest file of what was learned that is read.
+/// The maximum size of the file.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// How a model is offered tools, as configuration says it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ToolSetting {
-    /// By the wire's own means, until the provider refuses them.
-    #[default]
-    Auto,
-    /// By the wire's own means.
-    Native,
-    /// In words; it answers with one JSON object.
-    Schema,
-    /// In words; it answers with a fenced block.
-    Fenced,
-}
-
-impl std::str::FromStr for ToolSetting {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "auto" => Ok(Self::Auto),
-            "native" => Ok(Self::Native),
-            "schema" => Ok(Self::Schema),
-            "fenced" => Ok(Self::Fenced),
-            other => Err(format!(
-                "unknown way to offer tools `{other}` (known: auto, native, schema, fenced)"
-            )),
-        }
-    }
-}
-
-/// What a provider does not take.
+/// A feature that a provider does not support.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unsupported {
     Tools,
     Schema,
 }
 
-/// The mode to try after the provider refused one; `None` if the refusal is about something else.
+/// Returns the mode to try after the provider refused one, or `None` if the refusal has another reason.
 pub(crate) fn after_refusal(mode: ToolMode, refused: Unsupported) -> Option<ToolMode> {
     match (mode, refused) {
         (ToolMode::Native, Unsupported::Tools) => Some(ToolMode::Schema),
@@ -68,7 +39,7 @@ pub(crate) fn after_refusal(mode: ToolMode, refused: Unsupported) -> Option<Tool
     }
 }
 
-/// The mode in which a model is asked again that wrote its tool call as text.
+/// Returns the mode in which the turn of a model that wrote its tool call as text is repeated.
 pub(crate) fn after_text_call(mode: ToolMode, setting: ToolSetting) -> ToolMode {
     match (mode, setting) {
         (ToolMode::Native, ToolSetting::Auto | ToolSetting::Schema | ToolSetting::Fenced) => {
@@ -79,7 +50,7 @@ pub(crate) fn after_text_call(mode: ToolMode, setting: ToolSetting) -> ToolMode 
     }
 }
 
-/// Words of servers that refuse tools; in lower case.
+/// Messages of servers that refuse tools; in lower case.
 const NO_TOOLS: [&str; 13] = [
     "does not support tools",
     "do not support tools",
@@ -95,7 +66,7 @@ const NO_TOOLS: [&str; 13] = [
     "--enable-auto-tool-choice",
     "requires --jinja",
 ];
-/// What they call a schema.
+/// Names of structured output in such messages.
 const SCHEMA_WORDS: [&str; 6] = [
     "response_format",
     "json_schema",
@@ -104,7 +75,7 @@ const SCHEMA_WORDS: [&str; 6] = [
     "output_config",
     "responsejsonschema",
 ];
-/// How they say no.
+/// Phrases that express a refusal.
 const NO_WORDS: [&str; 6] = [
     "not support",
     "unsupported",
@@ -114,7 +85,7 @@ const NO_WORDS: [&str; 6] = [
     "unknown",
 ];
 
-/// What the body of a refusal says that the provider does not take.
+/// Returns the feature that the body of an error response reports as unsupported.
 pub(crate) fn unsupported(status: u16, body: &[u8]) -> Option<Unsupported> {
     if !matches!(status, 400 | 404 | 422 | 500 | 501) {
         return None;
@@ -128,21 +99,20 @@ pub(crate) fn unsupported(status: u16, body: &[u8]) -> Option<Unsupported> {
     (about_schema && refused && status != 500).then_some(Unsupported::Schema)
 }
 
-/// What providers taught, by `vendor/model`; kept in a file where one was given.
+/// The learned tool modes by `vendor/model`, stored in a file if a path was given.
 #[derive(Debug, Default)]
 pub(crate) struct Learned {
     path: Option<PathBuf>,
     modes: Mutex<BTreeMap<String, ToolSetting>>,
-    /// Replies with calls, by model; only of this process.
+    /// Replies with tool calls, by model, since the process started.
     called: Mutex<BTreeMap<String, Called>>,
 }
 
-/// How often a model called tools.
+/// How often a model called tools, by mode.
 #[derive(Clone, Copy, Debug, Default)]
 struct Called {
-    /// By the wire's own means.
     native: u32,
-    /// In words, after it had written a call as text.
+    /// In schema or fenced mode, after it had written a call as text.
     in_words: u32,
 }
 
@@ -153,7 +123,7 @@ struct File {
 }
 
 impl Learned {
-    /// What an earlier process learned. A file that cannot be read only costs asking again.
+    /// Loads what an earlier process learned. A damaged file counts as empty and costs a few requests.
     pub(crate) fn open(path: Option<PathBuf>) -> Self {
         let file = path.as_deref().map(read).unwrap_or_default();
         let modes = file.tools.into_iter().take(MAX_LEARNED).collect();
@@ -164,8 +134,8 @@ impl Learned {
         }
     }
 
-    /// Takes a reply with a call in `mode`, of a model that is otherwise asked in `known`. A model
-    /// that mostly calls in words is asked in words from now on.
+    /// Counts a reply with a call in `mode` of a model whose turns begin in `known`. A model that
+    /// mostly calls tools in `mode` begins in that mode from now on.
     pub(crate) fn called(&self, name: &str, known: ToolMode, mode: ToolMode) {
         if known != ToolMode::Native {
             return;
@@ -189,7 +159,12 @@ impl Learned {
         }
     }
 
-    /// How to offer tools to a model.
+    /// Returns whether the model is known to use the wire's tool calls.
+    pub(crate) fn is_native(&self, name: &str) -> bool {
+        self.get(name) == Some(ToolSetting::Native)
+    }
+
+    /// Returns the mode in which a model's turn begins.
     pub(crate) fn mode(&self, name: &str, setting: ToolSetting) -> ToolMode {
         match setting {
             ToolSetting::Native => ToolMode::Native,
@@ -206,7 +181,7 @@ impl Learned {
         }
     }
 
-    /// Remembers that a model takes tools only in this way.
+    /// Stores the mode that a model supports.
     pub(crate) fn learn(&self, name: &str, mode: ToolMode) {
         let setting = match mode {
             ToolMode::Native => ToolSetting::Native,
@@ -226,8 +201,8 @@ impl Learned {
         };
         drop(modes);
         if let Err(error) = write(path, &file) {
-            // The next process asks again; this one knows.
-            tracing::warn!(%error, "what was learned about models could not be kept");
+            // The next process learns it again.
+            tracing::warn!(%error, "cannot write the learned tool modes");
         }
     }
 
@@ -243,12 +218,12 @@ fn read(path: &Path) -> File {
     file.unwrap_or_default()
 }
 
-/// Writes beside the file and moves it there, so that nobody reads half of it.
+/// Replaces the file atomically.
 fn write(path: &Path, file: &File) -> std::io::Result<()> {
     if let Some(folder) = path.parent() {
         private_files::make_folder(folder)?;
     }
-    private_files::replace(path, &serde_json::to_vec_pretty(file)?)
+    atomic_file::replace(path, &serde_json::to_vec_pretty(file)?)
 }
 
 #[cfg(test)]
@@ -312,6 +287,11 @@ mod tests {
         assert_eq!(again.mode("a/b", ToolSetting::Auto), ToolMode::Schema);
         assert_eq!(again.mode("a/b", ToolSetting::Native), ToolMode::Native);
         assert_eq!(again.mode("a/c", ToolSetting::Auto), ToolMode::Native);
+        assert!(!again.is_native("a/c"));
+        again.learn("a/c", ToolMode::Native);
+        let again = Learned::open(Some(path.clone()));
+        assert!(again.is_native("a/c"));
+        assert!(!again.is_native("a/b"));
         std::fs::write(&path, "{ not json").unwrap();
         let broken = Learned::open(Some(path));
         assert_eq!(broken.mode("a/b", ToolSetting::Auto), ToolMode::Native);

@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use sortie_base::nearest::nearest;
+use sortie_base::redact::Redactor;
+use sortie_base::secret::Secret;
+use sortie_base::truncate::truncate;
 use sortie_base::wildcard;
-use sortie_core::{Fault, ModelError};
+use sortie_core::{Fault, ModelError, ToolSetting};
 use sortie_wire::{Dialect, Format};
 
 use crate::governor::{Limits, MAX_CONCURRENT};
 use crate::price::Price;
-use crate::secret::Secret;
-use crate::text::cut;
-use crate::tool_mode::ToolSetting;
 
 /// How many questions to a model may be under way at first where the vendor has no entry.
 const START_CONCURRENT: u32 = 16;
@@ -146,9 +146,10 @@ pub(crate) struct Provider {
 }
 
 impl Provider {
-    /// Everything that is sent to it and must be seen nowhere else.
-    pub(crate) fn secrets(&self) -> impl Iterator<Item = &Secret> {
-        self.key.iter().chain(self.headers.values())
+    /// Returns a redactor for everything secret that requests to the provider contain.
+    pub(crate) fn redactor(&self) -> Redactor {
+        let secrets = self.key.iter().chain(self.headers.values());
+        Redactor::new(secrets.map(Secret::expose))
     }
 }
 
@@ -159,6 +160,8 @@ pub(crate) struct ModelFacts {
     pub tools: ToolSetting,
     pub context_window: Option<u64>,
     pub free: bool,
+    /// Whether a server on the user's own machine or network runs it.
+    pub local: bool,
 }
 
 /// All vendors of `vendors.toml`.
@@ -253,6 +256,7 @@ pub(crate) fn facts(
         context_window: settings.context_window.or(context_window),
         // What stands behind an address that somebody configured may well cost money.
         free: vendor.local && vendor.base_url.is_some(),
+        local: vendor.local,
     })
 }
 
@@ -302,7 +306,7 @@ impl Vendor {
         settings: &ProviderSettings,
         environment: &Environment,
     ) -> Option<Secret> {
-        let set = |variable: &String| environment.get(variable).map(|key| Secret::new(key));
+        let set = |variable: &String| environment.get(variable).map(|key| Secret::trimmed(key));
         let from_environment = || {
             let mut keys = self.key_variables.iter().filter_map(set);
             keys.find(|key| !key.is_empty())
@@ -444,14 +448,14 @@ fn configured(
 }
 
 fn unknown(name: &str, known: &[&str]) -> ModelError {
-    let hint =
-        nearest(name, known).map_or_else(String::new, |near| format!("did you mean `{near}`? "));
+    let hint = nearest(name, known.iter().copied())
+        .map_or_else(String::new, |near| format!("did you mean `{near}`? "));
     ModelError::fatal(format!(
         "there is no provider {:?}: {hint}known are {}; another one needs `wire` and `base_url` \
          under [providers.{}] in the configuration",
-        cut(name, SHOWN_NAME_CHARS),
+        truncate(name, SHOWN_NAME_CHARS),
         known.join(", "),
-        cut(name, SHOWN_NAME_CHARS),
+        truncate(name, SHOWN_NAME_CHARS),
     ))
 }
 
@@ -463,7 +467,7 @@ fn format_name(provider: &str, wire: &str) -> Result<&'static str, ModelError> {
         "gemini" | "google" => Ok("gemini"),
         _ => Err(ModelError::fatal(format!(
             "`wire` of [providers.{provider}] is {:?}; it can be anthropic, chat, responses or gemini",
-            cut(wire, SHOWN_NAME_CHARS)
+            truncate(wire, SHOWN_NAME_CHARS)
         ))),
     }
 }

@@ -61,7 +61,7 @@ impl DefaultDeny {
 
 /// Everything that decides what a new run may do.
 #[derive(Clone, Copy, Debug)]
-pub struct Admission<'a> {
+pub struct AdmissionRequest<'a> {
     /// Every registered tool.
     pub registered: &'a [ToolFacts],
     /// How far below the root it is.
@@ -145,7 +145,7 @@ pub struct Denial {
 /// never do more than its parent. Only where an operator set a `delegate_ceiling` for the parent's
 /// agent does that list stand in place of what makes the parent itself narrow: its agent's rules,
 /// and the allow list that it was spawned with. Everything that others are bound by stays.
-pub fn admit(question: &Admission<'_>) -> Result<Admitted, Denial> {
+pub fn admit(question: &AdmissionRequest<'_>) -> Result<Admitted, Denial> {
     let own = own_layers(question);
     let policy = policy_of(question, own.clone());
     let compiled = Compiled::new(&policy, &[]);
@@ -176,7 +176,7 @@ pub fn admit(question: &Admission<'_>) -> Result<Admitted, Denial> {
 
 /// Names what takes a tool away: the run's own layers first, as they are what the reader asked for.
 fn removing_layer(
-    question: &Admission<'_>,
+    question: &AdmissionRequest<'_>,
     tool: &ToolFacts,
     alone: &Compiled,
     whole: &Compiled,
@@ -236,7 +236,7 @@ impl Parent<'_> {
     }
 }
 
-fn policy_of(question: &Admission<'_>, own: Vec<PolicyLayer>) -> Policy {
+fn policy_of(question: &AdmissionRequest<'_>, own: Vec<PolicyLayer>) -> Policy {
     let mut layers = question
         .parent
         .map(|parent| parent.ceiling(question.depth))
@@ -256,7 +256,7 @@ fn policy_of(question: &Admission<'_>, own: Vec<PolicyLayer>) -> Policy {
     }
 }
 
-fn own_layers(question: &Admission<'_>) -> Vec<PolicyLayer> {
+fn own_layers(question: &AdmissionRequest<'_>) -> Vec<PolicyLayer> {
     let agent = question.agent;
     let mut layers = question.operator.to_vec();
     layers.push(PolicyLayer {
@@ -276,7 +276,7 @@ fn own_layers(question: &Admission<'_>) -> Vec<PolicyLayer> {
     layers
 }
 
-fn subagent_layers(question: &Admission<'_>) -> Vec<PolicyLayer> {
+fn subagent_layers(question: &AdmissionRequest<'_>) -> Vec<PolicyLayer> {
     let SubagentRules {
         default_deny,
         rules,
@@ -318,7 +318,7 @@ fn default_layer(mut lifted: Vec<String>, always: &[&str]) -> PolicyLayer {
 }
 
 /// An agent that names no tools and inherits none has only the tools that the spawn call names.
-fn not_inheriting(question: &Admission<'_>) -> Option<PolicyLayer> {
+fn not_inheriting(question: &AdmissionRequest<'_>) -> Option<PolicyLayer> {
     let inherits = question.subagents.inherit && question.narrowing.inherit.unwrap_or(true);
     let agent = question.agent;
     if inherits || agent.selection.allow.is_some() || agent.settings.allow.is_some() {

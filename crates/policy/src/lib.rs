@@ -26,7 +26,7 @@ use std::path::Path;
 use serde_json::Value;
 
 pub use admit::{
-    Admission, Admitted, AgentRules, DENIED_TO_CHILDREN, DefaultDeny, Denial, Parent,
+    AdmissionRequest, Admitted, AgentRules, DENIED_TO_CHILDREN, DefaultDeny, Denial, Parent,
     SubagentRules, admit,
 };
 pub use at_use::AtUse;

@@ -1,45 +1,43 @@
-//! The audit as people read it.
+//! Entries of the audit log.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sortie_core::{ApprovedBy, AuditStage, Decision, Layer, ResultStatus, RunId};
 use utoipa::ToSchema;
 
-use crate::{schema, time};
+use crate::time;
 
-/// What was decided about a call, and by whom.
+/// The policy decision about a tool call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Ruling {
-    /// What.
-    #[schema(value_type = schema::Decision)]
+    /// The decision.
     pub decision: Decision,
-    /// By which layer.
-    #[schema(value_type = schema::Layer)]
+    /// The layer that decided.
     pub layer: Layer,
-    /// By which of its rules.
+    /// The rule of that layer.
     #[schema(required)]
     pub rule: Option<String>,
-    /// Why, as a short sentence.
+    /// The reason, as a short sentence.
     pub why: String,
-    /// Who said yes, where somebody was asked: a name, or the rule that was granted.
+    /// How the call was approved, if an approval was needed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approved: Option<ApprovedView>,
 }
 
-/// Who said yes to a call.
+/// How a tool call was approved.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum ApprovedView {
-    /// Somebody who was asked about this very call.
+    /// An approver decided about this call.
     Person {
-        /// The request.
+        /// The id of the approval request.
         request: String,
-        /// Who.
+        /// The approver.
         name: String,
     },
-    /// Somebody who had allowed it for the whole session.
+    /// A grant of the session covered the call.
     Grant {
-        /// What was allowed.
+        /// The rule of the grant.
         rule: String,
     },
 }
@@ -62,53 +60,54 @@ impl From<&sortie_core::Ruling> for Ruling {
     }
 }
 
-/// One thing that happened to a call, in its place in the chain.
+/// One entry of the audit log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct AuditLine {
-    /// Its place in the chain of the whole server, from 1. A key that sees a part of it sees gaps.
+    /// The position in the hash chain of the whole server, from 1. A key that sees only a tenant sees
+    /// gaps.
     pub seq: u64,
-    /// When.
+    /// When the entry was written.
     pub at: String,
     /// The run that made the call.
     #[schema(value_type = String)]
     pub task_id: RunId,
-    /// The run that asked for that one.
+    /// The parent of that run; null for a root.
     #[schema(value_type = Option<String>, required)]
     pub parent_id: Option<RunId>,
-    /// The first run of the tree.
+    /// The root of its tree.
     #[schema(value_type = String)]
     pub root_id: RunId,
-    /// How far below the root.
+    /// The depth of the run below the root.
     pub depth: u32,
-    /// Its agent.
+    /// The agent of the run.
     pub agent: String,
-    /// The call.
+    /// The id of the tool call.
     pub call: String,
-    /// The tool.
+    /// The name of the tool.
     pub tool: String,
-    /// The arguments, without secrets, bounded.
+    /// The arguments, redacted and truncated.
     pub parameters: Value,
-    /// What was decided, and by whom.
+    /// The policy decision.
     #[schema(required)]
     pub ruling: Option<Ruling>,
-    /// What the rules were, by their hash.
+    /// The hash of the policy that applied.
     pub policy: String,
     /// `begun`, `waits` or `ended`.
     pub stage: String,
-    /// How it went.
+    /// The status of the result, for `ended`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
-    /// How long it took.
+    /// How long the call took, for `ended`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
-    /// The SHA-256 of what the model reads.
+    /// The SHA-256 of the result that the model reads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<String>,
-    /// What its commands ran in.
+    /// The sandbox in which its commands ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub sandbox: Option<Value>,
-    /// The hash over this entry and the hash before.
+    /// The hash over this entry and the hash of the previous one.
     pub hash: String,
 }
 
@@ -154,7 +153,7 @@ impl From<sortie_core::AuditLine> for AuditLine {
     }
 }
 
-/// The word for how a call went.
+/// Returns the API's word for the status of a result.
 pub(crate) const fn result_status(status: ResultStatus) -> &'static str {
     match status {
         ResultStatus::Ok => "ok",
@@ -164,17 +163,17 @@ pub(crate) const fn result_status(status: ResultStatus) -> &'static str {
     }
 }
 
-/// What a check of the audit found.
+/// The result of verifying the audit log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AuditVerdict {
-    /// Whether nothing is wrong.
+    /// Whether the chain is intact.
     pub ok: bool,
-    /// Entries read.
+    /// The number of entries read.
     pub entries: u64,
-    /// The hash of the last one: keep it elsewhere, and a cut end can be seen too.
+    /// The hash of the last entry. Keep it elsewhere to detect a truncated log.
     #[schema(required)]
     pub head: Option<String>,
-    /// What is wrong, one sentence each.
+    /// The defects found, one sentence each.
     pub problems: Vec<String>,
 }
 

@@ -1,72 +1,17 @@
-//! What clients send.
+//! Request bodies.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use sortie_core::{Isolation, Lang, MICROS_PER_USD, Priority, RunId};
+use sortie_core::{Isolation, Lang, MICROS_PER_USD, Mode, Priority};
 use utoipa::ToSchema;
 
-use crate::{Role, schema};
+use crate::Role;
 
-/// How calls that change something are treated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Mode {
-    /// A person is asked.
-    Default,
-    /// Files of the workspace may change; a person is asked about the rest.
-    #[serde(alias = "accept-edits")]
-    AcceptEdits,
-    /// Nothing may change.
-    Plan,
-    /// What a person would be asked about is refused.
-    #[serde(alias = "dont-ask")]
-    DontAsk,
-    /// Nobody is asked.
-    Yolo,
-}
-
-impl From<Mode> for sortie_core::Mode {
-    fn from(mode: Mode) -> Self {
-        match mode {
-            Mode::Default => Self::Default,
-            Mode::AcceptEdits => Self::AcceptEdits,
-            Mode::Plan => Self::Plan,
-            Mode::DontAsk => Self::DontAsk,
-            Mode::Yolo => Self::Yolo,
-        }
-    }
-}
-
-impl From<sortie_core::Mode> for Mode {
-    fn from(mode: sortie_core::Mode) -> Self {
-        match mode {
-            sortie_core::Mode::Default => Self::Default,
-            sortie_core::Mode::AcceptEdits => Self::AcceptEdits,
-            sortie_core::Mode::Plan => Self::Plan,
-            sortie_core::Mode::DontAsk => Self::DontAsk,
-            sortie_core::Mode::Yolo => Self::Yolo,
-        }
-    }
-}
-
-impl Mode {
-    /// The word for it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Default => "default",
-            Self::AcceptEdits => "accept_edits",
-            Self::Plan => "plan",
-            Self::DontAsk => "dont_ask",
-            Self::Yolo => "yolo",
-        }
-    }
-}
-
-/// What a run and everything below it may spend.
+/// The budget of a run and its descendants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Budget {
-    /// Tokens in both directions.
+    /// Tokens of prompts and completions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
     /// Dollars.
@@ -75,10 +20,10 @@ pub struct Budget {
     /// Tool calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_calls: Option<u64>,
-    /// Runs below it.
+    /// Descendants.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub children: Option<u64>,
-    /// Time from its first claim.
+    /// Seconds from the first claim.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<u64>,
 }
@@ -87,11 +32,11 @@ impl From<Budget> for sortie_core::Budget {
     fn from(budget: Budget) -> Self {
         Self {
             tokens: budget.tokens,
-            // A float that is no amount of money becomes nothing to spend, never no limit.
+            // An invalid amount becomes a budget of zero, never an unlimited one.
             #[expect(
                 clippy::cast_possible_truncation,
                 clippy::cast_sign_loss,
-                reason = "`as` saturates, and what is no number becomes zero"
+                reason = "`as` saturates, and NaN becomes zero"
             )]
             usd_micros: budget.usd.map(|usd| (usd * MICROS_PER_USD).round() as u64),
             tool_calls: budget.tool_calls,
@@ -107,7 +52,7 @@ impl From<sortie_core::Budget> for Budget {
             tokens: budget.tokens,
             #[expect(
                 clippy::cast_precision_loss,
-                reason = "amounts of money that matter are exact"
+                reason = "realistic amounts of money are exact"
             )]
             usd: budget
                 .usd_micros
@@ -119,94 +64,91 @@ impl From<sortie_core::Budget> for Budget {
     }
 }
 
-/// A task to be made.
+/// A task to create.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewTask {
-    /// What it is to do.
+    /// The instruction.
     #[schema(min_length = 1)]
     pub message: String,
-    /// What people call it.
+    /// A short name for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     /// The agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1)]
     pub agent: Option<String>,
-    /// The model, whatever the agent wants.
+    /// The model, instead of the agent's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// The model if the agent wants none in particular; the server's own default if missing.
+    /// The model if the agent names none; the default of the server if missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_model: Option<String>,
-    /// Models to ask in turn when the one before cannot answer.
+    /// Models to prompt in turn if the one before fails.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fallbacks: Option<Vec<String>>,
-    /// How hard to think.
+    /// The reasoning effort.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinking: Option<String>,
     /// `channel:chat_id`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1)]
     pub session_id: Option<String>,
-    /// The folder it works in.
+    /// The workspace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1)]
     pub workspace: Option<String>,
     /// How calls that change something are treated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
-    /// How urgent.
+    /// The priority.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<schema::Priority>)]
     pub priority: Option<Priority>,
-    /// How long it may run; 0 is no limit.
+    /// The time limit; 0 for none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<u64>,
-    /// Answers with tool calls before it has to report what it has.
+    /// The limit of completions with tool calls; then the task has to report what it has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_iterations: Option<u32>,
-    /// How deep its tree may be.
+    /// The limit of the depth of its tree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_depth: Option<u32>,
-    /// What it and everything below it may spend.
+    /// The budget of the task and its descendants.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Budget>,
-    /// Where it works.
+    /// Whether the task works in a worktree of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<schema::Isolation>)]
     pub isolation: Option<Isolation>,
-    /// The JSON schema that the result has to fit.
+    /// The JSON schema of the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub result_schema: Option<Value>,
-    /// From 0, always the likeliest word, to 2.
+    /// The sampling temperature, from 0 to 2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
-    /// The most tokens of one answer.
+    /// The limit of tokens of one completion.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u64>,
-    /// Places outside that want the result, as `file:PATH`; for admins.
+    /// Where else to deliver the result, as `file:PATH`; for admins.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub report_to: Vec<String>,
-    /// Whether it is a main run rather than a background task.
+    /// Whether the task is a main run instead of a background task.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub main: bool,
-    /// Its language.
+    /// The language.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<schema::Lang>)]
     pub lang: Option<Lang>,
-    /// A finished run to go on from.
+    /// An ended run whose history to continue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1)]
     pub continues: Option<String>,
 }
 
-/// A message to a conversation.
+/// A message to a session.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewMessage {
-    /// The words.
+    /// The message.
     #[schema(min_length = 1)]
     pub text: String,
     /// The agent.
@@ -216,66 +158,64 @@ pub struct NewMessage {
     /// The model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// The folder it works in.
+    /// The workspace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1)]
     pub workspace: Option<String>,
     /// How calls that change something are treated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
-    /// How hard to think.
+    /// The reasoning effort.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinking: Option<String>,
-    /// What it and everything below it may spend.
+    /// The budget of the run and its descendants.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Budget>,
-    /// Its language.
+    /// The language.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<schema::Lang>)]
     pub lang: Option<Lang>,
 }
 
-/// How a queued task is to wait; what is missing stays as it is.
+/// Changes to a queued task; a missing field stays as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TaskPatch {
-    /// What people call it.
+    /// A short name for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// How urgent.
+    /// The priority.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<schema::Priority>)]
     pub priority: Option<Priority>,
 }
 
-/// Why something is to stop.
+/// A cancellation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CancelBody {
-    /// For people who wonder later.
+    /// The reason, which the record shows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// Where a task is to branch off another, and how it goes on.
+/// Where to fork a task, and how the fork continues.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ForkBody {
-    /// The last entry of the other's journal that counts.
+    /// The sequence number of the last journal entry that the fork keeps.
     pub at: i64,
-    /// The model to go on with, if not the same.
+    /// The model; the same if missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// How calls that change something are treated; as before if missing.
+    /// How calls that change something are treated; the same if missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
 }
 
-/// Words for a run.
+/// A text for a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SteerBody {
-    /// The words.
+    /// The text.
     #[schema(min_length = 1)]
     pub text: String,
 }
@@ -284,11 +224,11 @@ pub struct SteerBody {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AnswerBody {
-    /// Which question; its only open one if missing.
+    /// The id of the question; the only open one if missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1)]
     pub request_id: Option<String>,
-    /// The words.
+    /// The answer.
     #[schema(min_length = 1)]
     pub text: String,
 }
@@ -297,7 +237,7 @@ pub struct AnswerBody {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeliveryBody {
-    /// Which of the two.
+    /// The action.
     pub action: DeliveryAction,
 }
 
@@ -307,43 +247,43 @@ pub struct DeliveryBody {
 pub enum DeliveryAction {
     /// Try again.
     Retry,
-    /// Nobody needs it any more.
+    /// Give the delivery up.
     Dismiss,
 }
 
-/// Whether a call may run.
+/// A decision about an approval request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ApprovalBody {
-    /// Yes or no.
+    /// The decision.
     pub decision: ApprovalDecision,
-    /// With a yes: what is allowed for the whole session from now on.
+    /// With `approve`: the rule to grant for the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lasting: Option<String>,
-    /// With a no: what to do instead.
+    /// With `deny`: what the run is to do instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1)]
     pub words: Option<String>,
 }
 
-/// Yes or no.
+/// A decision about an approval request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalDecision {
     /// The call may run.
     Approve,
-    /// It may not.
+    /// The call may not run.
     Deny,
 }
 
-/// A call to be judged, without running it.
+/// A hypothetical call to evaluate against the policy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExplainBody {
-    /// The tool.
+    /// The name of the tool.
     #[schema(min_length = 1)]
     pub tool: String,
-    /// Its arguments.
+    /// The arguments of the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub arguments: Option<Value>,
@@ -351,7 +291,7 @@ pub struct ExplainBody {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1)]
     pub agent: Option<String>,
-    /// The folder.
+    /// The workspace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1)]
     pub workspace: Option<String>,
@@ -360,49 +300,40 @@ pub struct ExplainBody {
     pub mode: Option<Mode>,
 }
 
-/// A key to be made.
+/// A key to create.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewKey {
-    /// What people call it; no other key of the same tenant is called so.
+    /// The name, unique within the tenant.
     #[schema(min_length = 1, max_length = 64)]
     pub name: String,
-    /// What it may do.
+    /// The role.
     pub role: Role,
-    /// Whose things it sees.
+    /// The tenant to limit the key to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1)]
     pub tenant: Option<String>,
-    /// How long it holds; for ever if missing.
+    /// Seconds until the key expires; never if missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(maximum = 3_153_600_000_u64)]
     pub expires_seconds: Option<u64>,
 }
 
-/// How a key is to get another secret.
+/// A rotation of a key's secret.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RotateBody {
-    /// How long the old secret still holds; not at all if missing.
+    /// Seconds for which the old secret stays valid; none if missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(maximum = 604_800)]
     pub grace_seconds: Option<u64>,
 }
 
-/// For whom a login link is.
+/// A login link to create.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LinkBody {
-    /// What the browser may do; never more than whoever asks. The same if missing.
+    /// The role of the browser session, at most that of the caller; the same if missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<Role>,
-}
-
-/// Names a run that a client means: whole, or its beginning.
-pub fn is_task_id(text: &str) -> bool {
-    text.parse::<RunId>().is_ok()
-        || (text.len() >= sortie_core::MIN_PREFIX_CHARS
-            && text
-                .chars()
-                .all(|digit| digit.is_ascii_hexdigit() || digit == '-'))
 }

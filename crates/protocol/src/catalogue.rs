@@ -1,50 +1,48 @@
-//! What there is: agents, skills, policies, models, settings.
+//! Agents, skills, policies and settings of a server.
 
 use serde::{Deserialize, Serialize};
 use sortie_core::{AgentDefinition, AgentSource, Decision, Layer, ModelChoice, SkillSource};
 use utoipa::ToSchema;
 
-use crate::schema;
-
-/// A way of working that runs are made from.
+/// An agent definition.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Agent {
-    /// Its name.
+    /// The name of the agent.
     pub name: String,
-    /// When a parent should choose it.
+    /// When a parent should choose the agent.
     pub when_to_use: String,
-    /// Which model it wants: `inherit`, `small`, `plan`, or a name.
+    /// The model that the agent uses: `inherit`, `small`, `plan`, or a name.
     pub model: String,
-    /// Whether it may change nothing.
+    /// Whether the agent must not change anything.
     pub read_only: bool,
-    /// The colour people see it in.
+    /// The colour of the agent in terminals and in the page.
     #[schema(required)]
     pub color: Option<String>,
     /// `built_in`, `embedder`, `user` or `project`.
     pub source: String,
-    /// Which tools it may have, before policy narrows them.
+    /// The tools that the agent may have, before policy narrows them.
     pub tools: AgentTools,
-    /// Its own iteration cap.
+    /// The agent's own limit of iterations.
     #[schema(required)]
     pub max_iterations: Option<u32>,
-    /// What it is told.
+    /// The system prompt.
     pub prompt: String,
-    /// Whether it is the one that people talk to.
+    /// Whether the agent is the main agent.
     pub main: bool,
 }
 
-/// Which tools an agent may have. Deny wins.
+/// The tools that an agent may have. Deny takes precedence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AgentTools {
-    /// Null is every tool; an empty list is none.
+    /// Null allows every tool, an empty list none.
     #[schema(required)]
     pub allow: Option<Vec<String>>,
-    /// Never these.
+    /// Tools that are never allowed.
     pub deny: Vec<String>,
 }
 
 impl Agent {
-    /// An agent as people see it.
+    /// Converts a definition. `main` says whether it is the main agent.
     pub fn of(agent: &AgentDefinition, main: bool) -> Self {
         Self {
             name: agent.name.clone(),
@@ -75,14 +73,14 @@ impl Agent {
     }
 }
 
-/// Instructions on disk that a model loads when it needs them.
+/// Instructions in a file that a model loads when it needs them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Skill {
-    /// Its name.
+    /// The name of the skill.
     pub name: String,
-    /// When to use it.
+    /// When to use the skill.
     pub description: String,
-    /// The folder that holds its `SKILL.md`.
+    /// The folder of its `SKILL.md`.
     pub folder: String,
     /// `project`, `user` or `extra`.
     pub source: String,
@@ -104,41 +102,40 @@ impl From<&sortie_core::SkillRef> for Skill {
     }
 }
 
-/// Everything that a run may do, and who says so.
+/// The policy of a run, with the origin of each rule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct EffectivePolicy {
-    /// The hash by which audits name it.
+    /// The hash by which the audit log names the policy.
     pub hash: String,
     /// How calls that change something are treated.
     pub mode: String,
-    /// Whether it may change nothing.
+    /// Whether the run must not change anything.
     pub read_only: bool,
-    /// Whether commands that look dangerous are treated like all others.
+    /// Whether dangerous commands need no approval of their own.
     pub allow_dangerous: bool,
-    /// Every layer that has a say, the outermost first.
+    /// The layers that have rules, the outermost first.
     pub layers: Vec<PolicyLayer>,
-    /// What is decided about each tool, whatever its arguments.
+    /// The decision about each tool, whatever its arguments.
     pub tools: Vec<ToolRuling>,
 }
 
 /// The rules of one layer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PolicyLayer {
-    /// Which layer.
-    #[schema(value_type = schema::Layer)]
+    /// The layer.
     pub layer: Layer,
-    /// Where the rules stand.
+    /// Where the rules are defined.
     pub source: String,
-    /// Only these calls; null is all.
+    /// Calls that are allowed; null allows all.
     #[schema(required)]
     pub allow: Option<Vec<String>>,
-    /// Never these.
+    /// Calls that are denied.
     pub deny: Vec<String>,
-    /// Not denied after all.
+    /// Exceptions from `deny`.
     pub except: Vec<String>,
-    /// A person is asked about these.
+    /// Calls that need an approval.
     pub ask: Vec<String>,
-    /// Nobody is asked about these.
+    /// Calls that need no approval.
     pub approve: Vec<String>,
 }
 
@@ -156,26 +153,24 @@ impl From<&sortie_core::PolicyLayer> for PolicyLayer {
     }
 }
 
-/// What is decided about a tool.
+/// The policy decision about a tool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ToolRuling {
-    /// The tool.
+    /// The name of the tool.
     pub name: String,
-    /// What.
-    #[schema(value_type = schema::Decision)]
+    /// The decision.
     pub decision: Decision,
-    /// By which layer.
-    #[schema(value_type = schema::Layer)]
+    /// The layer that decided.
     pub layer: Layer,
-    /// By which of its rules.
+    /// The rule of that layer.
     #[schema(required)]
     pub rule: Option<String>,
-    /// Why.
+    /// The reason.
     pub why: String,
 }
 
 impl ToolRuling {
-    /// The ruling on a tool.
+    /// Converts the ruling on a tool.
     pub fn of(name: &str, ruling: &sortie_core::Ruling) -> Self {
         Self {
             name: name.to_owned(),
@@ -187,59 +182,56 @@ impl ToolRuling {
     }
 }
 
-/// What would be decided about a call, and what every layer says.
+/// The decision about a hypothetical call, with the opinion of every layer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Explained {
-    /// What.
-    #[schema(value_type = schema::Decision)]
+    /// The decision.
     pub decision: Decision,
-    /// By which layer.
-    #[schema(value_type = schema::Layer)]
+    /// The layer that decided.
     pub layer: Layer,
-    /// By which of its rules.
+    /// The rule of that layer.
     #[schema(required)]
     pub rule: Option<String>,
-    /// Why.
+    /// The reason.
     pub why: String,
-    /// Each thing that a layer says.
+    /// The opinions of the layers.
     pub layers: Vec<LayerOpinion>,
 }
 
-/// What a layer says about a call.
+/// The opinion of one layer about a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LayerOpinion {
-    /// Which layer.
-    #[schema(value_type = schema::Layer)]
+    /// The layer.
     pub layer: Layer,
-    /// Where its rules stand.
+    /// Where its rules are defined.
     pub source: String,
     /// `denies`, `lifts`, `leaves_out`, `allows`, `asks`, `approves`, or `nothing`.
     pub opinion: String,
-    /// By which rule.
+    /// The rule that matched.
     #[schema(required)]
     pub rule: Option<String>,
-    /// The same as a short sentence.
+    /// The opinion as a short sentence.
     pub why: String,
 }
 
-/// One setting, with secrets taken out.
+/// One setting, redacted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ConfigLine {
-    /// The key, with dots.
+    /// The dotted key.
     pub key: String,
     /// The value as text.
     pub value: String,
-    /// Who set it.
+    /// The layer of the configuration that set it.
     pub origin: String,
 }
 
-/// What one check of this machine found.
+/// The result of one check of this machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DoctorLine {
-    /// What was looked at.
+    /// The name of the check.
     pub name: String,
-    /// Whether it is as it should be.
+    /// Whether the check passed.
     pub ok: bool,
-    /// What was found, and what to do.
+    /// The finding, and what to do about it.
     pub detail: String,
 }

@@ -1,17 +1,19 @@
-//! What the server says and hears: every JSON shape of the API, and how it is made from `core`.
+//! The JSON shapes of the API, their conversion from `core`, and the HTTP client of a server.
 //!
-//! To make a type serialisable here is to promise it to clients: the page, the command line, and
-//! programs of others. Conversions are written by hand, so that a change inside is no change of the
-//! promise. Times are RFC 3339 in UTC; what is unknown is null, never zero.
+//! A type that is serialisable here is a promise to clients: the page, the command line and other
+//! programs. Conversions are written by hand, so that a change of an internal type does not change
+//! the API. Live events and requests are the exception: `core` defines them once for every channel.
+//! Times are RFC 3339 in UTC; an unknown value is null, never zero.
 
 mod audit;
 mod bodies;
 mod catalogue;
+#[cfg(feature = "client")]
+pub mod client;
 mod live;
 mod problem;
 mod proof;
 mod request;
-mod schema;
 mod server;
 mod session;
 mod task;
@@ -25,7 +27,7 @@ pub use catalogue::*;
 pub use live::*;
 pub use problem::Problem;
 pub use proof::{MAX_NONCE_CHARS, Proof};
-pub use request::*;
+pub use request::ReplyNoted;
 pub use server::*;
 pub use session::*;
 pub use task::*;
@@ -33,12 +35,16 @@ pub use timeline::*;
 pub use transcript::{CallsOfChildren, TranscriptCall, TranscriptItem, TranscriptResult};
 pub use usage::*;
 
-/// A time as every interface shows it.
+pub use sortie_core::{
+    Balance, Mode, Notification, NotificationKind, ReplyKind, ReplyView, RequestView as Request,
+};
+
+/// Formats a time as every interface shows it.
 fn time(at: sortie_core::Timestamp) -> String {
     at.to_rfc3339()
 }
 
-/// The same for one that may be missing.
+/// Formats an optional time.
 fn time_of(at: Option<sortie_core::Timestamp>) -> Option<String> {
     at.map(sortie_core::Timestamp::to_rfc3339)
 }

@@ -1,4 +1,4 @@
-//! How a server shows that it is the one that a file tells of, before anybody sends it a token.
+//! How a server proves that it is the one that `server.json` names, before a client sends a token.
 
 use std::fmt;
 
@@ -6,21 +6,22 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 use subtle::ConstantTimeEq as _;
 
-/// The longest nonce, in hexadecimal digits: as much as anybody needs, and little to compute with.
+/// Maximum number of hexadecimal digits of a nonce, which bounds the work of a request without
+/// credentials.
 pub const MAX_NONCE_CHARS: usize = 64;
 
-/// What a server and the clients of its own machine both know. Made anew at each start, kept in a file
-/// that only their owner reads, and sent to nobody.
+/// A secret that a server shares with the clients on its own machine. It is created at each start,
+/// stored in a file that only its owner can read, and never sent.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Proof([u8; 32]);
 
 impl Proof {
-    /// The one with these bytes.
+    /// Creates a proof from the bytes of the secret.
     pub const fn new(secret: [u8; 32]) -> Self {
         Self(secret)
     }
 
-    /// Reads one back from its file.
+    /// Parses the hexadecimal digits in which the file stores the secret.
     pub fn read(text: &str) -> Option<Self> {
         let digits = text.trim().as_bytes();
         let mut secret = [0; 32];
@@ -35,13 +36,13 @@ impl Proof {
         Some(Self(secret))
     }
 
-    /// The secret in hexadecimal digits, for its file and for nothing else.
+    /// Returns the secret in hexadecimal digits, only for its file.
     pub fn reveal(&self) -> String {
         sortie_core::hex(&self.0)
     }
 
-    /// What only somebody who knows the secret can answer: HMAC-SHA256 of the nonce as it is written,
-    /// in hexadecimal digits. `None` if that is no nonce.
+    /// Returns the HMAC-SHA256 of the nonce as it is written, in hexadecimal digits, or `None` for an
+    /// invalid nonce. Only a party that knows the secret can compute it.
     pub fn answer(&self, nonce: &str) -> Option<String> {
         let is_nonce = !nonce.is_empty()
             && nonce.len() <= MAX_NONCE_CHARS
@@ -49,13 +50,13 @@ impl Proof {
         if !is_nonce {
             return None;
         }
-        // Keys of every length are fine for an HMAC.
+        // An HMAC accepts keys of every length.
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).ok()?;
         mac.update(nonce.as_bytes());
         Some(sortie_core::hex(&mac.finalize().into_bytes()))
     }
 
-    /// Whether an answer is the right one, in a time that does not tell where it is wrong.
+    /// Checks an answer in constant time.
     pub fn holds(&self, nonce: &str, answer: &str) -> bool {
         self.answer(nonce)
             .is_some_and(|right| right.as_bytes().ct_eq(answer.as_bytes()).into())
@@ -73,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_secret_and_the_nonce_make_the_answer() {
+    fn answer_depends_on_the_secret_and_the_nonce() {
         let proof = Proof::new([7; 32]);
         let answer = proof.answer("00ff").unwrap();
         // From another implementation: python3 -c "import hmac;
@@ -93,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_nonce_has_no_answer() {
+    fn invalid_nonces_have_no_answer() {
         let proof = Proof::new([7; 32]);
         for nonce in ["", "xyz", "00 ff", &"a".repeat(MAX_NONCE_CHARS + 1)] {
             assert_eq!(proof.answer(nonce), None, "{nonce:?}");

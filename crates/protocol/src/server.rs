@@ -1,61 +1,58 @@
-//! The server itself: its state, its keys, who is asking.
+//! The state of the server, its keys, and the caller.
 
 use serde::{Deserialize, Serialize};
 use sortie_core::{Lane, Lang};
 use utoipa::ToSchema;
 
-use crate::schema;
-
-/// What the server is doing.
+/// The state of the server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ServerState {
-    /// Its version.
+    /// The version of the binary.
     pub version: String,
-    /// When it started.
+    /// When the server started.
     pub started_at: String,
-    /// Names this life of it: sequence numbers of events count within it.
+    /// Identifies this start of the server: sequence numbers of events are valid within one epoch.
     pub epoch: String,
-    /// Its home folder; empty for keys of a tenant.
+    /// The home folder; empty for keys of a tenant.
     pub home: String,
-    /// The queues; none for keys of a tenant, because they are everybody's.
+    /// The lanes; empty for keys of a tenant, because tenants share them.
     pub lanes: Vec<LaneState>,
-    /// The models that were asked; none for keys of a tenant.
+    /// The models that were prompted; empty for keys of a tenant.
     pub models: Vec<ModelState>,
-    /// Who is listening; nobody for keys of a tenant.
+    /// The connected clients; zero for keys of a tenant.
     pub connections: Connections,
-    /// How long it has been up.
+    /// Seconds since the server started.
     pub uptime_seconds: u64,
 }
 
-/// One queue.
+/// The state of one lane.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LaneState {
-    /// Which.
-    #[schema(value_type = schema::Lane)]
+    /// The lane.
     pub lane: Lane,
-    /// How many may run at once.
+    /// How many runs the lane executes at once.
     pub limit: u32,
-    /// How many do.
+    /// How many runs are claimed.
     pub claimed: u32,
-    /// How many wait.
+    /// How many runs are queued.
     pub queued: u32,
 }
 
-/// One model, as its rate limits see it.
+/// The state of one model's rate limits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ModelState {
-    /// Its name.
+    /// The name of the model.
     pub model: String,
-    /// How it is.
+    /// The state, in words.
     pub state: String,
-    /// Questions under way.
+    /// Prompts under way.
     pub in_flight: u32,
-    /// How many there may be at once.
+    /// The limit of concurrent prompts.
     #[schema(required)]
     pub limit: Option<u32>,
-    /// Questions that wait.
+    /// Queued prompts.
     pub queued: u32,
-    /// When it may be asked again.
+    /// Until when the provider accepts no prompts.
     #[schema(required)]
     pub paused_until: Option<String>,
 }
@@ -73,29 +70,29 @@ impl From<sortie_core::ModelState> for ModelState {
     }
 }
 
-/// Who is listening.
+/// The number of connected clients.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Connections {
-    /// By WebSocket.
+    /// WebSocket clients.
     pub websocket: u64,
-    /// By server-sent events.
+    /// Clients of server-sent events.
     pub sse: u64,
 }
 
-/// What a key may do.
+/// The role of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Looks.
+    /// Reads.
     Viewer,
-    /// Also makes, steers and ends tasks.
+    /// Also creates, steers and cancels tasks.
     Operator,
-    /// Also decides who may do what.
+    /// Also manages keys, and approves without limits.
     Admin,
 }
 
 impl Role {
-    /// The word for it.
+    /// Returns the role's name in JSON.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Viewer => "viewer",
@@ -111,59 +108,58 @@ impl std::fmt::Display for Role {
     }
 }
 
-/// How somebody showed who they are.
+/// How a caller authenticated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Via {
-    /// By a key.
+    /// With an API key.
     Key,
-    /// By a browser's cookie.
+    /// With the cookie and page key of a browser login.
     Browser,
 }
 
-/// Who is asking.
+/// The caller.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Me {
     /// The name of the key.
     pub name: String,
-    /// What it may do.
+    /// The role of the key.
     pub role: Role,
-    /// Whose things it sees; null is everybody's.
+    /// The tenant that the key is limited to; null for all tenants.
     #[schema(required)]
     pub tenant: Option<String>,
-    /// How it came in.
+    /// How the caller authenticated.
     pub via: Via,
-    /// When it ends.
+    /// When the key expires.
     #[schema(required)]
     pub expires_at: Option<String>,
-    /// The server's language.
-    #[schema(value_type = schema::Lang)]
+    /// The language of the server.
     pub lang: Lang,
 }
 
-/// A key, without its secret.
+/// An API key, without its secret.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Key {
-    /// Its id: the part of the token that is no secret.
+    /// The public part of the token.
     pub id: String,
-    /// What people call it.
+    /// The name of the key.
     pub name: String,
-    /// What it may do.
+    /// The role of the key.
     pub role: Role,
-    /// Whose things it sees; null is everybody's.
+    /// The tenant that the key is limited to; null for all tenants.
     #[schema(required)]
     pub tenant: Option<String>,
-    /// When it was made.
+    /// When the key was created.
     pub created_at: String,
-    /// When it ends.
+    /// When the key expires.
     #[schema(required)]
     pub expires_at: Option<String>,
-    /// When it was last used, as far as this life of the server knows.
+    /// When the key was last used since the server started.
     #[schema(required)]
     pub last_used_at: Option<String>,
 }
 
-/// A new key with its token, which is shown once.
+/// A new key with its token, which is shown only once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct NewKeyMade {
     /// The key.
@@ -172,27 +168,27 @@ pub struct NewKeyMade {
     pub token: String,
 }
 
-/// A link that lets a browser in, once.
+/// A link that logs a browser in, once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LoginLink {
-    /// Where to go.
+    /// The link.
     pub url: String,
-    /// Until when.
+    /// When the link expires.
     pub expires_at: String,
 }
 
-/// How the server is.
+/// The health of the server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Health {
     /// `ok`, `ready`, `stopping`, or `broken` while the store accepts no writes.
     pub status: String,
-    /// Why it is broken.
+    /// Why the server is `broken`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
 impl Health {
-    /// A state that needs no reason.
+    /// Creates a health that needs no reason.
     pub fn of(status: &str) -> Self {
         Self {
             status: status.to_owned(),

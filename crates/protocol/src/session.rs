@@ -1,4 +1,4 @@
-//! Conversations.
+//! Sessions.
 
 use serde::{Deserialize, Serialize};
 use sortie_core::SessionKey;
@@ -6,30 +6,30 @@ use utoipa::ToSchema;
 
 use crate::{Request, Task, TranscriptItem, time};
 
-/// A conversation.
+/// A session: a conversation with the main agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Session {
     /// `channel:chat_id`.
     #[schema(value_type = String)]
     pub session_id: SessionKey,
-    /// Whom it belongs to.
+    /// The tenant of the session.
     #[schema(required)]
     pub tenant: Option<String>,
-    /// The folder it works in.
+    /// The workspace of its runs.
     pub workspace: String,
-    /// The first message, cut.
+    /// The first message, truncated.
     pub title: String,
-    /// How many main runs it has.
+    /// The number of main runs.
     pub turns: u64,
-    /// Whether the last of them has not ended.
+    /// Whether the last main run has not ended.
     pub running: bool,
-    /// When something last began in it.
+    /// When the last run was admitted.
     pub last_at: String,
     /// The agent of the last turn.
     pub agent: String,
     /// The model of the last turn.
     pub model: String,
-    /// What it cost; null where a price is unknown.
+    /// The cost; null if a price is unknown.
     #[schema(required)]
     pub cost_usd: Option<f64>,
 }
@@ -51,41 +51,41 @@ impl From<&sortie_core::SessionSummary> for Session {
     }
 }
 
-/// A conversation with what was said in it.
+/// A session with its newest turns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct SessionDetail {
-    /// The conversation itself.
+    /// The session.
     #[serde(flatten)]
     pub session: Session,
     /// The newest turns, oldest first.
     pub turns_list: Vec<Turn>,
-    /// What persons allowed for all of it.
+    /// The grants of the session.
     pub grants: Vec<Grant>,
-    /// What its runs ask and nobody has replied to.
+    /// The open requests of its runs.
     pub requests: Vec<Request>,
 }
 
-/// One turn of a conversation.
+/// One turn of a session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Turn {
     /// The main run.
     pub task: Task,
-    /// What was said and done.
+    /// The transcript of the turn.
     pub items: Vec<TranscriptItem>,
-    /// Items before these that did not fit; the task's own transcript has them.
+    /// The number of earlier items that did not fit; the transcript of the task has them.
     pub left_out: u64,
-    /// The runs that it started, with their texts cut.
+    /// The runs that the main run started, as summaries.
     pub children: Vec<Task>,
 }
 
-/// Something a person allowed for a whole session.
+/// A lasting permission for a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Grant {
-    /// What is allowed.
+    /// The rule that is allowed.
     pub rule: String,
-    /// Who allowed it.
+    /// The approver who granted it.
     pub by: String,
-    /// When.
+    /// When it was granted.
     pub at: String,
 }
 
@@ -99,19 +99,19 @@ impl From<&sortie_core::SessionGrant> for Grant {
     }
 }
 
-/// How many grants were taken back.
+/// The result of revoking grants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Revoked {
-    /// So many.
+    /// The number of grants revoked.
     pub revoked: u64,
 }
 
-/// What became of a message.
+/// The result of sending a message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct MessageAccepted {
-    /// The run that has it.
+    /// The run that received the message.
     #[schema(value_type = String)]
     pub task_id: sortie_core::RunId,
-    /// Whether it went into a run that was already under way.
+    /// Whether the message went to a run that was already executing.
     pub steered: bool,
 }

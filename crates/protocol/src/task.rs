@@ -1,57 +1,57 @@
-//! A task: what people call a run.
+//! Tasks: the user's word for runs.
 
 use serde::{Deserialize, Serialize};
+use sortie_base::truncate::truncate_in_place;
 use sortie_core::{
     ChangesFate, Delivery, Isolation, Lane, Outcome, Priority, Reason, RunId, RunRecord,
     SessionKey, Status, WaitingOn,
 };
 use utoipa::ToSchema;
 
-use crate::{Balance, Request, Usage, schema, time, time_of};
+use crate::{Balance, Request, Usage, time, time_of};
 
-/// How many characters of a message or result stand in a summary.
+/// Maximum number of characters of a message, result or error in a summary.
 pub const SUMMARY_CHARS: usize = 280;
 
-/// A task as JSON: the shape that the command line and every API give out.
+/// A task: the shape that the command line and the API show.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Task {
-    /// The run id.
+    /// The id of the run.
     #[schema(value_type = String)]
     pub task_id: RunId,
-    /// What people call it.
+    /// A short name for people.
     pub label: String,
-    /// What it is to do.
+    /// The instruction.
     pub message: String,
-    /// The session that asked.
+    /// The session of the task.
     #[schema(value_type = String)]
     pub session_id: SessionKey,
-    /// The run that asked.
+    /// The run that started it; null for a root.
     #[schema(value_type = Option<String>, required)]
     pub parent_id: Option<RunId>,
-    /// The first run of the tree.
+    /// The root of its tree.
     #[schema(value_type = String)]
     pub root_id: RunId,
-    /// The agent's name.
+    /// The name of the agent.
     pub agent: String,
-    /// The model that really answered.
+    /// The model that completed its prompts.
     pub model: String,
-    /// How far it is.
-    #[schema(value_type = schema::Status)]
+    /// The status.
     pub status: Status,
     /// Why it failed.
-    #[schema(value_type = Option<schema::Reason>, required)]
+    #[schema(required)]
     pub reason: Option<Reason>,
-    /// What it waits for.
-    #[schema(value_type = Option<schema::WaitingOn>, required)]
+    /// What the task waits for.
+    #[schema(required)]
     pub waiting_on: Option<WaitingOn>,
-    /// Whether somebody has told it to pause.
+    /// Whether the task is paused.
     pub paused: bool,
-    /// 0 to 100.
+    /// From 0 to 100.
     pub progress: u8,
-    /// The final text, or what there was of it.
+    /// The final text, or the last text if it did not complete.
     #[schema(required)]
     pub result: Option<String>,
-    /// What went wrong.
+    /// Why the task ended without a result.
     #[schema(required)]
     pub error: Option<String>,
     /// When it was admitted.
@@ -62,40 +62,37 @@ pub struct Task {
     /// When it ended.
     #[schema(required)]
     pub completed_at: Option<String>,
-    /// How far below the root.
+    /// The depth below the root.
     pub depth: u32,
     /// `subagent:{run_id}:{task_hash}`.
     #[schema(value_type = String)]
     pub child_session: SessionKey,
-    /// The queue.
-    #[schema(value_type = schema::Lane)]
+    /// The lane.
     pub lane: Lane,
-    /// How urgent.
-    #[schema(value_type = schema::Priority)]
+    /// The priority.
     pub priority: Priority,
-    /// How many calls it made.
+    /// The number of tool calls.
     pub tool_calls: u32,
-    /// What it used.
+    /// The usage of the task itself.
     pub usage: Usage,
-    /// What it and its ended descendants used.
+    /// The usage of the task and its ended descendants.
     pub total_usage: Usage,
-    /// Whether the result has arrived.
-    #[schema(value_type = schema::Delivery)]
+    /// The state of the delivery of the result.
     pub delivery: Delivery,
-    /// What checks said about the result; none are run yet.
+    /// Reserved for checks of the result; always null for now.
     #[schema(value_type = Option<Object>, required)]
     pub verdict: Option<serde_json::Value>,
-    /// Its place in the queue, from 1; that of a tenant's task, among those of the tenant.
+    /// The position in the queue, from 1; for a task of a tenant, among the tasks of that tenant.
     #[schema(required)]
     pub queue_position: Option<u32>,
-    /// Whom it belongs to.
+    /// The tenant of the task.
     #[schema(required)]
     pub tenant: Option<String>,
-    /// Whether somebody wants it stopped.
+    /// Whether a cancellation was requested.
     pub cancel_requested: bool,
-    /// The end of its journal.
+    /// The sequence number of its last journal entry.
     pub seq: i64,
-    /// What is left of the accounts it draws from; nothing where nothing is limited.
+    /// The balances of the accounts that it draws from; missing if nothing is limited.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub budget: Vec<Balance>,
 }
@@ -138,49 +135,39 @@ impl From<&RunRecord> for Task {
             tenant: record.tenant.as_ref().map(ToString::to_string),
             cancel_requested: record.cancel_requested,
             seq: record.head.0,
-            budget: record.budget.iter().map(Balance::from).collect(),
+            budget: record.budget.clone(),
         }
     }
 }
 
 impl Task {
-    /// The same with long texts cut to [`SUMMARY_CHARS`] characters: what lists and live views need.
+    /// Truncates long texts to [`SUMMARY_CHARS`] characters, for lists and live views.
     #[must_use]
     pub fn summary(mut self) -> Self {
-        cut(&mut self.message);
+        shorten(&mut self.message);
         if let Some(result) = &mut self.result {
-            cut(result);
+            shorten(result);
         }
         if let Some(error) = &mut self.error {
-            cut(error);
+            shorten(error);
         }
         self
     }
 }
 
-fn cut(text: &mut String) {
-    cut_to(text, SUMMARY_CHARS);
+fn shorten(text: &mut String) {
+    truncate_in_place(text, SUMMARY_CHARS);
 }
 
-/// Cuts after so many characters, never inside one; tells whether there were more.
-pub(crate) fn cut_to(text: &mut String, chars: usize) -> bool {
-    let Some((end, _)) = text.char_indices().nth(chars) else {
-        return false;
-    };
-    text.truncate(end);
-    text.push('…');
-    true
-}
-
-/// Something that a command left, that would have acted later outside of the sandbox.
+/// A file that a command left and that would have taken effect outside of the sandbox.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Neutralised {
-    /// Where it is or was, seen from the workspace.
+    /// The path, relative to the workspace.
     pub path: String,
     /// What was done: `reduced`, `moved_aside`, `restored`, `left_in_place`, `failed`,
     /// `not_checked` or `more`.
     pub measure: String,
-    /// Settings of git that were removed.
+    /// The git settings that were removed.
     #[serde(default)]
     pub dropped: Vec<String>,
     /// Where the original is kept.
@@ -193,69 +180,68 @@ pub struct Neutralised {
     pub cause: Option<String>,
 }
 
-/// A task with everything that one view of it needs.
+/// A task with everything that a detail view needs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct TaskDetail {
-    /// The task itself.
+    /// The task.
     #[serde(flatten)]
     pub task: Task,
-    /// The folder it works in.
+    /// The workspace.
     pub workspace: String,
     /// How calls that change something are treated.
     pub mode: String,
-    /// What its commands are started in.
+    /// The sandbox mode of its commands.
     pub sandbox: String,
     /// Whether its commands may reach the network.
     pub network: bool,
-    /// Where it works.
-    #[schema(value_type = schema::Isolation)]
+    /// Whether the task works in a worktree of its own.
     pub isolation: Isolation,
-    /// The branch that its changes are on.
+    /// The branch of its changes.
     #[schema(required)]
     pub branch: Option<String>,
-    /// What it changed in its worktree.
+    /// The size of the changes in its worktree.
     #[schema(required)]
     pub changes: Option<ChangeCount>,
-    /// What became of them, once somebody has decided.
-    #[schema(value_type = Option<schema::ChangesFate>, required)]
+    /// Whether the changes were applied or discarded; null before a decision.
+    #[schema(required)]
     pub changes_fate: Option<ChangesFate>,
     /// The hash of its policy.
     pub policy_hash: String,
-    /// How hard the model should think.
+    /// The reasoning effort.
     #[schema(required)]
     pub thinking: Option<String>,
     /// The tools it may call.
     pub tools: Vec<String>,
     /// The skills it may load.
     pub skills: Vec<String>,
-    /// How long it may run.
+    /// The time limit.
     #[schema(required)]
     pub timeout_seconds: Option<f64>,
-    /// When its time is up, once it has started.
+    /// When the time limit passes, once the task has started.
     #[schema(required)]
     pub deadline: Option<String>,
-    /// The run whose history it goes on from.
+    /// The run whose history it continues.
     #[schema(value_type = Option<String>, required)]
     pub continues: Option<RunId>,
-    /// Why delivery was given up.
+    /// Why the delivery is blocked.
     #[schema(required)]
     pub delivery_error: Option<String>,
-    /// How often its process died under it.
+    /// How often a process died while executing it.
     pub crashes: u32,
-    /// Its todo list.
+    /// The todo list.
     pub todos: Vec<TodoItem>,
-    /// What its commands left that would have acted outside of the sandbox.
+    /// Files of its commands that were neutralised.
     pub neutralised: Vec<Neutralised>,
-    /// How many runs it has started.
+    /// The number of runs that it started.
     pub children: u64,
-    /// What it asks and nobody has replied to.
+    /// Its open requests.
     pub requests: Vec<Request>,
 }
 
-/// How much a run changed.
+/// The size of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ChangeCount {
-    /// Files.
+    /// Changed files.
     pub files: u64,
     /// Lines added.
     pub insertions: u64,
@@ -263,10 +249,10 @@ pub struct ChangeCount {
     pub deletions: u64,
 }
 
-/// One line of a todo list.
+/// One item of a todo list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TodoItem {
-    /// What is to be done.
+    /// The text of the item.
     pub text: String,
     /// `pending`, `in_progress` or `completed`.
     pub status: String,
@@ -286,22 +272,22 @@ impl From<&sortie_core::Todo> for TodoItem {
     }
 }
 
-/// How many tasks are in which state.
+/// The number of tasks by status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Stats {
-    /// All of them.
+    /// All tasks.
     pub total: u64,
-    /// Not started.
+    /// Tasks that have not started.
     pub pending: u64,
-    /// Started, not ended.
+    /// Tasks that have started and not ended.
     pub running: u64,
-    /// Ended with a result.
+    /// Tasks that ended with a result.
     pub completed: u64,
-    /// Ended without.
+    /// Tasks that failed.
     pub failed: u64,
-    /// Ended by a deadline.
+    /// Tasks whose deadline passed.
     pub timeout: u64,
-    /// Ended by somebody.
+    /// Tasks that were cancelled.
     pub cancelled: u64,
 }
 
@@ -319,66 +305,65 @@ impl From<sortie_core::Stats> for Stats {
     }
 }
 
-/// What a cancel did.
+/// The result of a cancel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Cancelled {
     /// The task.
     #[schema(value_type = String)]
     pub task_id: RunId,
-    /// Everything that ends because of it, itself included.
+    /// The tasks that the cancel ends, this one included.
     #[schema(value_type = Vec<String>)]
     pub cancelled: Vec<RunId>,
-    /// How it had ended before.
-    #[schema(value_type = Option<schema::Status>, required)]
+    /// The status with which the task had ended before.
+    #[schema(required)]
     pub already_ended: Option<Status>,
 }
 
-/// What a delete did.
+/// The result of a delete.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Deleted {
     /// The task.
     #[schema(value_type = String)]
     pub task_id: RunId,
-    /// How many records are gone, those below it included.
+    /// The number of deleted records, descendants included.
     pub deleted: u64,
 }
 
-/// The files that an apply changed.
+/// The result of applying changes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Applied {
     /// The task.
     #[schema(value_type = String)]
     pub task_id: RunId,
-    /// The files.
+    /// The changed files.
     pub files: Vec<String>,
 }
 
-/// What a run changed in its worktree.
+/// The changes in the worktree of a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Diff {
     /// The task.
     #[schema(value_type = String)]
     pub task_id: RunId,
-    /// A unified diff, bounded.
+    /// A unified diff, truncated if it is long.
     pub diff: String,
 }
 
-/// How a task ended, or how far it is.
+/// The result of a task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct TaskResult {
     /// The task.
     #[schema(value_type = String)]
     pub task_id: RunId,
-    /// How far it is.
-    #[schema(value_type = schema::Status)]
+    /// The status.
     pub status: Status,
-    /// The final text, or what there was of it.
+    /// The final text, or the last text if it did not complete.
     #[schema(required)]
     pub result: Option<String>,
-    /// What went wrong.
+    /// Why the task ended without a result.
     #[schema(required)]
     pub error: Option<String>,
-    /// What checks said about the result.
+    /// Reserved for checks of the result; always null for now.
     #[schema(value_type = Option<Object>, required)]
     pub verdict: Option<serde_json::Value>,
 }
@@ -395,7 +380,7 @@ impl From<Task> for TaskResult {
     }
 }
 
-/// Names a task; what routes without anything else to say answer.
+/// The id of a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TaskRef {
     /// The task.
@@ -403,21 +388,21 @@ pub struct TaskRef {
     pub task_id: RunId,
 }
 
-/// One entry of a run's journal, as the store keeps it.
+/// One entry of a run's journal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct JournalEntry {
-    /// Whose.
+    /// The run.
     #[schema(value_type = String)]
     pub run: RunId,
-    /// Its place.
+    /// The sequence number in the journal.
     pub seq: i64,
-    /// Milliseconds since 1970.
-    pub at: i64,
-    /// The fence it was written under.
+    /// When it was appended.
+    pub at: String,
+    /// The fencing epoch under which it was appended.
     pub epoch: i64,
-    /// What happened.
+    /// The type of the event.
     pub event: String,
-    /// What belongs to it.
+    /// The fields of the event.
     #[serde(flatten)]
     #[schema(additional_properties, value_type = Object)]
     pub fields: serde_json::Map<String, serde_json::Value>,

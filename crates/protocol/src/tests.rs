@@ -3,7 +3,7 @@ use sortie_core::{
     Priority, RunId, RunRecord, Seq, SessionKey, Status, Summary, Timestamp, Usage,
 };
 
-use crate::{Budget, LiveEvent, Mode, NewTask, SUMMARY_CHARS, ServerMessage, Task};
+use crate::{Budget, LiveEvent, NewTask, SUMMARY_CHARS, ServerMessage, Task};
 
 fn run(digit: u128) -> RunId {
     RunId::from_uuid(uuid::Uuid::from_u128(digit))
@@ -69,7 +69,7 @@ fn record() -> RunRecord {
 }
 
 #[test]
-fn a_task_is_this_json() {
+fn task_serialises_to_the_documented_json() {
     insta::assert_json_snapshot!(Task::from(&record()), @r#"
     {
       "task_id": "00000000-0000-0000-0000-000000000002",
@@ -128,7 +128,7 @@ fn a_task_is_this_json() {
 }
 
 #[test]
-fn a_summary_is_cut_between_characters() {
+fn summary_truncates_between_characters() {
     let mut long = record();
     long.task = "é".repeat(SUMMARY_CHARS + 1);
     long.outcome = Some(Outcome::Completed {
@@ -141,8 +141,8 @@ fn a_summary_is_cut_between_characters() {
 }
 
 #[test]
-fn an_event_reads_back_as_itself() {
-    let notification = Notification {
+fn live_event_round_trips_through_json() {
+    let event = Notification {
         task_id: run(2),
         session_id: "web:one".parse().unwrap(),
         root_id: run(1),
@@ -155,30 +155,15 @@ fn an_event_reads_back_as_itself() {
             tool_calls: 2,
         },
     };
-    let event = LiveEvent::of(7, &notification).unwrap();
+    let event = LiveEvent { seq: 7, event };
     let text = serde_json::to_string(&event).unwrap();
-    insta::assert_snapshot!(text, @r#"{"seq":7,"task_seq":4,"task_id":"00000000-0000-0000-0000-000000000002","session_id":"web:one","root_id":"00000000-0000-0000-0000-000000000001","parent_id":"00000000-0000-0000-0000-000000000001","at":"1970-01-01T00:00:00.000Z","type":"tool","tool":"exec","tool_calls":2}"#);
+    insta::assert_snapshot!(text, @r#"{"seq":7,"task_id":"00000000-0000-0000-0000-000000000002","session_id":"web:one","root_id":"00000000-0000-0000-0000-000000000001","parent_id":"00000000-0000-0000-0000-000000000001","tenant":null,"task_seq":4,"at":"1970-01-01T00:00:00.000Z","type":"tool","tool":"exec","tool_calls":2}"#);
     let back: ServerMessage = serde_json::from_str(&text).unwrap();
     assert_eq!(back, ServerMessage::Event(Box::new(event)));
 }
 
 #[test]
-fn news_that_only_the_record_tells_is_no_event() {
-    let notification = Notification {
-        task_id: run(2),
-        session_id: "web:one".parse().unwrap(),
-        root_id: run(1),
-        parent_id: None,
-        tenant: None,
-        seq: Seq(4),
-        at: Timestamp(0),
-        kind: NotificationKind::Changed { waiting_on: None },
-    };
-    assert_eq!(LiveEvent::of(7, &notification), None);
-}
-
-#[test]
-fn money_that_is_no_number_buys_nothing() {
+fn invalid_amounts_of_money_become_a_budget_of_zero() {
     let check = |usd: f64, micros: u64| {
         let budget = Budget {
             usd: Some(usd),
@@ -198,21 +183,24 @@ fn money_that_is_no_number_buys_nothing() {
 }
 
 #[test]
-fn modes_are_understood_in_both_spellings() {
-    for text in ["accept_edits", "accept-edits"] {
-        let task: NewTask =
-            serde_json::from_str(&format!(r#"{{"message":"x","mode":"{text}"}}"#)).unwrap();
-        assert_eq!(task.mode, Some(Mode::AcceptEdits));
-    }
+fn unknown_fields_and_modes_are_refused_by_name() {
+    let check = |body: &str, expected: &str| {
+        let error = serde_json::from_str::<NewTask>(body).unwrap_err();
+        assert!(error.to_string().starts_with(expected), "{error}");
+    };
+    check(
+        r#"{"message":"x","modle":"y"}"#,
+        "unknown field `modle`, expected one of `message`",
+    );
+    check(
+        r#"{"message":"x","mode":"accept_edits"}"#,
+        "unknown variant `accept_edits`, expected one of `plan`, `dont-ask`, `default`, \
+         `accept-edits`, `yolo`",
+    );
 }
 
 #[test]
-fn a_misspelled_wish_is_refused() {
-    assert!(serde_json::from_str::<NewTask>(r#"{"message":"x","modle":"y"}"#).is_err());
-}
-
-#[test]
-fn requests_are_cut_with_a_mark_and_never_inside_a_character() {
+fn request_summary_truncates_between_characters_and_is_marked() {
     let request = |text: String| {
         let question = sortie_core::RequestKind::Question(sortie_core::Question {
             to: sortie_core::Addressee::Person,
@@ -239,11 +227,11 @@ fn requests_are_cut_with_a_mark_and_never_inside_a_character() {
         };
         crate::Request::from(&open)
     };
-    let fits = request("é".repeat(crate::REQUEST_CHARS));
+    let fits = request("é".repeat(sortie_core::REQUEST_CHARS));
     assert_eq!(fits.clone().summary(), fits);
-    // What is cut off is as long as the mark in its place.
-    let long = request("…".repeat(crate::REQUEST_CHARS + 1)).summary();
+    // The removed text is as long as the mark that replaces it.
+    let long = request("…".repeat(sortie_core::REQUEST_CHARS + 1)).summary();
     assert!(long.cut);
     let text = long.question.unwrap().text;
-    assert_eq!(text.chars().count(), crate::REQUEST_CHARS + 1);
+    assert_eq!(text.chars().count(), sortie_core::REQUEST_CHARS + 1);
 }

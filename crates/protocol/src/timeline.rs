@@ -1,46 +1,43 @@
-//! When a tree did what.
+//! The timeline of a tree.
 
 use serde::{Deserialize, Serialize};
 use sortie_core::{RunId, Status};
 use utoipa::ToSchema;
 
-use crate::schema;
-
-/// When the runs of a tree did what, and what its length came from.
+/// The timeline of a tree, with its critical path.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Timeline {
-    /// The first run of the tree.
+    /// The root of the tree.
     #[schema(value_type = String)]
     pub root_id: RunId,
-    /// When it begins.
+    /// The start.
     pub from: String,
-    /// When it ends, or now.
+    /// The end, or the present.
     pub until: String,
-    /// Its runs, oldest first: the root, and of a very large tree the newest ones.
+    /// The runs, oldest first. Of a very large tree: the root and the newest runs.
     pub tasks: Vec<TimelineTask>,
-    /// Runs of the tree that are not among them.
+    /// The number of runs that are not listed.
     pub left_out: u64,
-    /// What the length of the whole came from, in order of time.
+    /// The spans that determine the duration of the tree, in order of time.
     pub critical_path: Vec<CriticalSpan>,
 }
 
-/// One run in a timeline.
+/// One run of a timeline.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct TimelineTask {
     /// The run.
     #[schema(value_type = String)]
     pub task_id: RunId,
-    /// The run that asked for it.
+    /// The run that started it; null for the root.
     #[schema(value_type = Option<String>, required)]
     pub parent_id: Option<RunId>,
-    /// What people call it.
+    /// The label of the run.
     pub label: String,
-    /// Its agent.
+    /// The agent of the run.
     pub agent: String,
-    /// How far it is.
-    #[schema(value_type = schema::Status)]
+    /// The status of the run.
     pub status: Status,
-    /// How far below the root.
+    /// The depth below the root.
     pub depth: u32,
     /// When it was first claimed.
     #[schema(required)]
@@ -48,16 +45,16 @@ pub struct TimelineTask {
     /// When it ended.
     #[schema(required)]
     pub ended: Option<String>,
-    /// What it did when. In a long life, short stretches are told with longer ones beside them.
+    /// What the run did when. In a long run, short spans are merged into longer neighbours.
     pub spans: Vec<Span>,
 }
 
-/// A stretch of time in which a run did one thing.
+/// A period in which a run did one thing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Span {
-    /// Its begin.
+    /// The start.
     pub from: String,
-    /// Its end.
+    /// The end.
     pub until: String,
     /// `slot`, `model`, `rate_limit`, `tool`, `approval`, `question`, `children`, `paused` or
     /// `other`.
@@ -65,20 +62,20 @@ pub struct Span {
     /// The tool or model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Whether the length of the whole depends on it.
+    /// Whether the span is on the critical path.
     pub critical: bool,
 }
 
-/// A stretch of time that the length of the whole depends on.
+/// A span of the critical path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CriticalSpan {
     /// The run.
     #[schema(value_type = String)]
     pub task_id: RunId,
-    /// Its begin.
+    /// The start.
     pub from: String,
-    /// Its end.
+    /// The end.
     pub until: String,
-    /// What was done, as in [`Span`].
+    /// The kind, as in [`Span`].
     pub kind: String,
 }

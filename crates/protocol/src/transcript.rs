@@ -1,4 +1,4 @@
-//! A journal as a person reads it.
+//! A journal as a transcript for people.
 
 use std::collections::HashMap;
 
@@ -14,71 +14,71 @@ use crate::Ruling;
 use crate::audit::result_status;
 use crate::time;
 
-/// One thing that happened, for people.
+/// One item of a transcript.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct TranscriptItem {
-    /// The place in the journal that it comes from.
+    /// The sequence number of the journal entry.
     pub seq: i64,
-    /// When.
+    /// When the entry was appended.
     pub at: String,
-    /// Who or what: `user`, `assistant`, `reasoning`, `call`, `result`, `announcement`, `steer`,
-    /// `reply`, `question`, `asked`, `notice`, `runtime`, `finished`.
+    /// The kind of the item: `user`, `assistant`, `reasoning`, `call`, `result`, `announcement`,
+    /// `steer`, `reply`, `question`, `asked`, `notice`, `runtime`, `finished`.
     pub kind: String,
-    /// What: whole, not cut.
+    /// The text, not truncated.
     pub text: String,
-    /// The call, for `call`.
+    /// The tool call, for `call`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<TranscriptCall>,
-    /// How it went, for `result`.
+    /// The tool result, for `result`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<TranscriptResult>,
 }
 
-/// A call of a tool.
+/// A tool call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct TranscriptCall {
-    /// Its id within the run.
+    /// The id of the call within the run.
     pub id: String,
-    /// The tool, as the model spelled it.
+    /// The name of the tool, as the model wrote it.
     pub name: String,
-    /// The arguments; text where they are not JSON.
+    /// The arguments; a string if they are not JSON.
     pub arguments: Value,
 }
 
-/// How a call went.
+/// A tool result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct TranscriptResult {
-    /// The call.
+    /// The id of the call.
     pub call_id: String,
     /// `ok`, `error`, `denied` or `interrupted`.
     pub status: String,
-    /// How long it took.
+    /// How long the call took.
     pub elapsed_ms: u64,
-    /// The name of the whole output, where the text is only a part of it.
+    /// The name of the blob with the whole output, if the text is truncated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub full: Option<String>,
-    /// The diff of a file that it changed.
+    /// The diff of a changed file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diff: Option<String>,
-    /// What was decided about it.
+    /// The policy decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ruling: Option<Ruling>,
-    /// The task that it started.
+    /// The task that the call started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child: Option<String>,
 }
 
-/// Calls that children answer. Which child it is stands in the journal before the result of the call.
+/// Calls that children answer. The journal names the child before the result of the call.
 #[derive(Clone, Debug, Default)]
 pub struct CallsOfChildren(HashMap<CallId, String>);
 
 impl TranscriptItem {
-    /// The transcript of a journal.
+    /// Converts a whole journal.
     pub fn of_journal(entries: &[JournalEntry]) -> Vec<Self> {
         Self::of_part(entries, &mut CallsOfChildren::default())
     }
 
-    /// The transcript of a part of a journal, with what is known from the parts before it.
+    /// Converts a part of a journal, with what the earlier parts recorded about children.
     pub fn of_part(entries: &[JournalEntry], before: &mut CallsOfChildren) -> Vec<Self> {
         entries
             .iter()
@@ -218,7 +218,7 @@ fn finished_call(entry: &JournalEntry, delegated: &HashMap<CallId, String>) -> T
     }
 }
 
-/// The unified diff at the end of what a tool that changes files answers.
+/// Returns the unified diff at the end of the result of a tool that changes files.
 fn diff_in(result: &ToolResult) -> Option<String> {
     let start = if result.text.starts_with("--- ") {
         0
@@ -287,6 +287,6 @@ fn replied(reply: &Reply) -> String {
             Some(words) => format!("refused by {by}: {words}"),
         },
         Reply::Answered { text, .. } => text.clone(),
-        Reply::Expired => "nobody answered in time".to_owned(),
+        Reply::Expired => "expired without a reply".to_owned(),
     }
 }

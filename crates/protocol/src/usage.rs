@@ -1,18 +1,16 @@
-//! What was used, and what is left.
+//! Usage and budgets.
 
 use serde::{Deserialize, Serialize};
-use sortie_core::{BudgetKind, SessionKey};
+use sortie_core::SessionKey;
 use utoipa::ToSchema;
 
-use crate::schema;
-
-/// What a run has used. Unknown is null, never zero.
+/// What a run used. An unknown value is null, never zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Usage {
-    /// Tokens sent.
+    /// Tokens of prompts.
     #[schema(required)]
     pub input_tokens: Option<u64>,
-    /// Tokens received.
+    /// Tokens of completions.
     #[schema(required)]
     pub output_tokens: Option<u64>,
     /// Tokens read from the provider's cache.
@@ -21,13 +19,13 @@ pub struct Usage {
     /// Tokens written to the provider's cache.
     #[schema(required)]
     pub cache_write_tokens: Option<u64>,
-    /// Money, estimated.
+    /// The estimated cost in dollars.
     #[schema(required)]
     pub cost_usd: Option<f64>,
 }
 
 impl Usage {
-    /// Tokens in both directions, where known.
+    /// Returns the tokens of prompts and completions, as far as they are known.
     pub fn total_tokens(self) -> Option<u64> {
         match (self.input_tokens, self.output_tokens) {
             (Some(input), Some(output)) => Some(input.saturating_add(output)),
@@ -49,48 +47,23 @@ impl From<sortie_core::Usage> for Usage {
     }
 }
 
-/// One kind of an account, as a run that draws from it sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Balance {
-    /// Of what; money is in millionths of a dollar.
-    #[schema(value_type = schema::BudgetKind)]
-    pub kind: BudgetKind,
-    /// The limit.
-    pub limit: u64,
-    /// Spent for good.
-    pub spent: u64,
-    /// Set aside.
-    pub reserved: u64,
-}
-
-impl From<&sortie_core::Balance> for Balance {
-    fn from(balance: &sortie_core::Balance) -> Self {
-        Self {
-            kind: balance.kind,
-            limit: balance.limit,
-            spent: balance.spent,
-            reserved: balance.reserved,
-        }
-    }
-}
-
-/// What runs of one session, agent and model used.
+/// What the runs of one session, agent and model used.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct UsageLine {
-    /// The session that asked.
+    /// The session.
     #[schema(value_type = String)]
     pub session_id: SessionKey,
     /// The agent.
     pub agent: String,
-    /// The model that answered.
+    /// The model that completed the prompts.
     pub model: String,
-    /// How many runs.
+    /// The number of runs.
     pub runs: u64,
-    /// How many of them have no known price.
+    /// The number of runs without a known price.
     pub unpriced: u64,
-    /// How many calls they made.
+    /// The number of tool calls.
     pub tool_calls: u64,
-    /// What they used.
+    /// Their usage.
     pub usage: Usage,
 }
 
@@ -108,24 +81,24 @@ impl From<sortie_core::UsageLine> for UsageLine {
     }
 }
 
-/// What happened in one stretch of time.
+/// The usage of one interval.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct UsagePoint {
-    /// When the stretch begins.
+    /// The start of the interval.
     pub at: String,
-    /// Runs that were admitted.
+    /// Runs that were admitted in the interval.
     pub tasks: u64,
-    /// Runs of these that ended with a result.
+    /// How many of them completed.
     pub completed: u64,
-    /// Runs of these that ended without.
+    /// How many of them ended without a result.
     pub failed: u64,
-    /// Tokens sent, where known.
+    /// Known tokens of prompts.
     pub input_tokens: u64,
-    /// Tokens received, where known.
+    /// Known tokens of completions.
     pub output_tokens: u64,
-    /// Runs of these with an answer whose price is unknown.
+    /// How many of them have a completion without a known price.
     pub unpriced: u64,
-    /// Money, where known; null if it is known of none of them.
+    /// The known cost in dollars; null if none is known.
     #[schema(required)]
     pub cost_usd: Option<f64>,
 }
@@ -145,19 +118,18 @@ impl From<sortie_core::UsagePoint> for UsagePoint {
     }
 }
 
-/// The accounts that one run draws from.
+/// The budgets of the accounts that one run draws from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct BudgetLine {
     /// The run.
     #[schema(value_type = String)]
     pub task_id: sortie_core::RunId,
-    /// What people call it.
+    /// The label of the run.
     pub label: String,
-    /// Its agent.
+    /// The agent of the run.
     pub agent: String,
-    /// How far it is.
-    #[schema(value_type = schema::Status)]
+    /// The status of the run.
     pub status: sortie_core::Status,
-    /// Each kind that is limited.
-    pub balances: Vec<Balance>,
+    /// The balance of each limited kind of budget.
+    pub balances: Vec<crate::Balance>,
 }

@@ -1,8 +1,8 @@
-//! The agents that runs are made from.
+//! The agents that runs are created from.
 
 use sortie_core::{AgentDefinition, Lang};
 
-/// A set of agents. Names match without regard to case; a later definition beats an earlier one.
+/// A set of agents. Names match case-insensitively; a later definition replaces an earlier one.
 #[derive(Clone, Debug)]
 pub struct Agents {
     main: AgentDefinition,
@@ -10,7 +10,7 @@ pub struct Agents {
 }
 
 impl Agents {
-    /// The built-in agents in this language.
+    /// Returns the built-in agents in a language.
     pub fn built_in(lang: Lang) -> Self {
         Self {
             main: sortie_agent::main_agent(lang),
@@ -25,17 +25,17 @@ impl Agents {
         self.children.push(agent);
     }
 
-    /// The agent that people talk to.
+    /// Returns the main agent, which works for the user.
     pub const fn main(&self) -> &AgentDefinition {
         &self.main
     }
 
-    /// The agents that can be sent out.
+    /// Returns the agents that can be sent out as subagents.
     pub fn children(&self) -> &[AgentDefinition] {
         &self.children
     }
 
-    /// The agent of this name, the main one included.
+    /// Returns the agent of this name, the main one included.
     pub fn find(&self, name: &str) -> Option<&AgentDefinition> {
         self.children
             .iter()
@@ -43,7 +43,7 @@ impl Agents {
             .find(|agent| agent.name.eq_ignore_ascii_case(name.trim()))
     }
 
-    /// The names of the agents that can be sent out, for a sentence.
+    /// Returns the names of the agents that can be sent out, separated by commas.
     pub fn names(&self) -> String {
         let names: Vec<&str> = self
             .children

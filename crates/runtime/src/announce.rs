@@ -1,52 +1,55 @@
-//! How results arrive. Takes no input: reads the outbox, so start-up and noon are the same path.
+//! Delivers announcements. Takes no input but the outbox, so start-up and normal operation are the
+//! same path.
 //!
 //! Inside the store an announcement moves to its parent's inbox exactly once. Outside it is sent at
-//! least once, always with the same key. Giving up is visible as `blocked`, never silent.
+//! least once, always with the same key. A delivery that is given up is visible as `blocked`, never
+//! silent.
 
 use std::sync::Arc;
 
 use sortie_core::{
-    Delivered, Delivery, Notification, NotificationKind, OutboxEntry, Settlement, StoreResult,
+    Delivered, Delivery, DeliveryAttempt, Notification, NotificationKind, OutboxEntry, StoreResult,
     Timestamp,
 };
 
 use crate::crash::{self, Point};
-use crate::runtime::Shared;
+use crate::engine::Engine;
+use crate::sinks::Sink;
 
-/// The wait after the first failed delivery outside; it doubles with each further one.
+/// The wait after the first failed delivery to a sink; it doubles with each further one.
 const FIRST_RETRY_MS: i64 = 1_000;
-/// The longest wait between two deliveries outside.
+/// The longest wait between two deliveries to a sink.
 const LONGEST_RETRY_MS: i64 = 10 * 60 * 1_000;
 
-/// Moves what is due to parents inside the store.
-pub(crate) async fn deliver_due(shared: &Shared) -> StoreResult<()> {
+/// Moves due announcements to the inboxes of their parents.
+pub(crate) async fn deliver_due(engine: &Engine) -> StoreResult<()> {
     if crash::outbox_is_broken() {
         return Ok(());
     }
-    for delivered in shared.store.deliver(shared.clock.now()).await? {
+    for delivered in engine.store.deliver(engine.clock.now()).await? {
         crash::point(Point::AfterDeliver);
-        tell(shared, delivered).await;
+        publish_delivery(engine, delivered).await;
     }
     Ok(())
 }
 
-async fn tell(shared: &Shared, delivered: Delivered) {
+async fn publish_delivery(engine: &Engine, delivered: Delivered) {
     if delivered.accepted {
-        shared
-            .live
+        engine
+            .active_runs
             .signal(delivered.parent, |signals| signals.inbox = true);
-        shared.hint.notify_one();
-        // One that was parked waits for a slot now.
-        shared.record_changed(delivered.parent).await;
+        engine.wakeups.scheduler.notify_one();
+        // A parent that was parked waits for a slot now.
+        engine.publisher.record_changed(delivered.parent).await;
     }
-    shared.publish(Notification {
+    engine.publisher.publish(Notification {
         task_id: delivered.announcement.child,
         session_id: delivered.session,
         root_id: delivered.root,
         parent_id: Some(delivered.parent),
         tenant: delivered.tenant,
         seq: delivered.head,
-        at: shared.clock.now(),
+        at: engine.clock.now(),
         kind: NotificationKind::Delivery {
             delivery: if delivered.accepted {
                 Delivery::Delivered
@@ -57,28 +60,24 @@ async fn tell(shared: &Shared, delivered: Delivered) {
     });
 }
 
-/// Sends what is due to places outside the store.
-pub(crate) async fn deliver_outside(shared: &Arc<Shared>) -> StoreResult<()> {
-    for entry in shared.store.due_outside(shared.clock.now()).await? {
-        let settlement = send(shared, &entry).await;
+/// Sends due announcements to sinks.
+pub(crate) async fn deliver_outside(engine: &Engine, sinks: &[Arc<dyn Sink>]) -> StoreResult<()> {
+    for entry in engine.store.due_outside(engine.clock.now()).await? {
+        let attempt = send(engine, sinks, &entry).await;
         crash::point(Point::AfterSink);
-        shared
-            .store
-            .settle(entry.id, settlement, shared.clock.now())
-            .await?;
-        shared.delivery_changed(entry.announcement.child).await;
+        engine.store.record_attempt(entry.id, attempt).await?;
+        engine
+            .publisher
+            .delivery_changed(entry.announcement.child)
+            .await;
     }
     Ok(())
 }
 
-async fn send(shared: &Shared, entry: &OutboxEntry) -> Settlement {
-    let Some(sink) = shared
-        .sinks
-        .iter()
-        .find(|sink| sink.scheme() == entry.sink.scheme)
-    else {
-        return Settlement::Blocked {
-            error: format!("there is no sink for {}:", entry.sink.scheme),
+async fn send(engine: &Engine, sinks: &[Arc<dyn Sink>], entry: &OutboxEntry) -> DeliveryAttempt {
+    let Some(sink) = sinks.iter().find(|sink| sink.scheme() == entry.sink.scheme) else {
+        return DeliveryAttempt::Blocked {
+            error: format!("no sink is registered for the scheme {}", entry.sink.scheme),
         };
     };
     let key = entry.announcement.child.to_string();
@@ -86,14 +85,14 @@ async fn send(shared: &Shared, entry: &OutboxEntry) -> Settlement {
         .send(&entry.sink.target, &key, &entry.announcement)
         .await
     {
-        Ok(()) => Settlement::Delivered,
-        Err(error) if entry.attempts + 1 >= shared.planner.settings.max_delivery_attempts => {
-            Settlement::Blocked {
+        Ok(()) => DeliveryAttempt::Delivered,
+        Err(error) if entry.attempts + 1 >= engine.settings().max_delivery_attempts => {
+            DeliveryAttempt::Blocked {
                 error: sortie_core::with_causes(&error),
             }
         }
-        Err(error) => Settlement::Retry {
-            at: retry_at(shared.clock.now(), entry.attempts),
+        Err(error) => DeliveryAttempt::Retry {
+            at: retry_at(engine.clock.now(), entry.attempts),
             error: sortie_core::with_causes(&error),
         },
     }

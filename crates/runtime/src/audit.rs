@@ -1,19 +1,20 @@
-//! What is written down about every call.
+//! Makes the audit entries of tool calls.
 
 use serde_json::Value;
 use sortie_agent::RunState;
+use sortie_base::redact::Redactor;
 use sortie_core::{
     Announcement, Arguments, AuditEntry, AuditStage, BlobId, EdgeMode, EffectId, Event, InboxItem,
     JournalEntry, ResultStatus, Ruling, RunId, RunSpec, Status, ToolCall, ToolResult,
 };
-use sortie_text::{Redactor, cut_middle};
+use sortie_text::truncate_middle;
 
-/// How much of one string of the arguments is kept; the journal has all of it.
+/// Characters of one string in the arguments; the journal has all of it.
 const MAX_STRING_CHARS: usize = 2_000;
-/// How much of all arguments is kept.
+/// Bytes of all arguments.
 const MAX_PARAMETER_BYTES: usize = 16 * 1024;
 
-/// The run whose calls are written down.
+/// Makes the audit entries of one run.
 #[derive(Clone, Copy)]
 pub(crate) struct Auditor<'a> {
     pub(crate) run: RunId,
@@ -22,7 +23,8 @@ pub(crate) struct Auditor<'a> {
 }
 
 impl Auditor<'_> {
-    /// What happened to a call. `tool` is the tool's own name, whatever the model called it.
+    /// Returns the entry of a call. `tool` is the registered name of the tool, whichever alias the
+    /// model used.
     pub(crate) fn entry(
         self,
         call: &ToolCall,
@@ -44,7 +46,7 @@ impl Auditor<'_> {
             call: call.id.clone(),
             effect: EffectId::new(self.run, &call.id),
             tool: tool.to_owned(),
-            parameters: bounded(self.redactor.clean_json(&parameters)),
+            parameters: bounded(self.redactor.redact_json(&parameters)),
             ruling: ruling.cloned(),
             policy: self.spec.policy_hash.clone(),
             stage,
@@ -53,7 +55,7 @@ impl Auditor<'_> {
 }
 
 impl Auditor<'_> {
-    /// The ends of calls that waited for children which have reported.
+    /// Returns the entries of calls that children have answered.
     pub(crate) fn answered_by_children(
         self,
         before: &RunState,
@@ -69,7 +71,7 @@ impl Auditor<'_> {
         let answered = reported.filter(|it| it.mode == EdgeMode::Blocking);
         answered
             .filter_map(|announcement| {
-                let call = before.open_call_named(announcement.call.as_ref()?)?;
+                let call = before.find_open_call(announcement.call.as_ref()?)?;
                 Some(self.entry(call, &call.name, None, reported_stage(announcement)))
             })
             .collect()
@@ -99,7 +101,7 @@ fn reported_stage(announcement: &Announcement) -> AuditStage {
     }
 }
 
-/// The end of a call, from its result.
+/// Returns the final stage of a call.
 pub(crate) fn ended(result: &ToolResult, duration_ms: u64, sandbox: Option<Value>) -> AuditStage {
     AuditStage::Ended {
         status: result.status,
@@ -118,13 +120,13 @@ fn bounded(value: Value) -> Value {
     if text.len() <= MAX_PARAMETER_BYTES {
         return short;
     }
-    Value::String(cut_middle(&text, MAX_PARAMETER_BYTES / 4, "…").text)
+    Value::String(truncate_middle(&text, MAX_PARAMETER_BYTES / 4, "…").text)
 }
 
 fn shortened(value: Value) -> Value {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => value,
-        Value::String(text) => Value::String(cut_middle(&text, MAX_STRING_CHARS, "…").text),
+        Value::String(text) => Value::String(truncate_middle(&text, MAX_STRING_CHARS, "…").text),
         Value::Array(items) => items.into_iter().map(shortened).collect(),
         Value::Object(fields) => fields
             .into_iter()

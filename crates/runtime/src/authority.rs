@@ -1,4 +1,4 @@
-//! What one run may do, asked at the door of every call and again at the moment of use.
+//! What one run may do: checked when a call is dispatched, and again when its tool uses the object.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -8,25 +8,25 @@ use serde_json::Value;
 use sortie_core::{Danger, Policy, Ruling, RunSpec, SandboxMode};
 use sortie_policy::{AtUse, Call, Compiled, Explanation, ToolFacts};
 
-/// How many policies are kept read; runs that are alive at once have few different ones.
+/// Compiled policies in the cache; runs that execute at once have few different ones.
 const MAX_KEPT: usize = 256;
-/// How many hashes are kept: as many as a run has different kinds of children at once.
+/// Hashes in the cache: as many as a run has different kinds of children at once.
 const MAX_HASHES: usize = 8;
 
-/// Policies that were read, by their hash: siblings share one, so that ten thousand runs cost one.
+/// Compiled policies by their hash: siblings share one, so that ten thousand runs cost one.
 #[derive(Debug, Default)]
-pub(crate) struct Policies(Mutex<BTreeMap<String, Kept>>);
+pub(crate) struct PolicyCache(Mutex<BTreeMap<String, CachedPolicy>>);
 
-/// A policy as it was written and as it was read.
+/// A policy as it was admitted, and compiled.
 #[derive(Debug)]
-struct Kept {
+struct CachedPolicy {
     policy: Policy,
     compiled: Arc<Compiled>,
 }
 
-impl Policies {
-    /// The policy of a run, read. What was admitted is compared as a whole, whatever hash it names,
-    /// so that nothing can pass for something else.
+impl PolicyCache {
+    /// Returns the compiled policy of a run. Compares the admitted policy as a whole, whatever hash
+    /// the spec names, so that no policy passes for another.
     pub(crate) fn of(&self, spec: &RunSpec) -> Arc<Compiled> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = kept.get(&spec.policy_hash)
@@ -38,7 +38,7 @@ impl Policies {
             kept.clear();
         }
         let compiled = Arc::new(Compiled::new(&spec.policy, &[]));
-        let known = Kept {
+        let known = CachedPolicy {
             policy: spec.policy.clone(),
             compiled: Arc::clone(&compiled),
         };
@@ -47,12 +47,12 @@ impl Policies {
     }
 }
 
-/// Hashes of policies that were made lately: siblings have the same one.
+/// Hashes of recent policies: siblings have the same one.
 #[derive(Debug, Default)]
-pub(crate) struct Hashes(Mutex<VecDeque<(Policy, String)>>);
+pub(crate) struct HashCache(Mutex<VecDeque<(Policy, String)>>);
 
-impl Hashes {
-    /// The hash of a policy.
+impl HashCache {
+    /// Returns the hash of a policy.
     pub(crate) fn of(&self, policy: &Policy) -> String {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, hash)) = kept.iter().find(|(known, _)| known == policy) {
@@ -67,17 +67,17 @@ impl Hashes {
     }
 }
 
-/// What one run may do.
+/// The authority of one run.
 #[derive(Debug)]
 pub(crate) struct Authority {
     compiled: Arc<Compiled>,
     spec: Arc<RunSpec>,
-    /// The folder it works in, if not the one it was admitted with.
+    /// The folder that the run works in, if not the one it was admitted with.
     elsewhere: Option<PathBuf>,
 }
 
 impl Authority {
-    /// The authority of a run by its policy, which was read before.
+    /// Creates the authority of a run with its compiled policy.
     pub(crate) const fn of(spec: Arc<RunSpec>, compiled: Arc<Compiled>) -> Self {
         Self {
             compiled,
@@ -86,14 +86,14 @@ impl Authority {
         }
     }
 
-    /// The same for a run that works in another folder.
+    /// Replaces the folder that the run works in.
     #[must_use]
     pub(crate) fn in_folder(mut self, folder: &Path) -> Self {
         self.elsewhere = Some(folder.to_owned());
         self
     }
 
-    /// The same with what persons have allowed for the whole session.
+    /// Returns the same authority with the grants of the session.
     pub(crate) fn with_grants(&self, grants: &[String]) -> Self {
         Self {
             compiled: Arc::new(Compiled::new(&self.spec.policy, grants)),
@@ -102,32 +102,32 @@ impl Authority {
         }
     }
 
-    /// What policy says about a call.
+    /// Decides about a call.
     pub(crate) fn rule(&self, tool: &ToolFacts, arguments: &Value) -> Ruling {
         self.compiled.decide(&self.call(tool, arguments))
     }
 
-    /// What every layer says about a call.
+    /// Returns what every layer decides about a call.
     pub(crate) fn explain(&self, tool: &ToolFacts, arguments: &Value) -> Explanation {
         self.compiled.explain(&self.call(tool, arguments))
     }
 
-    /// What policy says about the object that a call really uses.
+    /// Returns the check of the object that a call really uses.
     pub(crate) fn at_use<'a>(&'a self, tool: &'a ToolFacts, arguments: &'a Value) -> AtUse<'a> {
         AtUse::new(&self.compiled, self.call(tool, arguments))
     }
 
-    /// Rules that a lasting yes to a call could have.
+    /// Returns the rules that an approver could grant for good.
     pub(crate) fn suggest(&self, tool: &ToolFacts, arguments: &Value) -> Vec<String> {
         sortie_policy::suggest(&self.call(tool, arguments))
     }
 
-    /// What a call would run, verbatim.
+    /// Returns verbatim what a call would run.
     pub(crate) fn exact(&self, tool: &ToolFacts, arguments: &Value) -> String {
         sortie_policy::exact(&self.call(tool, arguments))
     }
 
-    /// What is dangerous about a call.
+    /// Returns what is dangerous about a call.
     pub(crate) fn dangers(&self, tool: &ToolFacts, arguments: &Value) -> Vec<Danger> {
         sortie_policy::dangers(&self.call(tool, arguments))
     }
@@ -143,8 +143,8 @@ impl Authority {
     }
 }
 
-/// Who decided, and by which rule.
-pub(crate) fn words(ruling: &Ruling) -> String {
+/// Returns the layer, the rule and the reason of a ruling.
+pub(crate) fn ruling_text(ruling: &Ruling) -> String {
     let mut words = ruling.layer.as_str().to_owned();
     if let Some(rule) = &ruling.rule {
         words.push_str(", rule ");

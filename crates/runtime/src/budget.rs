@@ -1,46 +1,45 @@
-//! What a question can cost at most, and so what has to be set aside before it is asked.
+//! Computes the most that a model call can cost, which has to be reserved before it is sent.
 //!
-//! Pure: the driver brings the balances and writes the reservation.
+//! Pure: the executor brings the balances and writes the reservation.
 
-use sortie_agent::Counted;
+use sortie_agent::CountedTokens;
 use sortie_core::{
     Amount, Balance, BudgetKind, MICROS_PER_USD, Message, MicroUsd, ModelRequest, Terms,
     TokenPrice, Usage,
 };
 
-/// The most tokens of an answer where neither the model nor anybody else says.
+/// Output tokens if neither the model nor the request limits them.
 const DEFAULT_MAX_OUTPUT: u64 = 8_192;
-/// An answer shorter than this is not worth a question.
+/// A completion shorter than this is not worth a call.
 const MIN_OUTPUT: u64 = 64;
-/// What a vendor may add around the tools and the system prompt.
+/// Tokens that a vendor may add to the tools and the system prompt.
 const TOKENS_AROUND: u64 = 1_000;
-/// What a vendor may add around each message.
+/// Tokens that a vendor may add to each message.
 const TOKENS_PER_MESSAGE: u64 = 16;
-/// The most that a picture counts.
+/// The most tokens of one picture.
 const TOKENS_PER_IMAGE: u64 = 5_000;
-/// The part of a budget after which the model is warned, in percent.
+/// The percentage of a budget after which the model is warned.
 const WARN_AT_PERCENT: u64 = 80;
 const MILLION: f64 = 1_000_000.0;
 
-/// What is to be set aside for a question.
+/// The reservation for a model call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Provision {
-    /// The most it can cost.
     pub(crate) amount: Amount,
-    /// The most tokens that the answer may have for that.
+    /// Output tokens that the reservation covers.
     pub(crate) max_output: u64,
 }
 
-/// Why a question cannot be paid.
+/// Why an account does not cover a model call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unaffordable {
-    /// There is too little of this left.
+    /// This balance is too small.
     Short(Balance),
-    /// The budget is in money, and nobody knows what the model costs.
+    /// The budget is in money, and the price of the model is unknown.
     Unpriced,
 }
 
-/// The kinds that the model has to be warned about.
+/// Returns the balances that the model has to be warned about.
 pub(crate) fn low(balances: &[Balance], was_warned: impl Fn(BudgetKind) -> bool) -> Vec<Balance> {
     balances
         .iter()
@@ -49,8 +48,8 @@ pub(crate) fn low(balances: &[Balance], was_warned: impl Fn(BudgetKind) -> bool)
         .collect()
 }
 
-/// The balances once everything that is set aside has come back.
-pub(crate) fn without_reserved(balances: &[Balance]) -> Vec<Balance> {
+/// Returns the balances as they are once every reservation is refunded.
+pub(crate) fn after_refunds(balances: &[Balance]) -> Vec<Balance> {
     let refunded = balances.iter().map(|balance| Balance {
         reserved: 0,
         ..*balance
@@ -58,11 +57,11 @@ pub(crate) fn without_reserved(balances: &[Balance]) -> Vec<Balance> {
     refunded.collect()
 }
 
-/// What to set aside for a question: the most it can cost, with an answer as long as the account
-/// can pay.
-pub(crate) fn provide(
+/// Computes the reservation for a model call: the most it can cost, with as many output tokens as
+/// the account covers.
+pub(crate) fn provision(
     request: &ModelRequest,
-    counted: Option<Counted>,
+    counted: Option<CountedTokens>,
     terms: Terms,
     balances: &[Balance],
 ) -> Result<Provision, Unaffordable> {
@@ -97,8 +96,8 @@ pub(crate) fn provide(
     })
 }
 
-/// What an answer really cost, where the provider says; what was set aside where it does not.
-pub(crate) fn settled(usage: &Usage, reserved: Amount) -> Amount {
+/// Returns what a completion cost if the provider reports it, else what was reserved.
+pub(crate) fn charged(usage: &Usage, reserved: Amount) -> Amount {
     Amount {
         tokens: usage.total_tokens().unwrap_or(reserved.tokens),
         usd_micros: usage.cost_usd.map_or(reserved.usd_micros, micros),
@@ -106,9 +105,9 @@ pub(crate) fn settled(usage: &Usage, reserved: Amount) -> Amount {
     }
 }
 
-/// More tokens than any vendor counts for the question: no token is shorter than a byte, and what
-/// was counted before need not be guessed.
-fn input_bound(request: &ModelRequest, counted: Option<Counted>) -> u64 {
+/// Returns an upper bound of the input tokens: no token is shorter than a byte, and what was
+/// counted before need not be estimated.
+fn input_bound(request: &ModelRequest, counted: Option<CountedTokens>) -> u64 {
     let (known, rest) = match counted {
         Some(counted) if counted.messages <= request.messages.len() => {
             (counted.tokens, &request.messages[counted.messages..])
@@ -131,7 +130,7 @@ fn input_bound(request: &ModelRequest, counted: Option<Counted>) -> u64 {
 fn message_bound(message: &Message) -> u64 {
     let bytes = match message {
         Message::User { text } | Message::Notice { text } => text.len(),
-        // Whatever its shape on the wire, it is no longer than this.
+        // Its form on the wire is no longer than this.
         Message::Assistant { blocks } => {
             serde_json::to_string(blocks).map_or(usize::MAX / 4, |text| text.len())
         }
@@ -164,7 +163,7 @@ fn cost(input: u64, output: u64, price: TokenPrice) -> MicroUsd {
     micros((input as f64 * price.input + output as f64 * price.output) / MILLION)
 }
 
-/// Rounded up: what is not counted would be overspent.
+/// Rounds up: a fraction that is not counted would be overspent.
 fn micros(usd: f64) -> MicroUsd {
     (usd * MICROS_PER_USD).ceil().max(0.0) as MicroUsd
 }

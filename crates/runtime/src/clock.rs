@@ -1,10 +1,10 @@
-//! The time of a process: the wall clock once, the monotonic clock from then on.
+//! The clock of a process: reads the wall clock once, the monotonic clock from then on.
 
 use sortie_core::{Clock, RunId, Timestamp};
 use tokio::time::Instant;
 use uuid::Uuid;
 
-/// A clock that a jump of the wall clock cannot move.
+/// A clock that is immune to jumps of the wall clock.
 #[derive(Clone, Copy, Debug)]
 pub struct ProcessClock {
     wall_at_start: Timestamp,

@@ -1,30 +1,30 @@
 //! Points at which a test kills the process, one for each row of the crash table.
 //!
-//! Without the feature `crash-points` all of this is nothing. With it, `arm` chooses a point, and
+//! Without the feature `crash-points` this module does nothing. With it, `arm` chooses a point, and
 //! the process kills itself there as `kill -9` would.
 
 use std::str::FromStr;
 
-/// A place between an effect and the fact of it.
+/// A point between an effect and the entry that records it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Point {
     /// A child is about to be admitted.
     BeforeAdmit,
-    /// A child was admitted; its parent does not know yet.
+    /// A child was admitted; its parent has not recorded it.
     AfterAdmit,
     /// A run was claimed; nothing has run.
     AfterClaim,
-    /// A model answered; nothing is written.
+    /// A model replied; nothing is written.
     AfterModelAnswer,
     /// A tool ran; nothing is written.
     AfterTool,
-    /// A run ended; nobody was told.
+    /// A run ended; its announcement is not delivered.
     AfterFinish,
     /// An announcement is in its parent's inbox.
     AfterDeliver,
-    /// A parent took its inbox; it has not asked its model.
+    /// A parent has read its inbox; it has not called its model.
     AfterTakeInbox,
-    /// A place outside accepted a result; that is not written.
+    /// A sink accepted a result; that is not written.
     AfterSink,
 }
 
@@ -40,18 +40,18 @@ const NAMES: [(&str, Point); 9] = [
     ("after-sink", Point::AfterSink),
 ];
 
-/// A plan to die: at a point, when it is reached for the `nth` time.
+/// When to kill the process: at a point, at its `nth` visit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// Where.
+    /// The point.
     pub point: Point,
-    /// At which visit, from 1.
+    /// The visit, from 1.
     pub nth: u32,
 }
 
-/// A plan that cannot be read.
+/// A crash plan that cannot be parsed.
 #[derive(Debug, thiserror::Error)]
-#[error("a crash plan is written point:n, for example after-admit:2; got {0:?}")]
+#[error("invalid crash plan {0:?}: expected point:n, for example after-admit:2")]
 pub struct BadPlan(String);
 
 impl FromStr for Plan {
@@ -88,12 +88,12 @@ mod armed {
         PLAN.get_or_init(|| plan);
     }
 
-    /// Switches delivery off: the control that a harness must notice.
+    /// Turns delivery off: a control that a test harness must detect.
     pub fn break_outbox() {
         BROKEN_OUTBOX.store(true, Ordering::SeqCst);
     }
 
-    /// Lets each run with this text in its task kill the process when it calls a tool.
+    /// Kills the process when a run with this text in its task calls a tool.
     pub fn poison(text: String) {
         POISON.get_or_init(|| text);
     }
@@ -106,7 +106,7 @@ mod armed {
 
     fn die() -> ! {
         let me = rustix::process::getpid();
-        // Nothing can be done if even this fails: the test that waits for it will say so.
+        // If even this fails, the test that waits for the death of the process reports it.
         rustix::process::kill_process(me, rustix::process::Signal::KILL).ok();
         loop {
             std::thread::park();

@@ -1,4 +1,4 @@
-//! One tool call, from the model's words to the one result it gets.
+//! Dispatches one tool call: from the arguments of the model to exactly one result.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,50 +14,55 @@ use sortie_core::{
     Touches, Worktree,
 };
 use sortie_policy::{AtUse, ToolFacts};
-use sortie_text::{cut_middle, t, text};
+use sortie_text::{t, text, truncate_middle};
 
 use crate::audit::{self, Auditor};
 use crate::authority::{self, Authority};
-use crate::inquiry;
-use crate::past;
-use crate::runtime::Shared;
-use crate::spawner::RunSpawner;
+use crate::engine::{Engine, store_failed};
+use crate::journal_load;
+use crate::requests;
+use crate::spawn::RunSpawner;
 
-/// How much a model reads about a call that did not run: it may quote what the model wrote.
+/// Characters of the message about a call that did not run: it may quote the arguments.
 const MAX_REFUSAL_CHARS: usize = 4_000;
-/// How much of what would happen a person is shown.
+/// Characters of the preview that an approver sees.
 const MAX_PREVIEW_CHARS: usize = 8_000;
-/// The tool that looks at what the calls before it in the same answer did.
+/// The tool whose result depends on the calls before it in the same completion.
 const MANAGING_TOOL: &str = "subagents";
 
-/// Where calls of one run are dispatched.
+/// Dispatches the calls of one run.
 #[derive(Clone, Copy)]
 pub(crate) struct Dispatch<'a> {
-    pub(crate) shared: &'a Shared,
+    pub(crate) engine: &'a Engine,
     pub(crate) spec: &'a RunSpec,
     pub(crate) fence: Fence,
     pub(crate) authority: &'a Authority,
     pub(crate) worktree: Option<&'a Worktree>,
-    /// When everything that the run starts has to be done.
+    /// Deadline of everything that the run starts.
     pub(crate) not_after: Option<Timestamp>,
-    /// The end of the journal that asks for the calls.
+    /// The last journal entry, which requested the calls.
     pub(crate) head: Seq,
 }
 
-/// What is to be done about a call, before anything has run.
+/// How a call proceeds, before anything has run.
 pub(crate) enum Prepared<'a> {
-    /// It already has its answer: it could not be understood, or was refused.
-    Answered(Box<Finished>),
-    /// Somebody has to say yes first.
-    Asks(Ready<'a>),
-    /// It may run beside others, any number of times.
-    Free(Ready<'a>),
-    /// It runs alone, after its intent is durable.
-    Guarded(Ready<'a>),
+    /// It has its result: the call is invalid, or was denied.
+    Resolved(Box<CallRecord>),
+    /// An approver has to decide first.
+    NeedsApproval(CheckedCall<'a>),
+    Run(Runnable<'a>),
 }
 
-/// A call that may run, or will once somebody has said yes.
-pub(crate) struct Ready<'a> {
+/// A call that may run now.
+pub(crate) enum Runnable<'a> {
+    /// It may run concurrently with others, any number of times.
+    Concurrent(CheckedCall<'a>),
+    /// It runs alone, after its intent is durable.
+    Exclusive(CheckedCall<'a>),
+}
+
+/// A call whose tool exists, whose arguments are valid and which policy does not deny.
+pub(crate) struct CheckedCall<'a> {
     pub(crate) call: &'a ToolCall,
     pub(crate) tool: &'a dyn Tool,
     facts: &'a ToolFacts,
@@ -66,34 +71,35 @@ pub(crate) struct Ready<'a> {
     ruling: Ruling,
 }
 
-/// What came of asking.
-pub(crate) enum Asked<'a> {
-    /// It has its answer: there is nobody to ask.
-    Answered(Finished),
-    /// The question is out; the run waits.
-    Waits(Finished),
-    /// It was allowed for the whole session before.
-    Allowed(Prepared<'a>),
+/// What came of an approval request.
+pub(crate) enum ApprovalOutcome<'a> {
+    /// The call has its result: no approver is available.
+    Denied(CallRecord),
+    /// The request is open; the run waits.
+    Requested(CallRecord),
+    /// A grant of the session allows the call.
+    Granted(Runnable<'a>),
 }
 
-/// The facts that end or suspend a call.
+/// The entries that end or suspend a call.
 #[derive(Debug)]
-pub(crate) struct Finished {
+pub(crate) struct CallRecord {
     pub(crate) event: Event,
     pub(crate) blobs: Vec<Blob>,
     pub(crate) audit: Vec<AuditEntry>,
 }
 
-/// What recovery found out about a guarded call.
-pub(crate) enum Settled {
-    /// It has its answer.
-    Answered(Finished),
-    /// It has to run; this is what to write down first.
-    Run(Finished),
+/// What an exclusive call needs before it runs.
+pub(crate) enum ExclusiveStep {
+    /// Recovery has found its result.
+    Recovered(CallRecord),
+    /// It has to run, after this intent is written.
+    Run(CallRecord),
 }
 
 impl<'a> Dispatch<'a> {
-    /// Understands a call, asks policy, checks its arguments, and hears what persons said about it.
+    /// Finds the tool, applies the policy, checks the arguments and applies the approver's reply,
+    /// if there is one.
     pub(crate) fn prepare(self, open: &'a OpenCall) -> Prepared<'a> {
         let call = &open.call;
         let lang = self.spec.lang;
@@ -101,19 +107,19 @@ impl<'a> Dispatch<'a> {
             Arguments::Json(value) => value,
             Arguments::Malformed { raw: _, error } => {
                 let words = text(lang, "call-malformed", &[("error", error.as_str().into())]);
-                return Prepared::Answered(Box::new(self.not_understood(call, &words)));
+                return Prepared::Resolved(Box::new(self.invalid_call(call, &words)));
             }
         };
-        let Some(found) = self.shared.planner.toolbox.find(&call.name, arguments) else {
+        let Some(found) = self.engine.planner.toolbox.find(&call.name, arguments) else {
             let known = self.spec.tools.join(", ");
             let words = text(
                 lang,
                 "call-unknown-tool",
                 &[("name", call.name.as_str().into()), ("known", known.into())],
             );
-            return Prepared::Answered(Box::new(self.not_understood(call, &words)));
+            return Prepared::Resolved(Box::new(self.invalid_call(call, &words)));
         };
-        let mut ready = Ready {
+        let mut checked = CheckedCall {
             call,
             tool: found.tool.as_ref(),
             facts: found.facts,
@@ -121,19 +127,19 @@ impl<'a> Dispatch<'a> {
             arguments: found.arguments,
             status: &open.status,
         };
-        if ready.ruling.decision == Decision::Deny {
-            let words = self.denied(&ready);
-            return Prepared::Answered(Box::new(self.refused(
-                &ready,
+        if checked.ruling.decision == Decision::Deny {
+            let words = self.denial_text(&checked);
+            return Prepared::Resolved(Box::new(self.refused(
+                &checked,
                 ResultStatus::Denied,
                 &words,
             )));
         }
         let problems = self
-            .shared
+            .engine
             .planner
             .toolbox
-            .problems(&ready.facts.name, &ready.arguments);
+            .problems(&checked.facts.name, &checked.arguments);
         if !problems.is_empty() {
             let words = text(
                 lang,
@@ -143,166 +149,174 @@ impl<'a> Dispatch<'a> {
                     ("errors", problems.join("; ").into()),
                 ],
             );
-            return Prepared::Answered(Box::new(self.refused(&ready, ResultStatus::Error, &words)));
+            return Prepared::Resolved(Box::new(self.refused(
+                &checked,
+                ResultStatus::Error,
+                &words,
+            )));
         }
-        if let CallStatus::Replied { request, reply } = ready.status {
+        if let CallStatus::Replied { request, reply } = checked.status {
             match approved_by(request, reply) {
-                Some(approved) => ready.ruling.approved = Some(approved),
+                Some(approved) => checked.ruling.approved = Some(approved),
                 None => {
-                    let (status, words) = inquiry::words(lang, &call.name, request, reply);
-                    return Prepared::Answered(Box::new(self.refused(&ready, status, &words)));
+                    let (status, words) = requests::reply_text(lang, &call.name, request, reply);
+                    return Prepared::Resolved(Box::new(self.refused(&checked, status, &words)));
                 }
             }
         }
-        if ready.ruling.decision == Decision::Ask
-            && ready.ruling.approved.is_none()
-            && !ready.had_begun()
+        if checked.ruling.decision == Decision::Ask
+            && checked.ruling.approved.is_none()
+            && !checked.was_started()
         {
-            return Prepared::Asks(ready);
+            return Prepared::NeedsApproval(checked);
         }
-        ready.sorted()
+        Prepared::Run(checked.classified())
     }
 
-    /// Asks whoever may allow a call: what was allowed for the session before, then a person.
-    pub(crate) async fn ask(self, mut ready: Ready<'a>) -> Asked<'a> {
-        if let Some(rule) = self.allowed_before(&ready).await {
-            ready.ruling.approved = Some(ApprovedBy::Grant { rule });
-            return Asked::Allowed(ready.sorted());
+    /// Looks for a grant of the session that allows the call, else opens an approval request.
+    pub(crate) async fn request_approval(
+        self,
+        mut checked: CheckedCall<'a>,
+    ) -> ApprovalOutcome<'a> {
+        if let Some(rule) = self.find_grant(&checked).await {
+            checked.ruling.approved = Some(ApprovedBy::Grant { rule });
+            return ApprovalOutcome::Granted(checked.classified());
         }
-        if !self.shared.planner.settings.approvals.wait {
-            ready.ruling.decision = Decision::Deny;
+        if !self.engine.settings().approvals.wait {
+            checked.ruling.decision = Decision::Deny;
             let words = t!(
                 self.spec.lang,
                 "refused-no-person",
-                tool = ready.call.name.as_str()
+                tool = checked.call.name.as_str()
             );
-            return Asked::Answered(self.refused(&ready, ResultStatus::Denied, &words));
+            return ApprovalOutcome::Denied(self.refused(&checked, ResultStatus::Denied, &words));
         }
-        let effect = EffectId::new(self.fence.run, &ready.call.id);
-        let preview = self.preview(&ready, &effect).await;
-        let redactor = &self.shared.redactor;
-        let arguments = redactor.clean_json(&ready.arguments);
-        let dangers = self.authority.dangers(ready.facts, &ready.arguments);
-        let request = inquiry::approval(
+        let effect = EffectId::new(self.fence.run, &checked.call.id);
+        let preview = self.preview(&checked, &effect).await;
+        let redactor = &self.engine.redactor;
+        let arguments = redactor.redact_json(&checked.arguments);
+        let dangers = self.authority.dangers(checked.facts, &checked.arguments);
+        let request = requests::approval(
             &effect,
             ApprovalRequest {
-                tool: ready.facts.name.clone(),
-                exact: self.authority.exact(ready.facts, &arguments),
+                tool: checked.facts.name.clone(),
+                exact: self.authority.exact(checked.facts, &arguments),
                 arguments,
                 dangers: dangers
                     .into_iter()
                     .map(|danger| Danger {
-                        command: redactor.clean(&danger.command).into_owned(),
+                        command: redactor.redact(&danger.command).into_owned(),
                         ..danger
                     })
                     .collect(),
                 preview,
-                layer: ready.ruling.layer,
-                rule: ready.ruling.rule.clone(),
-                reason: authority::words(&ready.ruling),
+                layer: checked.ruling.layer,
+                rule: checked.ruling.rule.clone(),
+                reason: authority::ruling_text(&checked.ruling),
                 folder: self.spec.workspace.clone(),
-                // What is dangerous once is dangerous every time, and what a rule wants to be asked
-                // about is asked about every time.
-                lasting: if ready.ruling.layer == Layer::Danger || ready.ruling.rule.is_some() {
+                // A dangerous call is dangerous every time, and a rule that wants approval wants it
+                // every time: neither can be granted for good.
+                lasting: if checked.ruling.layer == Layer::Danger || checked.ruling.rule.is_some() {
                     Vec::new()
                 } else {
-                    self.authority.suggest(ready.facts, &ready.arguments)
+                    self.authority.suggest(checked.facts, &checked.arguments)
                 },
             },
-            inquiry::expiry(
-                self.shared.clock.now(),
-                self.shared.planner.settings.approvals.expiry,
+            requests::expiry(
+                self.engine.clock.now(),
+                self.engine.settings().approvals.expiry,
             ),
         );
-        Asked::Waits(self.asked(&ready, request))
+        ApprovalOutcome::Requested(self.suspended(&checked, request))
     }
 
-    /// Runs a call that may run beside others.
-    pub(crate) async fn run_free(self, ready: Ready<'a>) -> Finished {
-        self.run(&ready).await
+    /// Runs a call concurrently with others.
+    pub(crate) async fn run_concurrent(self, checked: CheckedCall<'a>) -> CallRecord {
+        self.run(&checked).await
     }
 
-    /// Finds out what a guarded call needs: recovery, or just its intent.
-    pub(crate) async fn settle(self, ready: &Ready<'a>) -> Settled {
+    /// Recovers a call that a crash interrupted, or prepares its intent.
+    pub(crate) async fn prepare_exclusive(self, checked: &CheckedCall<'a>) -> ExclusiveStep {
         if let CallStatus::Interrupted { fingerprint } | CallStatus::Intended { fingerprint } =
-            ready.status
-            && let Some(answered) = self.recover(ready, fingerprint).await
+            checked.status
+            && let Some(answered) = self.recover(checked, fingerprint).await
         {
-            return Settled::Answered(answered);
+            return ExclusiveStep::Recovered(answered);
         }
-        let fingerprint = match ready.tool.recovery() {
+        let fingerprint = match checked.tool.recovery() {
             Recovery::Reconcilable(reconcile) => {
-                let effect = EffectId::new(self.fence.run, &ready.call.id);
-                let around = self.around(ready);
-                let context = self.context(ready.call, &effect, &around);
-                reconcile.fingerprint(&context, &ready.arguments).await
+                let effect = EffectId::new(self.fence.run, &checked.call.id);
+                let ports = self.tool_ports(checked);
+                let context = self.context(checked.call, &effect, &ports);
+                reconcile.fingerprint(&context, &checked.arguments).await
             }
             Recovery::Repeatable | Recovery::Once(_) => Value::Null,
         };
-        Settled::Run(Finished {
+        ExclusiveStep::Run(CallRecord {
             event: Event::Intended {
-                call: ready.call.id.clone(),
+                call: checked.call.id.clone(),
                 fingerprint,
-                ruling: Some(ready.ruling.clone()),
+                ruling: Some(checked.ruling.clone()),
             },
             blobs: Vec::new(),
-            audit: vec![self.audited(ready, AuditStage::Begun)],
+            audit: vec![self.audited(checked, AuditStage::Begun)],
         })
     }
 
-    /// Runs a call, and makes the fact of it.
-    pub(crate) async fn run(self, ready: &Ready<'a>) -> Finished {
-        let effect = EffectId::new(self.fence.run, &ready.call.id);
-        let around = self.around(ready);
-        let context = self.context(ready.call, &effect, &around);
-        let started = self.shared.clock.now();
-        let reply = ready.tool.run(&context, ready.arguments.clone()).await;
-        let elapsed_ms = self.shared.clock.now().ms_since(started);
-        self.finished(ready, reply, elapsed_ms)
+    /// Runs a call and makes its entries.
+    pub(crate) async fn run(self, checked: &CheckedCall<'a>) -> CallRecord {
+        let effect = EffectId::new(self.fence.run, &checked.call.id);
+        let ports = self.tool_ports(checked);
+        let context = self.context(checked.call, &effect, &ports);
+        let started = self.engine.clock.now();
+        let reply = checked.tool.run(&context, checked.arguments.clone()).await;
+        let elapsed_ms = self.engine.clock.now().ms_since(started);
+        self.finished(checked, reply, elapsed_ms)
     }
 
-    /// What a crash left of a call; `None` if it may run now.
-    async fn recover(self, ready: &Ready<'a>, fingerprint: &Value) -> Option<Finished> {
-        let effect = EffectId::new(self.fence.run, &ready.call.id);
-        let around = self.around(ready);
-        let context = self.context(ready.call, &effect, &around);
-        match ready.tool.recovery() {
+    /// Returns the result of a call that a crash interrupted; `None` if it may run now.
+    async fn recover(self, checked: &CheckedCall<'a>, fingerprint: &Value) -> Option<CallRecord> {
+        let effect = EffectId::new(self.fence.run, &checked.call.id);
+        let ports = self.tool_ports(checked);
+        let context = self.context(checked.call, &effect, &ports);
+        match checked.tool.recovery() {
             Recovery::Repeatable => None,
-            Recovery::Once(None) => Some(self.unknown(ready)),
+            Recovery::Once(None) => Some(self.unknown_outcome(checked)),
             Recovery::Once(Some(remains)) => {
-                // Before the model looks: what still runs could do it behind its back.
+                // Before the model continues: a process that is still running could change the
+                // result it sees.
                 let ended = remains.stop(&effect).await;
-                tracing::info!(%effect, ended, "ended what a call of a dead process had left running");
-                Some(self.unknown(ready))
+                tracing::info!(%effect, ended, "stopped processes that a call of a dead process left running");
+                Some(self.unknown_outcome(checked))
             }
             Recovery::Reconcilable(reconcile) => {
                 match reconcile
-                    .reconcile(&context, &ready.arguments, fingerprint)
+                    .reconcile(&context, &checked.arguments, fingerprint)
                     .await
                 {
                     Reconciled::Happened(answer) => {
-                        Some(self.finished(ready, Ok(answer.into()), 0))
+                        Some(self.finished(checked, Ok(answer.into()), 0))
                     }
                     Reconciled::NotYet => None,
-                    Reconciled::Unknown => Some(self.unknown(ready)),
+                    Reconciled::Unknown => Some(self.unknown_outcome(checked)),
                 }
             }
         }
     }
 
-    /// The rule by which a person has allowed a call for the whole session.
-    async fn allowed_before(self, ready: &Ready<'a>) -> Option<String> {
+    /// Returns the rule by which an approver has allowed the call for the whole session.
+    async fn find_grant(self, checked: &CheckedCall<'a>) -> Option<String> {
         let scope = self.spec.session.in_folder(&self.spec.workspace);
         let grants = match self
-            .shared
+            .engine
             .store
             .grants(self.spec.tenant.as_ref(), &scope)
             .await
         {
             Ok(grants) => grants,
             Err(error) => {
-                // Without them a person is asked once more, which does no harm.
-                self.shared.store_failed("reading grants", &error);
+                // Without the grants an approver decides once more, which does no harm.
+                store_failed("read the grants of a session", &error);
                 return None;
             }
         };
@@ -313,49 +327,49 @@ impl<'a> Dispatch<'a> {
         let ruling = self
             .authority
             .with_grants(&rules)
-            .rule(ready.facts, &ready.arguments);
+            .rule(checked.facts, &checked.arguments);
         (ruling.decision == Decision::Allow && ruling.layer == Layer::Session)
             .then(|| ruling.rule.unwrap_or_default())
     }
 
-    async fn preview(self, ready: &Ready<'a>, effect: &EffectId) -> Option<String> {
-        let around = self.around(ready);
-        let context = self.context(ready.call, effect, &around);
-        let preview = ready.tool.preview(&context, &ready.arguments).await?;
-        let clean = self.shared.redactor.clean(&preview).into_owned();
-        Some(cut_middle(&clean, MAX_PREVIEW_CHARS, "\n…\n").text)
+    async fn preview(self, checked: &CheckedCall<'a>, effect: &EffectId) -> Option<String> {
+        let ports = self.tool_ports(checked);
+        let context = self.context(checked.call, effect, &ports);
+        let preview = checked.tool.preview(&context, &checked.arguments).await?;
+        let clean = self.engine.redactor.redact(&preview).into_owned();
+        Some(truncate_middle(&clean, MAX_PREVIEW_CHARS, "\n…\n").text)
     }
 
-    fn finished(self, ready: &Ready<'a>, reply: ToolReply, elapsed_ms: u64) -> Finished {
+    fn finished(self, checked: &CheckedCall<'a>, reply: ToolReply, elapsed_ms: u64) -> CallRecord {
         let (status, answer) = match reply {
             Ok(ToolOutcome::Waits(wait)) => {
-                return Finished {
+                return CallRecord {
                     event: Event::Delegated {
-                        call: ready.call.id.clone(),
+                        call: checked.call.id.clone(),
                         wait,
-                        ruling: Some(ready.ruling.clone()),
+                        ruling: Some(checked.ruling.clone()),
                     },
                     blobs: Vec::new(),
-                    audit: vec![self.audited(ready, AuditStage::Waits)],
+                    audit: vec![self.audited(checked, AuditStage::Waits)],
                 };
             }
             Ok(ToolOutcome::Asks { question, timeout }) => {
-                return self.inquires(ready, question, timeout);
+                return self.ask_question(checked, question, timeout);
             }
             Ok(ToolOutcome::Answer(answer)) => (ResultStatus::Ok, answer),
             Err(failure) => (ResultStatus::Error, ToolAnswer::text(failure.0)),
         };
-        self.answered(ready, status, answer, elapsed_ms)
+        self.answered(checked, status, answer, elapsed_ms)
     }
 
     fn answered(
         self,
-        ready: &Ready<'a>,
+        checked: &CheckedCall<'a>,
         status: ResultStatus,
         answer: ToolAnswer,
         elapsed_ms: u64,
-    ) -> Finished {
-        let clean = self.shared.redactor.clean(&answer.text).into_owned();
+    ) -> CallRecord {
+        let clean = self.engine.redactor.redact(&answer.text).into_owned();
         let (words, whole) = bound_result(self.spec.lang, clean);
         let mut blobs: Vec<Blob> = whole.into_iter().map(blob_of).collect();
         let full = blobs.first().map(|blob| blob.id.clone());
@@ -369,90 +383,95 @@ impl<'a> Dispatch<'a> {
             blobs.push(blob);
         }
         let result = ToolResult {
-            call: ready.call.id.clone(),
-            provider_id: ready.call.provider_id.clone(),
+            call: checked.call.id.clone(),
+            provider_id: checked.call.provider_id.clone(),
             text: words,
             status,
             full,
             images,
         };
         let stage = audit::ended(&result, elapsed_ms, answer.sandbox.clone());
-        Finished {
-            audit: vec![self.audited(ready, stage)],
+        CallRecord {
+            audit: vec![self.audited(checked, stage)],
             event: Event::ToolFinished {
                 result,
                 elapsed_ms,
                 spawned: answer.spawned,
                 todos: answer.todos,
-                ruling: Some(ready.ruling.clone()),
+                ruling: Some(checked.ruling.clone()),
                 sandbox: answer.sandbox,
             },
             blobs,
         }
     }
 
-    /// A question of the run's own; where nobody can answer, it has its answer at once.
-    fn inquires(self, ready: &Ready<'a>, question: Question, timeout: Duration) -> Finished {
-        let effect = EffectId::new(self.fence.run, &ready.call.id);
-        let expires_at = inquiry::expiry(self.shared.clock.now(), timeout);
-        let request = inquiry::question(&effect, self.spec, question, expires_at);
+    /// Opens a question of the run; if no person can answer, returns its default at once.
+    fn ask_question(
+        self,
+        checked: &CheckedCall<'a>,
+        question: Question,
+        timeout: Duration,
+    ) -> CallRecord {
+        let effect = EffectId::new(self.fence.run, &checked.call.id);
+        let expires_at = requests::expiry(self.engine.clock.now(), timeout);
+        let request = requests::question(&effect, self.spec, question, expires_at);
         if let RequestKind::Question(question) = &request.kind
             && question.to == Addressee::Person
-            && !self.shared.planner.settings.approvals.wait
+            && !self.engine.settings().approvals.wait
         {
-            let (status, words) = inquiry::unanswered(self.spec.lang, question);
-            return self.refused(ready, status, &words);
+            let (status, words) = requests::unanswered(self.spec.lang, question);
+            return self.refused(checked, status, &words);
         }
-        self.asked(ready, request)
+        self.suspended(checked, request)
     }
 
-    fn asked(self, ready: &Ready<'a>, request: Request) -> Finished {
-        Finished {
+    fn suspended(self, checked: &CheckedCall<'a>, request: Request) -> CallRecord {
+        CallRecord {
             event: Event::Asked {
-                call: ready.call.id.clone(),
+                call: checked.call.id.clone(),
                 request: Box::new(request),
             },
             blobs: Vec::new(),
-            audit: vec![self.audited(ready, AuditStage::Waits)],
+            audit: vec![self.audited(checked, AuditStage::Waits)],
         }
     }
 
-    fn unknown(self, ready: &Ready<'a>) -> Finished {
+    fn unknown_outcome(self, checked: &CheckedCall<'a>) -> CallRecord {
         let words = text(
             self.spec.lang,
             "call-interrupted",
-            &[("tool", ready.call.name.as_str().into())],
+            &[("tool", checked.call.name.as_str().into())],
         );
-        self.refused(ready, ResultStatus::Interrupted, &words)
+        self.refused(checked, ResultStatus::Interrupted, &words)
     }
 
-    fn denied(self, ready: &Ready<'a>) -> String {
+    fn denial_text(self, checked: &CheckedCall<'a>) -> String {
         text(
             self.spec.lang,
             "call-denied",
             &[
-                ("tool", ready.call.name.as_str().into()),
-                ("layer", authority::words(&ready.ruling).into()),
+                ("tool", checked.call.name.as_str().into()),
+                ("layer", authority::ruling_text(&checked.ruling).into()),
                 ("known", self.spec.tools.join(", ").into()),
             ],
         )
     }
 
-    /// The answer to a call that nothing ran for, though it was understood.
-    fn refused(self, ready: &Ready<'a>, status: ResultStatus, words: &str) -> Finished {
-        let words = cut_middle(words, MAX_REFUSAL_CHARS, "…").text;
-        self.answered(ready, status, ToolAnswer::text(words), 0)
+    /// Returns the result of a valid call that did not run.
+    fn refused(self, checked: &CheckedCall<'a>, status: ResultStatus, words: &str) -> CallRecord {
+        let words = truncate_middle(words, MAX_REFUSAL_CHARS, "…").text;
+        self.answered(checked, status, ToolAnswer::text(words), 0)
     }
 
-    /// The answer to a call that nobody could make sense of.
-    fn not_understood(self, call: &ToolCall, words: &str) -> Finished {
+    /// Returns the result of a call whose tool or arguments cannot be read.
+    fn invalid_call(self, call: &ToolCall, words: &str) -> CallRecord {
         let result = ToolResult::not_run(
             call,
             ResultStatus::Error,
-            cut_middle(words, MAX_REFUSAL_CHARS, "…").text,
+            truncate_middle(words, MAX_REFUSAL_CHARS, "…").text,
         );
         let stage = audit::ended(&result, 0, None);
-        Finished {
+        CallRecord {
             audit: vec![self.auditor().entry(call, &call.name, None, stage)],
             event: Event::ToolFinished {
                 result,
@@ -466,47 +485,51 @@ impl<'a> Dispatch<'a> {
         }
     }
 
-    fn audited(self, ready: &Ready<'a>, stage: AuditStage) -> AuditEntry {
-        self.auditor()
-            .entry(ready.call, &ready.facts.name, Some(&ready.ruling), stage)
+    fn audited(self, checked: &CheckedCall<'a>, stage: AuditStage) -> AuditEntry {
+        self.auditor().entry(
+            checked.call,
+            &checked.facts.name,
+            Some(&checked.ruling),
+            stage,
+        )
     }
 
     fn auditor(self) -> Auditor<'a> {
         Auditor {
             run: self.fence.run,
             spec: self.spec,
-            redactor: &self.shared.redactor,
+            redactor: &self.engine.redactor,
         }
     }
 
-    /// The folder that the run works in.
+    /// Returns the folder that the run works in.
     fn workspace(self) -> &'a Path {
         self.worktree
             .map_or(&self.spec.workspace, |worktree| &worktree.workspace)
     }
 
-    fn around<'b>(self, ready: &'b Ready<'a>) -> Around<'b>
+    fn tool_ports<'b>(self, checked: &'b CheckedCall<'a>) -> ToolPorts<'b>
     where
         'a: 'b,
     {
-        Around {
+        ToolPorts {
             spawner: RunSpawner {
-                shared: self.shared,
+                engine: self.engine,
                 claim: ParentClaim {
                     fence: self.fence,
                     reached: self.head,
                 },
                 spec: self.spec,
-                call: &ready.call.id,
+                call: &checked.call.id,
                 workspace: self.workspace(),
                 not_after: self.not_after,
             },
             blobs: RunBlobs {
-                shared: self.shared,
+                engine: self.engine,
                 fence: self.fence,
                 spec: self.spec,
             },
-            permits: self.authority.at_use(ready.facts, &ready.arguments),
+            permits: self.authority.at_use(checked.facts, &checked.arguments),
         }
     }
 
@@ -514,7 +537,7 @@ impl<'a> Dispatch<'a> {
         self,
         call: &'b ToolCall,
         effect: &'b EffectId,
-        around: &'b Around<'b>,
+        ports: &'b ToolPorts<'b>,
     ) -> ToolContext<'b>
     where
         'a: 'b,
@@ -527,56 +550,56 @@ impl<'a> Dispatch<'a> {
             lang: self.spec.lang,
             exec_timeout: Duration::from_millis(self.spec.limits.exec_timeout_ms),
             confinement: self.spec.confinement,
-            // Who only plans is held to it by the same sandbox as who only looks.
+            // The sandbox enforces plan mode as it enforces a read-only agent.
             read_only: self.spec.policy.read_only || self.spec.policy.mode == Mode::Plan,
             worktree: self.worktree,
             skills: &self.spec.skills,
-            permits: &around.permits,
-            spawner: &around.spawner,
-            blobs: &around.blobs,
+            permits: &ports.permits,
+            spawner: &ports.spawner,
+            blobs: &ports.blobs,
         }
     }
 }
 
-/// What a tool may use while it runs.
-struct Around<'a> {
+/// What a tool can use while it runs.
+struct ToolPorts<'a> {
     spawner: RunSpawner<'a>,
     blobs: RunBlobs<'a>,
     permits: AtUse<'a>,
 }
 
-impl<'a> Ready<'a> {
-    /// Whether it must not run before the calls in front of it are done.
-    pub(crate) fn follows_the_others(&self) -> bool {
+impl<'a> CheckedCall<'a> {
+    /// Returns whether it must run after the calls before it.
+    pub(crate) fn runs_after_others(&self) -> bool {
         self.tool.spec().name == MANAGING_TOOL
     }
 
-    /// Whether it was allowed to run before, by whoever was asked then.
-    const fn had_begun(&self) -> bool {
+    /// Returns whether it was started before a crash, and so was approved then.
+    const fn was_started(&self) -> bool {
         match self.status {
             CallStatus::Intended { .. } | CallStatus::Interrupted { .. } => true,
             CallStatus::Requested
-            | CallStatus::Asking(_)
+            | CallStatus::AwaitingReply(_)
             | CallStatus::Replied { .. }
             | CallStatus::Waiting(_)
             | CallStatus::Answered(_) => false,
         }
     }
 
-    /// Whether it may run beside others, or has to run alone.
-    fn sorted(self) -> Prepared<'a> {
+    /// Decides whether it may run concurrently.
+    fn classified(self) -> Runnable<'a> {
         match (self.tool.recovery(), self.tool.touches()) {
             (
                 Recovery::Repeatable,
                 Touches::Nothing | Touches::Reads | Touches::Network | Touches::Runs,
-            ) => Prepared::Free(self),
+            ) => Runnable::Concurrent(self),
             (Recovery::Repeatable, Touches::Files | Touches::Processes | Touches::Services)
-            | (Recovery::Reconcilable(_) | Recovery::Once(_), _) => Prepared::Guarded(self),
+            | (Recovery::Reconcilable(_) | Recovery::Once(_), _) => Runnable::Exclusive(self),
         }
     }
 }
 
-/// Who approved, if the reply is a yes.
+/// Returns the approver, if the reply approves.
 fn approved_by(request: &Request, reply: &Reply) -> Option<ApprovedBy> {
     match (&request.kind, reply) {
         (RequestKind::Approval(_), Reply::Approved { by, .. }) => Some(ApprovedBy::Person {
@@ -593,7 +616,7 @@ fn approved_by(request: &Request, reply: &Reply) -> Option<ApprovedBy> {
 
 /// Reads the long outputs of one run.
 struct RunBlobs<'a> {
-    shared: &'a Shared,
+    engine: &'a Engine,
     fence: Fence,
     spec: &'a RunSpec,
 }
@@ -601,7 +624,7 @@ struct RunBlobs<'a> {
 #[async_trait]
 impl BlobReader for RunBlobs<'_> {
     async fn read_blob(&self, id: &BlobId) -> Option<Vec<u8>> {
-        past::blob(self.shared, self.fence.run, self.spec, id).await
+        journal_load::blob(self.engine, self.fence.run, self.spec, id).await
     }
 }
 

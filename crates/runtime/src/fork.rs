@@ -1,22 +1,22 @@
-//! A run that branches off another.
+//! Forks: runs that branch off another after one of its entries.
 
 use sortie_core::{ForkPoint, Isolation, Lane, Mode, RunId, RunSpec, Seq};
 
-/// Asks for a run that branches off another.
+/// A request for a run that branches off another.
 #[derive(Clone, Debug)]
 pub struct Fork {
-    /// Where it branches off.
+    /// The run and the entry after which the new run branches off.
     pub point: ForkPoint,
-    /// The model to go on with, if not the same.
+    /// The model of the new run, if not the same.
     pub model: Option<String>,
-    /// What people call it.
+    /// The name that people see.
     pub label: Option<String>,
     /// How calls that change something are treated.
     pub mode: Mode,
 }
 
-/// The new run: like the other, whose journal ends at `head`, but the first of a tree of its own. Its
-/// tools stay those that the other was granted.
+/// Returns the spec of a fork: like that of the other run, whose journal ends at `head`, but the
+/// root of its own tree. Its tools stay those that the other run was granted.
 pub(crate) fn spec_of(
     fork: Fork,
     mut spec: RunSpec,
@@ -26,7 +26,7 @@ pub(crate) fn spec_of(
     let point = fork.point;
     if point.at.0 < 1 || point.at > head {
         return Err(format!(
-            "{} has the events 1 to {head}; there is no event {}",
+            "task {} has the events 1 to {head}, but no event {}",
             point.run, point.at
         ));
     }
@@ -37,7 +37,7 @@ pub(crate) fn spec_of(
         spec.model = model;
         spec.fallbacks.clear();
     }
-    // A run that could change nothing does not learn to by branching off.
+    // A fork of a run that could change nothing cannot change anything either.
     spec.policy.mode = match spec.policy.mode {
         Mode::Plan => Mode::Plan,
         Mode::DontAsk | Mode::Default | Mode::AcceptEdits | Mode::Yolo => fork.mode,
@@ -56,7 +56,7 @@ pub(crate) fn spec_of(
         continues: None,
         fork: Some(point),
         report_to: Vec::new(),
-        // The worktree of the other is gone, and the account of its tree is closed.
+        // The worktree of the other run is gone, and the account of its tree is closed.
         isolation: Isolation::None,
         account,
         not_after: None,

@@ -4,50 +4,56 @@
 //! behind, and runs until [`Runtime::shut_down`]. Everything it does is a transition of the store,
 //! so it may be killed at any moment and started again.
 //!
-//! Read `spawn.rs` for how a run comes to be, `executor.rs` for how it runs, `dispatch.rs` for what
-//! becomes of a call, and `announce.rs` for how a result arrives.
+//! Read `planner.rs` for how a new run is decided, `spawn.rs` for how a child starts, `executor.rs`
+//! for how a run is executed, `dispatch.rs` for what becomes of a tool call, and `announce.rs` for
+//! how a result reaches its parent.
 
+mod active_runs;
 mod agents;
+mod allowlist;
 mod announce;
-mod ask;
 mod audit;
 mod authority;
 mod budget;
-mod choices;
+mod changes;
 mod clock;
-mod control;
 pub mod crash;
+mod details_cache;
 mod dispatch;
+mod engine;
 mod executor;
 mod fork;
-mod inquiry;
+mod journal_load;
+mod journal_writer;
 mod leftovers;
-mod live;
-mod log;
-mod particulars;
-mod past;
-mod pen;
+mod model_call;
+mod new_run;
+mod planner;
 mod preview;
-mod review;
+mod publish;
+mod refusal;
+mod requests;
+mod requeue;
 mod runtime;
 mod scheduler;
-mod setback;
+mod session_locks;
 mod settings;
 mod sinks;
 mod spawn;
-mod spawner;
-mod telling;
+mod tool_call_log;
 mod toolbox;
-mod views;
-mod workplace;
+mod workspace;
 
 pub use agents::Agents;
-pub use choices::{AllowedModels, UnknownTool, unknown_tools_of};
+pub use allowlist::{AllowedModels, UnknownTool, unknown_tools_of};
 pub use clock::ProcessClock;
-pub use control::Said;
 pub use fork::Fork;
-pub use log::ToolCallLog;
-pub use runtime::{NewRun, Parts, Runtime, RuntimeError};
+pub use new_run::NewRun;
+pub use planner::{MODELS_IN_FILES, Planner};
+pub use refusal::{Refusal, RefusalReason};
+pub use runtime::{
+    Explained, LaneState, MessageReceipt, Parts, PolicySubject, PolicyView, Runtime, RuntimeError,
+};
 pub use settings::{
     AgentSettings, ApprovalSettings, Lanes, ModelDefaults, PolicySettings, RunDefaults, Settings,
     SkillSettings,
@@ -55,10 +61,9 @@ pub use settings::{
 pub use sinks::{FileSink, Sink, SinkError};
 pub use sortie_agent::{CriticalSpan, Span, SpanKind, TaskTimeline, Timeline};
 pub use sortie_agent::{Divergence, Replayed, Tapes, projection, replay_tree};
-pub use sortie_agent::{MAX_NEUTRALISED, Particulars, neutralised, summaries_of};
+pub use sortie_agent::{MAX_NEUTRALISED, RunDetails, neutralised, summaries_of};
 pub use sortie_agent::{TranscriptLine, builtin_agents, main_agent, transcript};
 pub use sortie_core as core;
 pub use sortie_policy::{Explanation, LayerView, Opinion, View};
-pub use spawn::{MODELS_IN_FILES, Planner};
+pub use tool_call_log::ToolCallLog;
 pub use toolbox::{Toolbox, ToolboxError};
-pub use views::{Explained, LaneState, PolicyView, Whose};

@@ -1,4 +1,4 @@
-//! What would be decided about a run or a call, without doing anything.
+//! Previews: what would be decided about a run or a call, without writing anything.
 
 use std::sync::Arc;
 
@@ -10,13 +10,15 @@ use sortie_policy::{Compiled, Explanation, LayerView, View};
 use sortie_text::t;
 
 use crate::authority::Authority;
-use crate::runtime::{NewRun, RuntimeError};
-use crate::spawn::{Planner, Requester};
-use crate::views::{Explained, PolicyView};
+use crate::new_run::NewRun;
+use crate::planner::{Planner, Requester};
+use crate::refusal::{Refusal, RefusalReason};
+use crate::runtime::RuntimeError;
+use crate::runtime::{Explained, PolicyView};
 
 impl Planner {
-    /// What a run of this agent would be admitted with: as a child of a main run, or, for the main
-    /// agent itself, as one that a person starts. Nothing is written.
+    /// Returns the spec that a run of this agent would be admitted with: as a child of a main run
+    /// or, for the main agent, as a root.
     pub fn preview(&self, agent: &str, mut new: NewRun) -> Result<RunSpec, RuntimeError> {
         let name = agent.to_owned();
         let run = RunId::from_uuid(uuid::Uuid::nil());
@@ -42,8 +44,8 @@ impl Planner {
         Ok(self.child_spec(requester, run, request, None)?)
     }
 
-    /// What would become of a call of a run that was admitted like this, what every layer says about
-    /// it, and who took the tool away if the run does not have it.
+    /// Returns what would be decided about a call of a run with this spec, what every layer
+    /// decides, and which layer removed the tool if the run does not have it.
     pub fn explained(
         &self,
         spec: RunSpec,
@@ -51,12 +53,13 @@ impl Planner {
         arguments: &Value,
     ) -> Result<Explained, RuntimeError> {
         let Some(found) = self.toolbox.find(tool, arguments) else {
-            return Err(RuntimeError::Refused(t!(
+            let message = t!(
                 spec.lang,
                 "call-unknown-tool",
                 name = tool,
                 known = spec.tools.join(", ")
-            )));
+            );
+            return Err(Refusal::new(RefusalReason::UnknownTool, message).into());
         };
         let compiled = Arc::new(Compiled::new(&spec.policy, &[]));
         let spec = Arc::new(spec);
@@ -64,13 +67,13 @@ impl Planner {
         let explanation = authority.explain(found.facts, &found.arguments);
         drop(authority);
         Ok(Explained {
-            taken_away_by: taken_away_by(&spec, &explanation),
+            removed_by: removed_by(&spec, &explanation),
             explanation,
             spec: Arc::unwrap_or_clone(spec),
         })
     }
 
-    /// What a run that was admitted like this may do, and who says so.
+    /// Returns what a run with this spec may do, and which layers decide so.
     pub fn policy_view(&self, spec: &RunSpec) -> PolicyView {
         let compiled = Arc::new(Compiled::new(&spec.policy, &[]));
         let sandboxed = spec.confinement.sandbox == SandboxMode::Required;
@@ -94,15 +97,15 @@ impl Planner {
         }
     }
 
-    /// The names of all tools there are.
+    /// Returns the names of all registered tools.
     pub fn tool_names(&self) -> Vec<String> {
         let facts = self.toolbox.facts().iter();
         facts.map(|tool| tool.name.clone()).collect()
     }
 }
 
-/// What keeps a tool from a run that was not given it: the first layer that does, else its mode.
-fn taken_away_by(spec: &RunSpec, explained: &Explanation) -> Option<String> {
+/// Returns what removed a tool from a run: the first layer that does, else the mode.
+fn removed_by(spec: &RunSpec, explained: &Explanation) -> Option<String> {
     if explained.ruling.layer != Layer::Grant {
         return None;
     }

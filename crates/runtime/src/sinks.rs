@@ -1,4 +1,4 @@
-//! Places outside the store that want a result.
+//! Sinks: destinations outside the store for results.
 
 use std::fmt;
 use std::io::Write;
@@ -7,13 +7,13 @@ use async_trait::async_trait;
 use serde_json::json;
 use sortie_core::{Announcement, Outcome};
 
-/// A kind of place outside the store.
+/// A kind of destination outside the store.
 ///
-/// Implementers guarantee that sending the same key twice does no harm, or that the receiver is
-/// given the key to tell.
+/// Implementers guarantee that sending the same key twice does no harm, or that the receiver gets
+/// the key and can detect it.
 #[async_trait]
 pub trait Sink: Send + Sync + fmt::Debug {
-    /// The scheme of the addresses it serves.
+    /// Returns the scheme of the addresses it serves.
     fn scheme(&self) -> &'static str;
     /// Sends one announcement. Returning `Ok` means that it was accepted.
     async fn send(
@@ -24,13 +24,13 @@ pub trait Sink: Send + Sync + fmt::Debug {
     ) -> Result<(), SinkError>;
 }
 
-/// Why a place did not accept an announcement.
+/// Why a sink did not accept an announcement.
 #[derive(Debug, thiserror::Error)]
-#[error("the result could not be written to {target}")]
+#[error("cannot write the result to {target}")]
 pub struct SinkError {
-    /// Where.
+    /// The address within the scheme.
     pub target: String,
-    /// Why.
+    /// The cause.
     #[source]
     pub source: std::io::Error,
 }
@@ -84,8 +84,7 @@ fn append_durably(path: &str, line: &str) -> std::io::Result<()> {
     file.sync_data()
 }
 
-/// Opens a file by a path that leads through no link: an agent may have put one there, and it may
-/// lead anywhere.
+/// Opens a file by a path without links: an agent may have put a link there that leads anywhere.
 #[cfg(target_os = "linux")]
 fn open_without_links(path: &str) -> std::io::Result<std::fs::File> {
     use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};

@@ -1,741 +1,379 @@
-//! How a run comes to be: a request becomes a decided, complete [`RunSpec`], and the store admits
-//! it or not. Nothing is written before the decision.
+//! Starts and manages children, for the delegation tools of a run.
 
 use std::path::Path;
-use std::sync::Arc;
-use std::time::Duration;
 
-use serde_json::Value;
-use sortie_agent::{PromptContext, system_prompt};
-use sortie_base::wildcard::matches;
+use async_trait::async_trait;
 use sortie_core::{
-    AdmissionCaps, AgentDefinition, Announce, Budget, CallId, Cleanup, Confinement, EdgeMode,
-    Isolation, LABEL_CHARS, Lane, Lang, Layer, Limits, MAX_TASK_CHARS, Mode, ModelChoice,
-    ParentLink, PolicyLayer, Priority, Rules, RunId, RunSpec, Sampling, SandboxMode, SchemaBounds,
-    SessionKey, SkillNarrowing, SkillRef, Skills, SpawnRequest, Timestamp, Tool, ToolNarrowing,
-    Touches,
+    Admission, Admit, Announce, Answerer, CallId, Cancellation, CancelledBy, ChildRef, ChildWait,
+    InboxItem, Lang, ListFilter, ManageRequest, OpenRequest, Outcome, ParentClaim, Refusal,
+    Replied, Reply, RequestFilter, RequestKind, RunId, RunRecord, RunSpec, Sender, SpawnRequest,
+    Spawned, Spawner, StoreError, StoreResult, Timestamp, ToolAnswer, ToolFailure, ToolOutcome,
+    ToolReply,
 };
-use sortie_policy::{
-    Admission, Admitted, AgentRules, DefaultDeny, Denial, Parent, SubagentRules, ToolFacts, admit,
-};
-use sortie_text::{first_chars, one_line, t, text};
+use sortie_text::{first_chars, outcome_error, t, text};
 
-use crate::agents::Agents;
-use crate::authority::Hashes;
-use crate::runtime::NewRun;
-use crate::settings::{AgentSettings, ModelDefaults, RunDefaults, Settings};
-use crate::toolbox::{Toolbox, ToolboxError};
-use crate::workplace;
+use crate::changes;
+use crate::crash::{self, Point};
+use crate::engine::{Engine, store_failed};
+use crate::planner::Requester;
+use crate::requeue;
 
-/// The longest deadline, a hundred years: later ones are mistakes, and do not fit the store.
-const LONGEST_TIMEOUT_MS: u64 = 100 * 365 * 24 * 3_600 * 1_000;
-/// What names of models begin with that are files of the operator's.
-pub const MODELS_IN_FILES: [&str; 2] = ["script:", "replay:"];
-/// The name of a model that means the parent's.
-pub(crate) const INHERIT: &str = "inherit";
-/// The agent of a spawn that names none.
-const DEFAULT_CHILD_AGENT: &str = "general";
+/// Characters of a child's result in a listing.
+const LISTED_RESULT_CHARS: usize = 200;
+/// Attempts to admit a child while the store fails, about a minute. Nothing else of the run could
+/// be written meanwhile either; a cancel or a deadline ends the wait.
+const MAX_ADMIT_ATTEMPTS: u32 = 64;
 
-/// Why there will be no run: a sentence for whoever asked.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub(crate) struct SpawnRefused(pub(crate) String);
-
-/// Decides about new runs: all it needs to know is here, and it writes nothing.
-#[derive(Debug)]
-pub struct Planner {
-    /// The tools.
-    pub(crate) toolbox: Toolbox,
-    /// The agents.
-    pub(crate) agents: Agents,
-    /// What an operator has set.
-    pub(crate) settings: Settings,
-    /// Finds skills.
-    pub(crate) skills: Arc<dyn Skills>,
-    /// The hash of the settings that give authority.
-    operator: String,
-    hashes: Hashes,
-}
-
-/// Who asks for a child.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Requester<'a> {
-    pub(crate) run: RunId,
+/// Starts and manages children for one call of one run.
+pub(crate) struct RunSpawner<'a> {
+    pub(crate) engine: &'a Engine,
+    pub(crate) claim: ParentClaim,
     pub(crate) spec: &'a RunSpec,
     pub(crate) call: &'a CallId,
-    /// The folder that it works in.
+    /// The folder that the run works in.
     pub(crate) workspace: &'a Path,
-    /// When everything that it starts has to be done.
+    /// Deadline of everything that the run starts.
     pub(crate) not_after: Option<Timestamp>,
 }
 
-/// What policy is asked about a new run.
-struct Candidate<'a> {
-    agent: &'a AgentDefinition,
-    settings: &'a AgentSettings,
-    /// All that may be asked.
-    models: &'a [String],
-    session: &'a SessionKey,
-    depth: u32,
-    default_deny: DefaultDeny,
-    parent: Option<&'a RunSpec>,
-    narrowing: &'a ToolNarrowing,
-    mode: Mode,
-    confinement: Confinement,
+#[async_trait]
+impl Spawner for RunSpawner<'_> {
+    async fn spawn(&self, request: SpawnRequest) -> Result<Spawned, ToolFailure> {
+        let continues = match &request.resume {
+            None => None,
+            Some(id) => Some(self.ended_child(id).await?),
+        };
+        let requester = Requester {
+            run: self.claim.fence.run,
+            spec: self.spec,
+            call: self.call,
+            workspace: self.workspace,
+            not_after: self.not_after,
+        };
+        let run = self.engine.clock.new_run_id();
+        let spec = self
+            .engine
+            .planner
+            .child_spec(requester, run, request, continues)
+            .map_err(|refused| ToolFailure::new(refused.message))?;
+        let child = ChildRef {
+            run,
+            agent: spec.agent.name.clone(),
+            label: spec.label.clone(),
+        };
+        let announces = spec.announce == Announce::Steer;
+        crash::point(Point::BeforeAdmit);
+        let admission = self
+            .admit(child.run, &spec)
+            .await
+            .map_err(|error| ToolFailure::new(error.to_string()))?;
+        crash::point(Point::AfterAdmit);
+        match admission {
+            Admission::Admitted { queue_position } => {
+                self.engine.admitted(child.run, &spec);
+                Ok(Spawned {
+                    child,
+                    queue_position: Some(queue_position)
+                        .filter(|position| *position > self.engine.free_slots()),
+                    announces,
+                })
+            }
+            Admission::Existing { run } => Ok(Spawned {
+                child: ChildRef { run, ..child },
+                queue_position: None,
+                announces,
+            }),
+            Admission::Refused(refusal) => {
+                Err(ToolFailure::new(refusal_text(self.spec.lang, &refusal)))
+            }
+        }
+    }
+
+    async fn manage(&self, request: ManageRequest) -> ToolReply {
+        match request {
+            ManageRequest::List => self.list().await,
+            ManageRequest::Get { id } => self.describe(&id).await,
+            ManageRequest::Wait { ids } => self.wait(ids).await,
+            ManageRequest::Steer { id, message } => self.steer(&id, message).await,
+            ManageRequest::Cancel { id } => self.cancel(&id).await,
+            ManageRequest::Answer { request, text } => self.answer(&request, text).await,
+            ManageRequest::Diff { id } => self.diff(&id).await,
+            ManageRequest::Apply { id } => self.apply(&id).await,
+            ManageRequest::Discard { id } => self.discard(&id).await,
+        }
+    }
 }
 
-impl Planner {
-    /// Decides with these.
-    pub fn new(
-        tools: Vec<Arc<dyn Tool>>,
-        agents: Agents,
-        settings: Settings,
-        skills: Arc<dyn Skills>,
-    ) -> Result<Self, ToolboxError> {
-        Ok(Self {
-            toolbox: Toolbox::new(tools)?,
-            agents,
-            operator: settings.authority_hash(),
-            hashes: Hashes::default(),
-            settings,
-            skills,
-        })
-    }
-
-    /// Decides about a run without a parent.
-    pub(crate) fn root_spec(&self, run: RunId, mut new: NewRun) -> Result<RunSpec, SpawnRefused> {
-        let lang = new.lang;
-        new.workspace = workplace::checked(lang, &new.workspace)?;
-        let lane = new.lane;
-        let agent = match &new.agent {
-            None if lane == Lane::Main => self.agents.main().clone(),
-            None => self.child_agent(lang, DEFAULT_CHILD_AGENT)?.clone(),
-            Some(name) => self.known_agent(lang, name)?.clone(),
-        };
-        let defaults = match lane {
-            Lane::Main => &self.settings.main,
-            Lane::Subagent => &self.settings.child,
-        };
-        let depth = 0;
-        // A background task has nobody who would read what its own children report.
-        let default_deny = match lane {
-            Lane::Main => DefaultDeny::Root,
-            Lane::Subagent => DefaultDeny::Leaf,
-        };
-        let settings = self.settings.agent(&agent.name);
-        let model = self.model_for(&agent, new.model.as_deref(), None, &new.default_model);
-        let confinement = self.confinement(settings, None);
-        let asking = self.asking(settings, &model);
-        let fallbacks = chain(&model, new.fallbacks.clone().or(asking.fallbacks.clone()));
-        let models = [std::slice::from_ref(&model), &fallbacks].concat();
-        let admitted = self.admitted_with(
-            lang,
-            &Candidate {
-                agent: &agent,
-                settings,
-                models: &models,
-                session: &new.session,
-                depth,
-                default_deny,
-                parent: None,
-                narrowing: &ToolNarrowing::default(),
-                mode: settings.mode.map_or(new.mode, |mode| mode.within(new.mode)),
-                confinement,
-            },
-        )?;
-        let schema = checked_schema(lang, new.result_schema)?;
-        let skills = self.skills_of_root(&new.workspace, settings);
-        let limits = limits_of(
-            defaults,
-            &agent,
-            new.max_iterations
-                .or(settings.max_iterations_within(agent.max_iterations)),
-            new.timeout.or(settings.timeout).map(millis),
-            new.budget.within(settings.budget).or(defaults.budget),
-        );
-        let around = Around {
-            lang,
-            workspace: &new.workspace,
-            schema: schema.as_deref(),
-            skills: &skills,
-        };
-        Ok(RunSpec {
-            session: new.session,
-            tenant: new.tenant,
-            parent: None,
-            root: run,
-            depth,
-            lane,
-            priority: new.priority,
-            label: label_of(new.label.as_deref(), &new.task),
-            account: limits.budget.needs_account().then_some(run),
-            limits,
-            agent: self.prepared(agent, &admitted.tools, &around),
-            task: checked_task(lang, new.task)?,
-            fallbacks,
-            model,
-            thinking: new.thinking.or(asking.thinking),
-            sampling: new.sampling.or(asking.sampling),
-            result_schema: schema,
-            workspace: new.workspace,
-            lang,
-            announce: Announce::Steer,
-            cleanup: Cleanup::Keep,
-            tools: admitted.tools,
-            continues: new.continues,
-            fork: None,
-            report_to: new.report_to,
-            policy_hash: self.hashes.of(&admitted.policy),
-            policy: admitted.policy,
-            operator: self.operator.clone(),
-            skills,
-            confinement,
-            isolation: new
-                .isolation
-                .or(settings.isolation)
-                .unwrap_or(Isolation::None),
-            not_after: None,
-            caps: AdmissionCaps {
-                // What an operator set is the most that anybody can ask for.
-                max_depth: new.max_depth.map_or(self.settings.caps.max_depth, |asked| {
-                    asked.min(self.settings.caps.max_depth)
-                }),
-                ..self.settings.caps
-            },
-        })
-    }
-
-    /// Decides about a child.
-    pub(crate) fn child_spec(
-        &self,
-        requester: Requester<'_>,
-        run: RunId,
-        request: SpawnRequest,
-        continues: Option<RunId>,
-    ) -> Result<RunSpec, SpawnRefused> {
-        let parent = requester.spec;
-        let lang = parent.lang;
-        if !self.settings.subagents_enabled {
-            return Err(SpawnRefused(text(lang, "spawn-disabled", &[])));
+impl RunSpawner<'_> {
+    /// Admits a child. A commit that is reported as failed may have happened, so the same admission
+    /// is repeated: the store finds what an earlier attempt wrote.
+    async fn admit(&self, run: RunId, spec: &RunSpec) -> StoreResult<Admission> {
+        let mut tries = 0;
+        loop {
+            let admitted = self.engine.store.admit(Admit {
+                run,
+                spec: spec.clone(),
+                at: self.engine.clock.now(),
+                parent: Some(self.claim),
+            });
+            match admitted.await {
+                Err(error @ StoreError::Failed { .. }) if tries < MAX_ADMIT_ATTEMPTS => {
+                    store_failed("admit a child", &error);
+                    tokio::time::sleep(requeue::wait_after(tries)).await;
+                    tries += 1;
+                }
+                result => return result,
+            }
         }
-        workplace::checked(lang, requester.workspace)?;
-        if let Some(model) = request.model.as_deref() {
-            self.check_model(parent, model)?;
+    }
+
+    async fn list(&self) -> ToolReply {
+        let children = self.children().await?;
+        if children.is_empty() {
+            return answer(text(self.spec.lang, "manage-none", &[]));
         }
-        self.check_tools(lang, &request.tools)?;
-        let name = request.agent.as_deref().unwrap_or(DEFAULT_CHILD_AGENT);
-        let agent = self.child_agent(lang, name)?.clone();
-        let depth = parent.depth + 1;
-        let default_deny = DefaultDeny::at(depth, parent.caps.max_depth);
-        let settings = self.settings.agent(&agent.name);
-        let model = self.model_for(
-            &agent,
-            request.model.as_deref(),
-            self.settings.child_model.as_deref(),
-            &parent.model,
-        );
-        let confinement = self.confinement(settings, Some(parent));
-        let asking = self.asking(settings, &model);
-        let fallbacks = chain(&model, asking.fallbacks.clone());
-        let models = [std::slice::from_ref(&model), &fallbacks].concat();
-        let admitted = self.admitted_with(
-            lang,
-            &Candidate {
-                agent: &agent,
-                settings,
-                models: &models,
-                session: &parent.session,
-                depth,
-                default_deny,
-                parent: Some(parent),
-                narrowing: &request.tools,
-                mode: settings.mode.unwrap_or(parent.policy.mode),
-                confinement,
-            },
-        )?;
-        let schema = checked_schema(lang, request.result_schema)?;
-        let skills =
-            self.skills_of_child(parent, requester.workspace, settings, &request.skills)?;
-        let limits = limits_of(
-            &self.settings.child,
-            &agent,
-            settings.max_iterations_within(agent.max_iterations),
-            request
-                .timeout_seconds
-                .map(|seconds| seconds.saturating_mul(1000))
-                .map(|asked| no_longer(asked, settings.timeout.map(millis)))
-                .or(settings.timeout.map(millis)),
-            request
-                .budget
-                .within(settings.budget)
-                .or(self.settings.child.budget),
-        );
-        let account = if limits.budget.needs_account() {
-            Some(run)
-        } else {
-            parent.account
-        };
-        let around = Around {
-            lang,
-            workspace: requester.workspace,
-            schema: schema.as_deref(),
-            skills: &skills,
-        };
-        Ok(RunSpec {
-            session: parent.session.clone(),
-            tenant: parent.tenant.clone(),
-            parent: Some(ParentLink {
-                run: requester.run,
-                call: requester.call.clone(),
-                mode: request.mode,
-            }),
-            root: parent.root,
-            depth,
-            lane: Lane::Subagent,
-            priority: request.priority.unwrap_or(Priority::Normal),
-            label: label_of(request.label.as_deref(), &request.task),
-            limits,
-            agent: self.prepared(agent, &admitted.tools, &around),
-            task: checked_task(lang, request.task)?,
-            fallbacks,
-            model,
-            thinking: request
-                .thinking
-                .or(asking.thinking)
-                .or_else(|| parent.thinking.clone()),
-            sampling: asking.sampling,
-            result_schema: schema,
-            workspace: requester.workspace.to_owned(),
-            lang,
-            // Who waits for a result cannot be kept from hearing it.
-            announce: match request.mode {
-                EdgeMode::Blocking => Announce::Steer,
-                EdgeMode::Background => request.announce.unwrap_or(Announce::Steer),
-            },
-            cleanup: request.cleanup.unwrap_or(self.settings.default_cleanup),
-            tools: admitted.tools,
-            continues,
-            fork: None,
-            report_to: Vec::new(),
-            policy_hash: self.hashes.of(&admitted.policy),
-            policy: admitted.policy,
-            operator: parent.operator.clone(),
-            skills,
-            confinement,
-            isolation: stricter(request.isolation, settings.isolation),
-            account,
-            not_after: requester.not_after,
-            caps: parent.caps,
-        })
+        let lines: Vec<String> = children.iter().map(|child| self.line(child)).collect();
+        answer(self.framed(&lines.join("\n")))
     }
 
-    fn known_agent(&self, lang: Lang, name: &str) -> Result<&AgentDefinition, SpawnRefused> {
-        self.agents.find(name).ok_or_else(|| {
-            SpawnRefused(text(
-                lang,
-                "spawn-unknown-agent",
-                &[("name", name.into()), ("known", self.agents.names().into())],
-            ))
-        })
+    async fn describe(&self, id: &str) -> ToolReply {
+        let child = self.child(id).await?;
+        let result = child.outcome.as_ref().and_then(Outcome::text);
+        let error = child
+            .outcome
+            .as_ref()
+            .and_then(|outcome| outcome_error(self.spec.lang, outcome));
+        let parts = [Some(self.line(&child)), error, result.map(str::to_owned)];
+        let whole = parts.into_iter().flatten().collect::<Vec<_>>().join("\n");
+        answer(self.framed(&whole))
     }
 
-    /// An agent that may be sent out: known, allowed, and not the main one.
-    fn child_agent(&self, lang: Lang, name: &str) -> Result<&AgentDefinition, SpawnRefused> {
-        let agent = self.known_agent(lang, name)?;
-        let allowed = self.is_allowed(agent);
-        let is_child = self
-            .agents
-            .children()
+    async fn wait(&self, ids: Vec<String>) -> ToolReply {
+        let mut chosen = Vec::new();
+        if ids.is_empty() {
+            chosen = self.children().await?;
+        }
+        for id in ids {
+            chosen.push(self.child(&id).await?);
+        }
+        let children: Vec<RunId> = chosen
             .iter()
-            .any(|child| child.name == agent.name);
-        if allowed && is_child {
-            Ok(agent)
+            .filter(|child| !child.status.is_terminal() || child.delivery != DELIVERED)
+            .map(|child| child.run_id)
+            .collect();
+        Ok(ToolOutcome::Waits(ChildWait::Finished { children }))
+    }
+
+    async fn steer(&self, id: &str, message: String) -> ToolReply {
+        let child = self.child(id).await?;
+        let item = InboxItem::Steer {
+            from: Sender::Parent,
+            text: message,
+        };
+        self.engine
+            .steer(child.run_id, item)
+            .await
+            .map_err(|error| ToolFailure::new(error.to_string()))?;
+        answer(text(
+            self.spec.lang,
+            "manage-steered",
+            &[("label", child.label.into())],
+        ))
+    }
+
+    async fn cancel(&self, id: &str) -> ToolReply {
+        let child = self.child(id).await?;
+        let cancellation = Cancellation {
+            by: CancelledBy::Parent,
+            reason: "the parent no longer needs it".to_owned(),
+        };
+        let report = self
+            .engine
+            .cancel(child.run_id, cancellation)
+            .await
+            .map_err(|error| ToolFailure::new(error.to_string()))?;
+        let key = match report.already_ended {
+            Some(_) => "manage-already-ended",
+            None => "manage-cancelled",
+        };
+        answer(text(self.spec.lang, key, &[("label", child.label.into())]))
+    }
+
+    /// Finds a question and the child that asks it, by the question's id, or by the child's id or
+    /// label. A child with several open questions has to be answered by their ids.
+    async fn question(&self, wanted: &str) -> Option<(OpenRequest, RunRecord)> {
+        if let Ok(asked) = self.engine.store.find_request(wanted).await
+            && let Some(found) = self.of_own_child(asked).await
+        {
+            return Some(found);
+        }
+        let filter = RequestFilter {
+            run: Some(self.child(wanted).await.ok()?.run_id),
+            ..RequestFilter::default()
+        };
+        let open = self.engine.store.requests(filter).await.ok()?;
+        let mut asked = open.into_iter().filter(is_question);
+        match (asked.next(), asked.next()) {
+            (Some(only), None) => self.of_own_child(only).await,
+            (Some(_), Some(_)) | (None, _) => None,
+        }
+    }
+
+    async fn of_own_child(&self, asked: OpenRequest) -> Option<(OpenRequest, RunRecord)> {
+        let child = self.engine.store.get(asked.task_id).await.ok()?;
+        let own = child.parent == Some(self.claim.fence.run) && is_question(&asked);
+        own.then_some((asked, child))
+    }
+
+    /// Answers a question of a child, or escalates it to a person. A parent can answer questions
+    /// but never approve anything: its answer is a model's text.
+    async fn answer(&self, wanted: &str, words: Option<String>) -> ToolReply {
+        let found = self.question(wanted).await;
+        let (asked, child) = found
+            .ok_or_else(|| ToolFailure::new(t!(self.spec.lang, "answer-unknown", id = wanted)))?;
+        let Some(words) = words else {
+            self.engine
+                .store
+                .escalate(&asked.request.id)
+                .await
+                .map_err(|error| failed(&error))?;
+            return answer(t!(self.spec.lang, "answer-escalated", label = child.label));
+        };
+        let reply = Reply::Answered {
+            by: Answerer::Parent,
+            name: None,
+            text: words,
+        };
+        let replied = self.engine.reply(&asked.request.id, reply).await;
+        answer(match replied.map_err(|error| failed(&error))? {
+            Replied::Accepted { .. } => t!(self.spec.lang, "answer-given", label = child.label),
+            Replied::TooLate { .. } => t!(self.spec.lang, "answer-too-late", label = child.label),
+        })
+    }
+
+    async fn diff(&self, id: &str) -> ToolReply {
+        let child = self.child(id).await?;
+        let changed = changes::changed(self.engine, child.run_id).await;
+        let diff = changed
+            .map_err(|error| ToolFailure::new(error.to_string()))?
+            .diff;
+        answer(self.framed(&diff))
+    }
+
+    async fn apply(&self, id: &str) -> ToolReply {
+        let child = self.child(id).await?;
+        let applied = changes::apply(self.engine, child.run_id).await;
+        let files = applied.map_err(|error| ToolFailure::new(error.to_string()))?;
+        answer(t!(
+            self.spec.lang,
+            "changes-applied",
+            count = files.len(),
+            files = files.join(", ")
+        ))
+    }
+
+    async fn discard(&self, id: &str) -> ToolReply {
+        let child = self.child(id).await?;
+        let discarded = changes::discard(self.engine, child.run_id).await;
+        discarded.map_err(|error| ToolFailure::new(error.to_string()))?;
+        answer(t!(self.spec.lang, "changes-discarded", label = child.label))
+    }
+
+    /// Frames the text of children as data for their parent.
+    fn framed(&self, words: &str) -> String {
+        sortie_agent::frame(self.spec.lang, &self.claim.fence.run.to_string(), words)
+    }
+
+    async fn children(&self) -> Result<Vec<RunRecord>, ToolFailure> {
+        self.engine
+            .store
+            .list(ListFilter {
+                parent: Some(self.claim.fence.run),
+                archived: true,
+                ..ListFilter::default()
+            })
+            .await
+            .map_err(|error| ToolFailure::new(error.to_string()))
+    }
+
+    /// Finds a child by its id, a prefix of it, or its label.
+    async fn child(&self, wanted: &str) -> Result<RunRecord, ToolFailure> {
+        let wanted = wanted.trim();
+        let children = self.children().await?;
+        let mut fitting = children.into_iter().filter(|child| {
+            child.label == wanted
+                || (wanted.len() >= sortie_core::MIN_PREFIX_CHARS
+                    && child.run_id.to_string().starts_with(wanted))
+        });
+        match (fitting.next(), fitting.next()) {
+            (Some(child), None) => Ok(child),
+            (None, _) | (Some(_), Some(_)) => Err(ToolFailure::new(text(
+                self.spec.lang,
+                "manage-unknown",
+                &[("id", wanted.into())],
+            ))),
+        }
+    }
+
+    async fn ended_child(&self, wanted: &str) -> Result<RunId, ToolFailure> {
+        let child = self.child(wanted).await?;
+        if child.status.is_terminal() {
+            Ok(child.run_id)
         } else {
-            Err(SpawnRefused(text(
-                lang,
-                "spawn-agent-not-allowed",
-                &[
-                    ("name", agent.name.as_str().into()),
-                    ("known", self.agents.names().into()),
-                ],
+            Err(ToolFailure::new(text(
+                self.spec.lang,
+                "manage-still-running",
+                &[("label", child.label.into())],
             )))
         }
     }
 
-    fn is_allowed(&self, agent: &AgentDefinition) -> bool {
-        let mut patterns = self.settings.allowed_agents.iter();
-        patterns.any(|pattern| matches(pattern, &agent.name))
-    }
-
-    /// What the new run may do, or what has taken every tool away.
-    fn admitted_with(
-        &self,
-        lang: Lang,
-        candidate: &Candidate<'_>,
-    ) -> Result<Admitted, SpawnRefused> {
-        let offered: Vec<ToolFacts> = self
-            .toolbox
-            .facts()
-            .iter()
-            .filter(|tool| self.settings.subagents_enabled || tool.touches != Touches::Runs)
-            .cloned()
-            .collect();
-        let policy = &self.settings.policy;
-        let sandboxed = candidate.confinement.sandbox == SandboxMode::Required;
-        // Who goes on with a tree of another folder brings no authority of this one along.
-        let is_ours = candidate
-            .parent
-            .is_none_or(|parent| parent.operator == self.operator);
-        let mut operator = self.operator_layers(candidate, sandboxed);
-        let mut rules = candidate.settings.rules.clone();
-        if !is_ours {
-            rules.approve.clear();
-            for layer in &mut operator {
-                layer.approve.clear();
-            }
-        }
-        admit(&Admission {
-            registered: &offered,
-            depth: candidate.depth,
-            parent: candidate.parent.map(|parent| Parent {
-                agent: &parent.agent.name,
-                policy: &parent.policy,
-                tools: &parent.tools,
-                delegate_ceiling: self
-                    .settings
-                    .agent(&parent.agent.name)
-                    .delegate_ceiling
-                    .as_deref()
-                    .filter(|_| is_ours),
-            }),
-            operator: &operator,
-            agent: AgentRules {
-                name: &candidate.agent.name,
-                selection: &candidate.agent.tools,
-                settings: &rules,
-                read_only: candidate.agent.read_only,
-            },
-            subagents: SubagentRules {
-                default_deny: candidate.default_deny,
-                rules: &policy.children,
-                inherit: candidate.narrowing.inherit.unwrap_or(policy.inherit_tools),
-            },
-            narrowing: candidate.narrowing,
-            mode: candidate.mode,
-            allow_dangerous: policy.allow_dangerous && is_ours,
-            sandboxed,
-        })
-        .map_err(|denial| SpawnRefused(nothing_left(lang, candidate.agent, &denial)))
-    }
-
-    /// The operator's rules that speak about a run: for all, for its vendor, for its session, and
-    /// for runs in a sandbox.
-    fn operator_layers(&self, candidate: &Candidate<'_>, sandboxed: bool) -> Vec<PolicyLayer> {
-        let policy = &self.settings.policy;
-        let vendors: Vec<&str> = candidate
-            .models
-            .iter()
-            .map(|model| model.split(['/', ':']).next().unwrap_or_default())
-            .collect();
-        let mut layers = vec![layer(
-            &policy.global,
-            Layer::Global,
-            "config policy".to_owned(),
-        )];
-        for (name, rules) in &policy.providers {
-            if vendors.iter().any(|vendor| matches(name, vendor)) {
-                let source = format!("config policy.providers.{name}");
-                layers.push(layer(rules, Layer::Provider, source));
-            }
-        }
-        for (pattern, rules) in &policy.groups {
-            if matches(pattern, candidate.session.as_str()) {
-                let source = format!("config policy.groups.{pattern:?}");
-                layers.push(layer(rules, Layer::Group, source));
-            }
-        }
-        if sandboxed {
-            let source = "config policy.sandbox".to_owned();
-            layers.push(layer(&policy.sandbox, Layer::Sandbox, source));
-        }
-        layers.retain(|layer| !layer.is_empty());
-        layers
-    }
-
-    /// What shell commands are started in: never less than around the parent's.
-    fn confinement(&self, settings: &AgentSettings, parent: Option<&RunSpec>) -> Confinement {
-        let wanted = Confinement {
-            sandbox: self.settings.confinement.sandbox,
-            network: settings
-                .network
-                .unwrap_or(self.settings.confinement.network),
-        };
-        match parent {
-            None => wanted,
-            Some(parent) => Confinement {
-                sandbox: match parent.confinement.sandbox {
-                    SandboxMode::Required => SandboxMode::Required,
-                    SandboxMode::Off => wanted.sandbox,
-                },
-                network: wanted.network && parent.confinement.network,
-            },
-        }
-    }
-
-    fn skills_of_root(&self, workspace: &Path, settings: &AgentSettings) -> Vec<SkillRef> {
-        let mut skills = self.skills.in_workspace(workspace);
-        keep_skills(&mut skills, settings.skills.as_deref(), &[]);
-        skills
-    }
-
-    /// A child has its parent's skills, unless somebody says otherwise, and those of folders that
-    /// were named; lists can only narrow.
-    fn skills_of_child(
-        &self,
-        parent: &RunSpec,
-        workspace: &Path,
-        settings: &AgentSettings,
-        asked: &SkillNarrowing,
-    ) -> Result<Vec<SkillRef>, SpawnRefused> {
-        let configured = &self.settings.skills;
-        let mut skills = if asked.inherit.unwrap_or(configured.inherit) {
-            parent.skills.clone()
-        } else {
-            Vec::new()
-        };
-        let configured_folders = configured
-            .extra_dirs
-            .iter()
-            .map(|folder| self.skills.in_operators_folder(workspace, folder));
-        let asked_folders = asked
-            .extra_dirs
-            .iter()
-            .map(|folder| self.skills.in_folder(workspace, folder));
-        for found in configured_folders.chain(asked_folders) {
-            for skill in found.map_err(SpawnRefused)? {
-                if !skills.iter().any(|known| known.name == skill.name) {
-                    skills.push(skill);
-                }
-            }
-        }
-        keep_skills(&mut skills, configured.allow.as_deref(), &configured.deny);
-        keep_skills(&mut skills, settings.skills.as_deref(), &[]);
-        keep_skills(&mut skills, asked.allow.as_deref(), &asked.deny);
-        Ok(skills)
-    }
-
-    /// The call's wish, then the definition's, then what was set for the agent, then its kind's,
-    /// then that of all children, then the parent's.
-    fn model_for(
-        &self,
-        agent: &AgentDefinition,
-        asked: Option<&str>,
-        of_children: Option<&str>,
-        parent: &str,
-    ) -> String {
-        let set = self.settings.agent(&agent.name).model.as_deref();
-        let own = match (&agent.model, set) {
-            (ModelChoice::Named(name), _) => Some(name.as_str()),
-            (ModelChoice::Inherit | ModelChoice::Small | ModelChoice::Plan, Some(INHERIT)) => {
-                Some(parent)
-            }
-            (ModelChoice::Inherit | ModelChoice::Small | ModelChoice::Plan, Some(set)) => Some(set),
-            (ModelChoice::Inherit, None) => None,
-            (ModelChoice::Small, None) => self.settings.small_model.as_deref(),
-            (ModelChoice::Plan, None) => self.settings.plan_model.as_deref(),
-        };
-        asked
-            .filter(|asked| *asked != INHERIT)
-            .or(own)
-            .or(of_children)
-            .unwrap_or(parent)
-            .to_owned()
-    }
-
-    /// How a model is asked: what was set for the agent, for the model, for all models.
-    fn asking(&self, agent: &AgentSettings, model: &str) -> ModelDefaults {
-        let of_model = self.settings.model(model);
-        let of_all = &self.settings.every_model;
-        let nearest = [Some(&agent.asking), of_model, Some(of_all)];
-        let mut nearest = nearest.into_iter().flatten();
-        nearest.clone().fold(
-            ModelDefaults {
-                fallbacks: nearest.clone().find_map(|asking| asking.fallbacks.clone()),
-                thinking: nearest.find_map(|asking| asking.thinking.clone()),
-                sampling: Sampling::default(),
-            },
-            |asking, further| ModelDefaults {
-                sampling: asking.sampling.or(further.sampling),
-                ..asking
-            },
+    fn line(&self, child: &RunRecord) -> String {
+        let result = child
+            .outcome
+            .as_ref()
+            .and_then(Outcome::text)
+            .map(|result| first_chars(result, LISTED_RESULT_CHARS).replace('\n', " "))
+            .unwrap_or_default();
+        text(
+            self.spec.lang,
+            "manage-line",
+            &[
+                ("id", child.run_id.to_string().into()),
+                ("agent", child.agent.as_str().into()),
+                ("label", child.label.as_str().into()),
+                ("status", child.status.as_str().into()),
+                ("progress", u64::from(child.summary.progress).into()),
+                ("result", result.into()),
+            ],
         )
     }
+}
 
-    fn prepared(
-        &self,
-        mut agent: AgentDefinition,
-        tools: &[String],
-        around: &Around<'_>,
-    ) -> AgentDefinition {
-        let may_delegate = tools
-            .iter()
-            .any(|tool| tool == "task" || tool == "spawn_subagent");
-        let mut allowed = self.agents.children().to_vec();
-        allowed.retain(|child| may_delegate && self.is_allowed(child));
-        agent.prompt = system_prompt(
-            &agent,
-            &PromptContext {
-                lang: around.lang,
-                workspace: around.workspace,
-                agents: &allowed,
-                skills: around.skills,
-            },
-        );
-        if let Some(schema) = around.schema {
-            agent.prompt.push_str("\n\n");
-            agent.prompt.push_str(&t!(
-                around.lang,
-                "prompt-schema",
-                schema = schema.to_string()
-            ));
+/// Returns why the store refused a run, as a sentence for the caller.
+pub(crate) fn refusal_text(lang: Lang, refusal: &Refusal) -> String {
+    match refusal {
+        Refusal::TreeFull { max } => {
+            text(lang, "spawn-tree-full", &[("max", u64::from(*max).into())])
         }
-        agent
+        Refusal::TooDeep { max } => {
+            text(lang, "spawn-too-deep", &[("max", u64::from(*max).into())])
+        }
+        Refusal::ParentEnding => text(lang, "spawn-parent-ending", &[]),
+        Refusal::BudgetSpent { kind } => t!(lang, "spawn-no-budget", kind = kind.as_str()),
     }
 }
 
-/// What a prompt says about the world of a run.
-struct Around<'a> {
-    lang: Lang,
-    workspace: &'a Path,
-    schema: Option<&'a Value>,
-    skills: &'a [SkillRef],
+const DELIVERED: sortie_core::Delivery = sortie_core::Delivery::Delivered;
+
+fn failed(error: &StoreError) -> ToolFailure {
+    ToolFailure::new(error.to_string())
 }
 
-fn layer(rules: &Rules, layer: Layer, source: String) -> PolicyLayer {
-    rules.clone().into_layer(layer, source)
+fn is_question(asked: &OpenRequest) -> bool {
+    matches!(asked.request.kind, RequestKind::Question(_))
 }
 
-/// A caller can ask for isolation, and not do without what an operator has set.
-fn stricter(asked: Option<Isolation>, set: Option<Isolation>) -> Isolation {
-    match (asked, set) {
-        (Some(Isolation::Worktree), _) | (_, Some(Isolation::Worktree)) => Isolation::Worktree,
-        (Some(Isolation::None) | None, Some(Isolation::None) | None) => Isolation::None,
-    }
-}
-
-/// The time that was asked for, but no more than an operator has set; 0 is no limit.
-fn no_longer(asked: u64, set: Option<u64>) -> u64 {
-    match (asked, set) {
-        (asked, None | Some(0)) => asked,
-        (0, Some(set)) => set,
-        (asked, Some(set)) => asked.min(set),
-    }
-}
-
-fn keep_skills(skills: &mut Vec<SkillRef>, allow: Option<&[String]>, deny: &[String]) {
-    let fits = |patterns: &[String], name: &str| patterns.iter().any(|it| matches(it, name));
-    skills.retain(|skill| {
-        allow.is_none_or(|allow| fits(allow, &skill.name)) && !fits(deny, &skill.name)
-    });
-}
-
-fn limits_of(
-    defaults: &RunDefaults,
-    agent: &AgentDefinition,
-    max_iterations: Option<u32>,
-    timeout_ms: Option<u64>,
-    budget: Budget,
-) -> Limits {
-    let timeout_ms = match timeout_ms {
-        None => defaults.timeout.map(millis),
-        Some(0) => None,
-        Some(limit) => Some(limit.min(LONGEST_TIMEOUT_MS)),
-    };
-    Limits {
-        max_iterations: max_iterations
-            .or(agent.max_iterations)
-            .unwrap_or(defaults.max_iterations),
-        timeout_ms,
-        exec_timeout_ms: millis(defaults.exec_timeout),
-        budget,
-    }
-}
-
-/// The models to ask in turn, without the first one.
-fn chain(model: &str, fallbacks: Option<Vec<String>>) -> Vec<String> {
-    let mut fallbacks = fallbacks.unwrap_or_default();
-    fallbacks.retain(|other| other != model);
-    fallbacks
-}
-
-fn checked_schema(lang: Lang, schema: Option<Value>) -> Result<Option<Arc<Value>>, SpawnRefused> {
-    let Some(schema) = schema else {
-        return Ok(None);
-    };
-    // Measured first: a validator follows a schema by recursion.
-    let checked = SchemaBounds::of(&schema).and_then(|_| {
-        let compiled = jsonschema::validator_for(&schema);
-        compiled.map(drop).map_err(|error| error.to_string())
-    });
-    match checked {
-        Ok(()) => Ok(Some(Arc::new(schema))),
-        Err(problem) => Err(SpawnRefused(t!(
-            lang,
-            "spawn-bad-schema",
-            problem = one_line(first_chars(&problem, 4 * LABEL_CHARS))
-        ))),
-    }
-}
-
-fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
-
-pub(crate) fn label_of(label: Option<&str>, task: &str) -> String {
-    let chosen = label
-        .map(str::trim)
-        .filter(|label| !label.is_empty())
-        .map_or_else(
-            || one_line(first_chars(task.trim(), LABEL_CHARS)),
-            |label| one_line(first_chars(label, 4 * LABEL_CHARS)),
-        );
-    chosen.trim().to_owned()
-}
-
-fn checked_task(lang: Lang, task: String) -> Result<String, SpawnRefused> {
-    if task.trim().is_empty() {
-        return Err(SpawnRefused(t!(lang, "spawn-empty-task")));
-    }
-    if task.chars().count() > MAX_TASK_CHARS {
-        return Err(SpawnRefused(t!(
-            lang,
-            "spawn-task-too-long",
-            max = MAX_TASK_CHARS
-        )));
-    }
-    Ok(task)
-}
-
-fn nothing_left(lang: Lang, agent: &AgentDefinition, denial: &Denial) -> String {
-    if let Some(why) = &denial.unreadable {
-        return t!(
-            lang,
-            "fail-unreadable-policy",
-            agent = agent.name.as_str(),
-            why = why.as_str()
-        );
-    }
-    let why: Vec<String> = denial
-        .removed
-        .iter()
-        .map(|(tool, layer)| format!("{tool} ({})", layer.as_str()))
-        .collect();
-    text(
-        lang,
-        "fail-denied-all",
-        &[
-            ("agent", agent.name.as_str().into()),
-            ("why", why.join(", ").into()),
-        ],
-    )
+fn answer(text: String) -> ToolReply {
+    Ok(ToolOutcome::Answer(ToolAnswer::text(text)))
 }

@@ -1,4 +1,4 @@
-//! The registered tools: found by any of their names, with arguments checked before anything runs.
+//! The registered tools: found by any of their names, with arguments checked before a tool runs.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::Value;
 use sortie_core::{SchemaBounds, Spelling, Tool, ToolSpec};
 use sortie_policy::ToolFacts;
-use sortie_text::cut_middle;
+use sortie_text::truncate_middle;
 
-/// How much of one argument error a model is shown: it may quote the whole argument.
+/// Characters of one argument error for the model: it may quote the whole argument.
 const MAX_ERROR_CHARS: usize = 300;
-/// How many argument errors a model is shown at once.
+/// Argument errors that the model reads at once.
 const MAX_ERRORS_SHOWN: usize = 5;
 
 /// The registered tools.
@@ -32,19 +32,19 @@ struct Entry {
 #[derive(Debug, thiserror::Error)]
 pub enum ToolboxError {
     /// Two tools answer to one name.
-    #[error("two tools are called {0}")]
+    #[error("two tools have the name {0}")]
     SameName(String),
     /// The parameters are not a JSON schema.
     #[error("the parameters of tool {tool} are not a JSON schema: {what}")]
     BadSchema {
-        /// The tool.
+        /// The tool name.
         tool: String,
-        /// What is wrong.
+        /// The error of the schema compiler.
         what: String,
     },
 }
 
-/// A tool found by a name, and the arguments it understands.
+/// A tool found by a name, with the arguments under its own parameter names.
 pub(crate) struct Found<'a> {
     pub(crate) tool: &'a Arc<dyn Tool>,
     pub(crate) facts: &'a ToolFacts,
@@ -83,12 +83,12 @@ impl Toolbox {
         self.entries.iter().map(|entry| entry.tool.as_ref())
     }
 
-    /// What policy needs to know about each tool.
+    /// Returns what policy needs to know about each tool.
     pub(crate) fn facts(&self) -> &[ToolFacts] {
         &self.facts
     }
 
-    /// What a model is told about the tools of these names.
+    /// Returns the descriptions of the tools with these names, for a model.
     pub(crate) fn specs(&self, names: &[String]) -> Arc<[ToolSpec]> {
         let mut shared = self
             .shared_specs
@@ -108,7 +108,7 @@ impl Toolbox {
         specs
     }
 
-    /// The tool of this name, under any spelling, with its arguments renamed to ours.
+    /// Returns the tool with this name or alias, with the arguments renamed to its own parameters.
     pub(crate) fn find(&self, name: &str, arguments: &Value) -> Option<Found<'_>> {
         self.entries
             .iter()
@@ -127,7 +127,7 @@ impl Toolbox {
             })
     }
 
-    /// What is wrong with the arguments, as sentences for the model.
+    /// Returns what is wrong with the arguments, as sentences for the model.
     pub(crate) fn problems(&self, tool: &str, arguments: &Value) -> Vec<String> {
         self.entries
             .iter()
@@ -147,7 +147,7 @@ impl Toolbox {
                         } else {
                             format!("{place}: {error}")
                         };
-                        cut_middle(&words, MAX_ERROR_CHARS, "…").text
+                        truncate_middle(&words, MAX_ERROR_CHARS, "…").text
                     })
                     .collect()
             })

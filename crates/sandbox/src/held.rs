@@ -129,9 +129,9 @@ mod tests {
         symlink("real", root.join("link")).unwrap();
         for (path, wrong) in [
             ("real/inner", None),
-            ("link", Some("a link or no folder")),
-            ("link/inner", Some("a link or no folder")),
-            ("file", Some("a link or no folder")),
+            ("link", Some("a link or not a folder")),
+            ("link/inner", Some("a link or not a folder")),
+            ("file", Some("a link or not a folder")),
             ("real/../real", Some("invalid")),
             ("missing", Some("No such file")),
         ] {

@@ -1,11 +1,10 @@
-//! Who may do what: the role that each route needs, whose things somebody sees, and where they may
-//! work.
+//! Authorisation inside a route: which tenant a caller sees, in which folders its runs may work, and
+//! which runs it may drive. The role that a route needs is declared in `routes`.
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
-use axum::http::Method;
 use sortie_core::{
     ListFilter, MIN_PREFIX_CHARS, Mode, ModelChoice, OpenRequest, RunId, RunRecord, RunSpec,
     SessionKey, StoreError, Tenant,
@@ -16,43 +15,18 @@ use crate::app::App;
 use crate::guard::Caller;
 use crate::problem::{Kind, Problem};
 
-/// Routes for admins, whatever the method.
-const ADMIN: &[&str] = &[
-    "/api/audit/verify",
-    "/api/config",
-    "/api/doctor",
-    "/api/keys",
-    "/api/keys/{id}",
-    "/api/keys/{id}/rotate",
-    "/api/login-links",
-];
-/// Tasks that fit a prefix and are counted; more than one is too many in any case.
+/// The limit of tasks that are counted for an ambiguous prefix.
 const MAX_FITTING: u32 = 100;
-/// Hexadecimal digits of an id.
+/// The hexadecimal digits of an id.
 const ID_DIGITS: usize = 32;
 
-/// Whether a path belongs to the API and not to the page.
+/// Returns whether a path belongs to the API, not to the page.
 pub(crate) fn is_api(path: &str) -> bool {
     path == "/api" || path.starts_with("/api/")
 }
 
-/// The role that a route needs. Looking is for viewers, everything else for operators, unless the
-/// route is in a list.
-pub(crate) fn needed(method: &Method, path: &str) -> Role {
-    if ADMIN.contains(&path) {
-        return Role::Admin;
-    }
-    match (method, path) {
-        // Leaving is for everybody, and so is to ask what would be allowed: it changes nothing.
-        (_, "/api/logout" | "/api/policy/explain") => Role::Viewer,
-        (&Method::DELETE, "/api/sessions/{id}/grants") => Role::Admin,
-        (&Method::GET | &Method::HEAD, _) => Role::Viewer,
-        (_, _) => Role::Operator,
-    }
-}
-
 impl App {
-    /// The task that a caller means: by its whole id, or by a beginning that fits only one.
+    /// Returns the task with this id, or with an id that starts with this prefix.
     pub(crate) async fn task(&self, caller: &Caller, id: &str) -> Result<RunRecord, Problem> {
         let run = match id.parse::<RunId>() {
             Ok(run) => run,
@@ -60,7 +34,7 @@ impl App {
         };
         let record = match self.runtime.get(run).await {
             Ok(record) if caller.sees(record.tenant.as_ref()) => record,
-            // Not a word about things of others, not even that they are there.
+            // Must not reveal that another tenant has such a task.
             Ok(_) => return Err(no_task(id)),
             Err(sortie_runtime::RuntimeError::Store(StoreError::NotFound(_))) => {
                 return Err(no_task(id));
@@ -100,7 +74,7 @@ impl App {
                 ..ListFilter::default()
             })
             .await?;
-        // Newest first, so those that fit are the first ones.
+        // Newest first, so the matches come first.
         let mut fitting = records
             .iter()
             .map(|record| record.run_id)
@@ -115,9 +89,13 @@ impl App {
         }
     }
 
-    /// The request that a caller means.
+    /// Returns the request with this id.
     pub(crate) async fn request(&self, caller: &Caller, id: &str) -> Result<OpenRequest, Problem> {
-        let missing = || Problem::not_found(format!("nobody asks {id:?}; look in /api/approvals"));
+        let missing = || {
+            Problem::not_found(format!(
+                "there is no request {id:?}; GET /api/approvals lists them"
+            ))
+        };
         match self.runtime.find_request(id).await {
             Ok(request) if caller.sees(request.tenant.as_ref()) => Ok(request),
             Ok(_)
@@ -128,7 +106,7 @@ impl App {
         }
     }
 
-    /// The folder that a caller's run works in.
+    /// Returns the workspace of a caller's run.
     pub(crate) fn workspace(
         &self,
         caller: &Caller,
@@ -137,33 +115,37 @@ impl App {
         let roots = self.roots(caller.tenant())?;
         let Some(wanted) = wanted else {
             return roots.into_iter().next().ok_or_else(|| {
-                Problem::bad("no folder is set in [server] workspaces; name one in `workspace`")
+                Problem::bad("[server] workspaces is empty; name a folder in `workspace`")
             });
         };
         let wanted = Path::new(wanted);
         if !wanted.is_absolute() {
-            return Err(Problem::bad("`workspace` has to be an absolute path"));
+            return Err(Problem::bad("`workspace` must be an absolute path"));
         }
-        // The same words for a folder that is not there, or nobody could be kept from looking around.
+        // The same error for a missing folder, or a caller could probe the file system.
         let outside = || {
-            Problem::forbidden("this key may not work there; [server] workspaces says where it may")
+            Problem::forbidden(
+                "this key may not work in that folder; [server] workspaces lists the allowed ones",
+            )
         };
         let real = match wanted.canonicalize() {
             Ok(real) if real.is_dir() => real,
-            Ok(_) | Err(_) if caller.rules_all() => {
-                return Err(Problem::bad("`workspace` is no folder that can be opened"));
+            Ok(_) | Err(_) if caller.is_global_admin() => {
+                return Err(Problem::bad(
+                    "`workspace` is not a folder that can be opened",
+                ));
             }
             Ok(_) | Err(_) => return Err(outside()),
         };
         let inside = roots.iter().any(|root| real.starts_with(root));
-        if inside || caller.rules_all() {
+        if inside || caller.is_global_admin() {
             Ok(real)
         } else {
             Err(outside())
         }
     }
 
-    /// The folders that somebody may work in, as they really are.
+    /// Returns the folders in which a tenant may work, resolved.
     fn roots(&self, tenant: Option<&Tenant>) -> Result<Vec<PathBuf>, Problem> {
         let Some(tenant) = tenant else {
             return Ok(real(&self.config.workspaces));
@@ -181,7 +163,7 @@ impl App {
         Ok(real(&[own]))
     }
 
-    /// How calls that change something are treated in a caller's run.
+    /// Returns the mode of a caller's run.
     pub(crate) fn mode(&self, caller: &Caller, wanted: Option<Mode>) -> Result<Mode, Problem> {
         let free = caller.role() == Role::Admin;
         match wanted {
@@ -189,61 +171,65 @@ impl App {
             None => Ok(self.config.default_mode.within(Mode::Default)),
             Some(mode) if free || mode <= Mode::Default => Ok(mode),
             Some(mode) => Err(Problem::forbidden(format!(
-                "only an admin may let runs be so free ({mode}); use default, plan or dont_ask"
+                "the mode {mode} is for admins; use default, plan or dont-ask"
             ))),
         }
     }
 
-    /// Whether a caller may say what becomes of a run: only of one that it could have made itself, or
-    /// it would borrow the rights of whoever made it. What a tree may do is said at its root.
-    pub(crate) async fn may_drive(
+    /// Checks whether a caller may control a run: only one that it could have created itself, or it
+    /// would use the rights of the creator. The root of a tree determines its rights.
+    pub(crate) async fn check_control(
         &self,
         caller: &Caller,
         record: &RunRecord,
     ) -> Result<(), Problem> {
-        if caller.rules_all() {
+        if caller.is_global_admin() {
             return Ok(());
         }
-        self.could_make(caller, &self.runtime.spec(record.root).await?)
+        self.check_creatable(caller, &self.runtime.spec(record.root).await?)
     }
 
-    /// The task that a caller means and may drive.
-    pub(crate) async fn driven(&self, caller: &Caller, id: &str) -> Result<RunId, Problem> {
+    /// Returns the task with this id, if the caller may control it.
+    pub(crate) async fn controlled(&self, caller: &Caller, id: &str) -> Result<RunId, Problem> {
         let record = self.task(caller, id).await?;
-        self.may_drive(caller, &record).await?;
+        self.check_control(caller, &record).await?;
         Ok(record.run_id)
     }
 
-    /// Whether a caller may reply to what a run asks: a reply drives it too.
-    pub(crate) async fn may_reply(
+    /// Checks whether a caller may reply to a request: a reply controls the run too.
+    pub(crate) async fn check_reply(
         &self,
         caller: &Caller,
         request: &OpenRequest,
     ) -> Result<(), Problem> {
         let record = self.runtime.get(request.task_id).await?;
-        self.may_drive(caller, &record).await
+        self.check_control(caller, &record).await
     }
 
-    /// Whether a caller could have made a run of its own like this one.
-    pub(crate) fn could_make(&self, caller: &Caller, spec: &RunSpec) -> Result<(), Problem> {
+    /// Checks whether a caller could have created this run.
+    pub(crate) fn check_creatable(&self, caller: &Caller, spec: &RunSpec) -> Result<(), Problem> {
         let may = self.mode(caller, Some(spec.policy.mode));
-        let problem = match may.and_then(|_| self.could_begin(caller, spec)) {
+        let problem = match may.and_then(|_| self.check_creatable_in_any_mode(caller, spec)) {
             Err(problem) if problem.kind() == Kind::Forbidden => problem,
             other => return other,
         };
         Err(Problem::forbidden(format!(
-            "that task has rights which this key has not, so it is for an admin; make one of your own \
-             ({})",
+            "the task has rights that this key does not have, so only an admin may control it; create \
+             one of your own ({})",
             problem.detail()
         )))
     }
 
-    /// The same, whatever its mode.
-    pub(crate) fn could_begin(&self, caller: &Caller, spec: &RunSpec) -> Result<(), Problem> {
-        if caller.rules_all() {
+    /// Like [`Self::check_creatable`], whatever the mode.
+    pub(crate) fn check_creatable_in_any_mode(
+        &self,
+        caller: &Caller,
+        spec: &RunSpec,
+    ) -> Result<(), Problem> {
+        if caller.is_global_admin() {
             return Ok(());
         }
-        // An agent's own model is the choice of whoever set up the server.
+        // The operator of the server chose the model of an agent.
         if spec.agent.model != ModelChoice::Named(spec.model.clone()) {
             self.check_model(caller, Some(&spec.model))?;
         }
@@ -253,13 +239,13 @@ impl App {
         self.workspace(caller, Some(&spec.workspace.display().to_string()))?;
         if !spec.report_to.is_empty() {
             return Err(Problem::forbidden(
-                "the task reports to places outside; only an admin without a tenant may do that",
+                "the task delivers to external destinations; only an admin without a tenant may do that",
             ));
         }
         Ok(())
     }
 
-    /// Whether a caller may name this model: some kinds of models read files of this machine.
+    /// Checks whether a caller may name this model: some kinds of models read files of this machine.
     pub(crate) fn check_model(&self, caller: &Caller, model: Option<&str>) -> Result<(), Problem> {
         let Some(model) = model else {
             return Ok(());
@@ -267,18 +253,18 @@ impl App {
         let is_local = sortie_runtime::MODELS_IN_FILES
             .iter()
             .any(|kind| model.starts_with(kind));
-        if is_local && !caller.rules_all() && model != self.config.default_model {
+        if is_local && !caller.is_global_admin() && model != self.config.default_model {
             return Err(Problem::forbidden(
-                "only an admin may name a model that is a file of this machine",
+                "only an admin may name a model that is a file on this machine",
             ));
         }
         Ok(())
     }
 }
 
-/// Reads `channel:chat_id`; a caller who names none has a session of its own.
+/// Parses `channel:chat_id`; without one, the caller has a session of its own.
 pub(crate) fn session(caller: &Caller, wanted: Option<&str>) -> Result<SessionKey, Problem> {
-    /// Longer keys are no names any more.
+    /// The longest session key.
     const MAX_SESSION_CHARS: usize = 200;
     let text = match wanted {
         Some(text) => text.to_owned(),
@@ -286,15 +272,14 @@ pub(crate) fn session(caller: &Caller, wanted: Option<&str>) -> Result<SessionKe
     };
     if text.chars().count() > MAX_SESSION_CHARS || text.chars().any(char::is_control) {
         return Err(Problem::bad(format!(
-            "a session is called by at most {MAX_SESSION_CHARS} characters, none of them a control \
-             character"
+            "a session key must have at most {MAX_SESSION_CHARS} characters and no control characters"
         )));
     }
     text.parse()
         .map_err(|error: sortie_core::BadSessionKey| Problem::bad(error.to_string()))
 }
 
-/// The first id that begins with these digits, and the first beyond those that do, if there is one.
+/// Returns the first id with these digits, and the first id after those that have them.
 fn range(prefix: &str) -> Option<(RunId, Option<RunId>)> {
     let digits: String = prefix.chars().filter(|digit| *digit != '-').collect();
     if digits.is_empty() || digits.len() >= ID_DIGITS {
@@ -310,11 +295,11 @@ fn range(prefix: &str) -> Option<(RunId, Option<RunId>)> {
 pub(crate) fn no_task(id: &str) -> Problem {
     Problem::new(
         Kind::NotFound,
-        format!("there is no task {id:?}; look in GET /api/tasks"),
+        format!("there is no task {id:?}; GET /api/tasks lists them"),
     )
 }
 
-/// Folders as they really are; those that are not there are left out.
+/// Resolves folders; those that do not exist are left out.
 fn real(folders: &[PathBuf]) -> Vec<PathBuf> {
     folders
         .iter()
@@ -327,7 +312,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_prefix_is_all_ids_that_begin_with_it() {
+    fn prefix_becomes_a_range_of_ids() {
         let id = |text: &str| text.parse::<RunId>().unwrap();
         let check = |prefix: &str, first: &str, beyond: Option<&str>| {
             assert_eq!(range(prefix), Some((id(first), beyond.map(id))), "{prefix}");
@@ -346,21 +331,5 @@ mod tests {
         for prefix in ["", "----------", "0199c3f1ab127000800000000000000001"] {
             assert_eq!(range(prefix), None, "{prefix}");
         }
-    }
-
-    #[test]
-    fn roles_follow_the_route() {
-        let check = |method: Method, path: &str, role: Role| {
-            assert_eq!(needed(&method, path), role, "{method} {path}");
-        };
-        check(Method::GET, "/api/tasks", Role::Viewer);
-        check(Method::POST, "/api/tasks", Role::Operator);
-        check(Method::DELETE, "/api/tasks/{id}", Role::Operator);
-        check(Method::GET, "/api/keys", Role::Admin);
-        check(Method::GET, "/api/sessions/{id}/grants", Role::Viewer);
-        check(Method::DELETE, "/api/sessions/{id}/grants", Role::Admin);
-        check(Method::POST, "/api/logout", Role::Viewer);
-        check(Method::POST, "/api/policy/explain", Role::Viewer);
-        check(Method::POST, "/whatever/comes", Role::Operator);
     }
 }

@@ -1,4 +1,4 @@
-//! What all handlers share, and the router that they are in.
+//! The state that all handlers share, and the router.
 
 use std::sync::Arc;
 
@@ -12,6 +12,7 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::body_memory::BodyMemory;
 use crate::config::ServerConfig;
 use crate::guard::{self, Failures, Names, Rates};
 use crate::host::Host;
@@ -22,10 +23,10 @@ use crate::metrics::Metrics;
 use crate::once::UnderWay;
 use crate::problem::{Kind, Problem};
 use crate::readiness::Readiness;
-use crate::room::Rooms;
-use crate::{headers, metrics, once, openapi, routes};
+use crate::routes::{self, AccessTable};
+use crate::{headers, metrics, once};
 
-/// What all handlers share.
+/// The state that all handlers share.
 #[derive(Debug)]
 pub(crate) struct App {
     pub(crate) config: ServerConfig,
@@ -34,8 +35,10 @@ pub(crate) struct App {
     pub(crate) keys: KeyRing,
     pub(crate) links: Links,
     pub(crate) names: Names,
-    /// The name of the cookie of browser sessions. It has the port in it, because browsers send a
-    /// cookie to all ports of a machine: two servers would throw each other's browsers out.
+    /// The access that each route needs.
+    pub(crate) access: AccessTable,
+    /// The name of the cookie of browser sessions. It contains the port, because browsers send a
+    /// cookie to all ports of a host: two servers on one machine would log each other's browsers out.
     pub(crate) cookie: String,
     pub(crate) failures: Failures,
     pub(crate) rates: Rates,
@@ -44,19 +47,19 @@ pub(crate) struct App {
     pub(crate) metrics: Metrics,
     pub(crate) readiness: Readiness,
     pub(crate) started_at: Timestamp,
-    /// Room for bodies that are arriving.
-    pub(crate) rooms: Rooms,
+    /// The memory of bodies that are being received.
+    pub(crate) body_memory: BodyMemory,
     /// Ends streams and WebSockets.
     pub(crate) stop: CancellationToken,
-    /// Ends whatever did not end by itself.
+    /// Ends everything that did not end by itself.
     pub(crate) cut: CancellationToken,
-    /// Connections and what they left running.
+    /// Connections and their tasks.
     pub(crate) tracker: TaskTracker,
 }
 
 impl App {
-    /// Runs something that belongs to a client: it is waited for when the server stops, and cut off
-    /// when that takes too long.
+    /// Runs a task of a client. The server waits for it when it stops, and ends it if that takes too
+    /// long.
     pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         let cut = self.cut.clone();
         self.tracker.spawn(async move {
@@ -67,22 +70,22 @@ impl App {
         });
     }
 
-    /// Brings something to its end, though whoever waits for it leaves or has no more time: what was
-    /// begun is told to everybody whom it concerns. `None` if the server was cut off meanwhile.
-    pub(crate) async fn see_through<T: Send + 'static>(
+    /// Completes a request even if its client disconnects or its time limit passes, so that what was
+    /// started is recorded. Returns `None` if the server stopped meanwhile.
+    pub(crate) async fn complete<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,
     ) -> Option<T> {
         let (sender, receiver) = oneshot::channel();
         self.spawn(async move {
-            // An error means that nobody waits any more.
+            // An error means that the receiver is gone.
             sender.send(work.await).ok();
         });
         receiver.await.ok()
     }
 }
 
-/// The shared state as handlers get it.
+/// The shared state as an extractor.
 #[derive(Clone, Debug)]
 pub(crate) struct Shared(pub(crate) Arc<App>);
 
@@ -92,15 +95,15 @@ impl FromRef<Shared> for Arc<App> {
     }
 }
 
-/// Everything that answers.
+/// Builds the router.
 pub(crate) fn router(app: &Arc<App>) -> Router {
-    let (routes, _) = openapi::routes().split_for_parts();
+    let (routes, _) = routes::all().router.split_for_parts();
     let shared = Shared(Arc::clone(app));
     routes
         .merge(routes::outside_the_document())
         .fallback(routes::page::anything_else)
         .method_not_allowed_fallback(wrong_method)
-        // The last one added is the first that a request meets.
+        // The layer that is added last runs first.
         .layer(middleware::from_fn_with_state(shared.clone(), once::once))
         .layer(middleware::from_fn_with_state(shared.clone(), guard::guard))
         .layer(middleware::from_fn_with_state(
@@ -115,7 +118,7 @@ async fn wrong_method(request: Request) -> Response {
     Problem::new(
         Kind::MethodNotAllowed,
         format!(
-            "{} knows other methods than {}; GET /api/openapi.json tells which",
+            "{} does not support {}; GET /api/openapi.json lists its methods",
             request.uri().path(),
             request.method()
         ),

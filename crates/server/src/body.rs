@@ -1,5 +1,5 @@
-//! Reading what clients send: bounded in bytes, time and depth, and always with an answer that says
-//! what to do.
+//! Extractors for request bodies, paths and queries: limited in bytes, time and depth, with errors
+//! that name the remedy.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -14,11 +14,11 @@ use serde::de::DeserializeOwned;
 use sortie_core::MAX_JSON_DEPTH;
 
 use crate::app::{App, Shared};
+use crate::body_memory::Reservation;
 use crate::guard::{Caller, LOGIN};
 use crate::problem::{Kind, Problem};
-use crate::room::Room;
 
-/// All that is read of a form with a token: whoever sends it is nobody yet.
+/// The limit of the login form, which needs no credentials.
 const LOGIN_BYTES: usize = 4 * 1024;
 
 /// The JSON of a body.
@@ -29,13 +29,13 @@ pub(crate) struct JsonBody<T>(pub(crate) T);
 #[derive(Debug)]
 pub(crate) struct MaybeJson<T>(pub(crate) T);
 
-/// What stands in the path.
+/// The parameters of the path.
 #[derive(Debug)]
-pub(crate) struct InPath<T>(pub(crate) T);
+pub(crate) struct PathParams<T>(pub(crate) T);
 
-/// What stands behind the question mark.
+/// The parameters of the query.
 #[derive(Debug)]
-pub(crate) struct Asked<T>(pub(crate) T);
+pub(crate) struct QueryParams<T>(pub(crate) T);
 
 impl<T: DeserializeOwned> FromRequest<Shared> for JsonBody<T> {
     type Rejection = Problem;
@@ -61,32 +61,32 @@ impl<T: DeserializeOwned + Default> FromRequest<Shared> for MaybeJson<T> {
     }
 }
 
-impl<T: DeserializeOwned + Send> FromRequestParts<Shared> for InPath<T> {
+impl<T: DeserializeOwned + Send> FromRequestParts<Shared> for PathParams<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &Shared) -> Result<Self, Problem> {
         Path::from_request_parts(parts, state)
             .await
             .map(|Path(value)| Self(value))
-            .map_err(|error| Problem::bad(format!("the path cannot be read: {error}")))
+            .map_err(|error| Problem::bad(format!("invalid path: {error}")))
     }
 }
 
-impl<T: DeserializeOwned + Send> FromRequestParts<Shared> for Asked<T> {
+impl<T: DeserializeOwned + Send> FromRequestParts<Shared> for QueryParams<T> {
     type Rejection = Problem;
 
     fn from_request_parts(
         parts: &mut Parts,
         _state: &Shared,
     ) -> impl Future<Output = Result<Self, Problem>> + Send {
-        let asked = Query::try_from_uri(&parts.uri)
+        let params = Query::try_from_uri(&parts.uri)
             .map(|Query(value)| Self(value))
-            .map_err(|error| Problem::bad(format!("the query cannot be read: {error}")));
-        std::future::ready(asked)
+            .map_err(|error| Problem::bad(format!("invalid query: {error}")));
+        std::future::ready(params)
     }
 }
 
-/// Bodies that carry a task or a message may be larger.
+/// Returns the limit of a body. Tasks and messages may be larger.
 fn allowed_bytes(app: &App, path: &str) -> usize {
     let limits = &app.config.limits;
     if path == LOGIN {
@@ -99,21 +99,21 @@ fn allowed_bytes(app: &App, path: &str) -> usize {
     }
 }
 
-/// Reads a whole body, within its bounds.
+/// Reads a whole body, within its limits.
 pub(crate) async fn read(app: &App, request: Request) -> Result<Bytes, Problem> {
-    Ok(Whole::read(app, request).await?.bytes)
+    Ok(BufferedBody::read(app, request).await?.bytes)
 }
 
-/// A body that was read, and the room that it takes meanwhile.
+/// A body that was read, with the memory that is reserved for it.
 #[derive(Clone, Debug)]
-pub(crate) struct Whole {
+pub(crate) struct BufferedBody {
     pub(crate) bytes: Bytes,
-    #[expect(dead_code, reason = "it is held, not read")]
-    room: Arc<Room>,
+    #[expect(dead_code, reason = "dropped with the body, which releases the memory")]
+    reservation: Arc<Reservation>,
 }
 
-impl Whole {
-    /// Reads a body, unless that was done before.
+impl BufferedBody {
+    /// Reads a body, unless it was read before.
     pub(crate) async fn read(app: &App, mut request: Request) -> Result<Self, Problem> {
         if let Some(whole) = request.extensions_mut().remove::<Self>() {
             return Ok(whole);
@@ -126,30 +126,38 @@ impl Whole {
         if announced.is_some_and(|length| length > limit as u64) {
             return Err(too_large(limit));
         }
-        let room = app.rooms.enter(request.extensions().get::<Caller>());
-        let body = collect(request.into_body(), limit, room);
+        let reservation = app
+            .body_memory
+            .reserve(request.extensions().get::<Caller>());
+        let body = collect(request.into_body(), limit, reservation);
         match tokio::time::timeout(app.config.limits.body_timeout, body).await {
             Ok(whole) => whole,
             Err(_elapsed) => Err(Problem::new(
                 Kind::Timeout,
-                "the body did not arrive in time; send it faster",
+                "the body did not arrive in time; send it again, faster",
             )),
         }
     }
 
-    /// The request again, for whoever reads its body next.
+    /// Returns the request with the body for its next reader.
     pub(crate) fn back_into(self, mut parts: Parts) -> Request {
         parts.extensions.insert(self);
         Request::from_parts(parts, Body::empty())
     }
 }
 
-/// Takes what arrives. Nobody waits for room: whoever finds none hears so, and comes again.
-async fn collect(mut body: Body, limit: usize, mut room: Room) -> Result<Whole, Problem> {
+/// Collects the bytes of a body. A request does not wait for memory: without it, the request is
+/// refused and the client retries.
+async fn collect(
+    mut body: Body,
+    limit: usize,
+    mut reservation: Reservation,
+) -> Result<BufferedBody, Problem> {
     let mut bytes = BytesMut::new();
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| Problem::bad(format!("the body broke off: {error}")))?;
-        // What is no data are trailers, which nobody here asks for.
+        let frame =
+            frame.map_err(|error| Problem::bad(format!("the body is incomplete: {error}")))?;
+        // Trailers are ignored.
         let Ok(data) = frame.into_data() else {
             continue;
         };
@@ -157,42 +165,42 @@ async fn collect(mut body: Body, limit: usize, mut room: Room) -> Result<Whole, 
         if length > limit {
             return Err(too_large(limit));
         }
-        if !room.hold(length) {
+        if !reservation.grow_to(length) {
             return Err(Problem::new(
                 Kind::Unavailable,
-                "too much is being sent at once; send this again in a moment",
+                "too many bodies are being received; send this again in a moment",
             )
             .retry_after(1));
         }
         bytes.extend_from_slice(&data);
     }
-    Ok(Whole {
+    Ok(BufferedBody {
         bytes: bytes.freeze(),
-        room: Arc::new(room),
+        reservation: Arc::new(reservation),
     })
 }
 
 fn too_large(limit: usize) -> Problem {
     Problem::new(
         Kind::TooLarge,
-        format!("at most {limit} bytes are read here; send less"),
+        format!("the body is larger than the limit of {limit} bytes"),
     )
     .with("limit_bytes", limit)
 }
 
-/// How many somebody wants, within what is possible.
+/// Checks the `limit` of a query.
 pub(crate) fn limit(wanted: Option<u32>, default: u32, most: u32) -> Result<u32, Problem> {
     match wanted {
         None => Ok(default),
         Some(wanted) if (1..=most).contains(&wanted) => Ok(wanted),
-        Some(_) => Err(Problem::bad(format!("`limit` is from 1 to {most}"))),
+        Some(_) => Err(Problem::bad(format!("`limit` must be from 1 to {most}"))),
     }
 }
 
-/// A place that somebody wants to go on from; the beginning if it is missing.
+/// Checks the `after` of a query; 0 if it is missing.
 pub(crate) fn place(after: Option<i64>) -> Result<u64, Problem> {
     u64::try_from(after.unwrap_or_default())
-        .map_err(|_| Problem::bad("`after` is a number that was in an answer, or 0"))
+        .map_err(|_| Problem::bad("`after` must be 0 or a number from an earlier response"))
 }
 
 fn require_json(request: &Request) -> Result<(), Problem> {
@@ -212,20 +220,20 @@ fn require_json(request: &Request) -> Result<(), Problem> {
 }
 
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
-    // A list would be read as the fields in their order, which nobody means.
+    // serde would read a list as the fields in their order.
     let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
     if first != Some(&b'{') {
-        return Err(Problem::bad("the body has to be a JSON object"));
+        return Err(Problem::bad("the body must be a JSON object"));
     }
     if is_too_deep(bytes) {
         return Err(Problem::bad(format!(
             "the JSON is nested deeper than {MAX_JSON_DEPTH} levels"
         )));
     }
-    serde_json::from_slice(bytes).map_err(|error| Problem::bad(format!("the body: {error}")))
+    serde_json::from_slice(bytes).map_err(|error| Problem::bad(format!("invalid body: {error}")))
 }
 
-/// Whether JSON is nested too deeply, without building anything of it.
+/// Returns whether JSON is nested too deeply, without parsing it into values.
 fn is_too_deep(bytes: &[u8]) -> bool {
     let mut depth = 0_usize;
     let mut in_string = false;

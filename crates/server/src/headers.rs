@@ -1,22 +1,22 @@
-//! What every answer says to browsers.
+//! Security headers of every response.
 
 use axum::extract::Request;
 use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use axum::middleware::Next;
 use axum::response::Response;
 
-/// For answers that a browser shows.
+/// The content security policy of pages.
 const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
     img-src 'self' data:; connect-src 'self'; font-src 'self'; manifest-src 'self'; base-uri 'none'; \
     form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'";
-/// For everything else.
+/// The content security policy of other responses.
 const API_POLICY: &str = "default-src 'none'; frame-ancestors 'none'";
-/// Nothing that a page could ask a browser for is of use here.
+/// The page needs no permission of the browser.
 const PERMISSIONS: &str = "accelerometer=(), autoplay=(), camera=(), \
     display-capture=(), geolocation=(), gyroscope=(), hid=(), magnetometer=(), microphone=(), \
     midi=(), payment=(), serial=(), usb=(), xr-spatial-tracking=()";
 
-/// Adds them to every answer, whoever made it.
+/// Adds the headers to every response.
 pub(crate) async fn add(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     let is_page = response
@@ -28,7 +28,7 @@ pub(crate) async fn add(request: Request, next: Next) -> Response {
     let policy = if is_page { PAGE_POLICY } else { API_POLICY };
     set(headers, header::CONTENT_SECURITY_POLICY, policy);
     set(headers, header::X_CONTENT_TYPE_OPTIONS, "nosniff");
-    // A form on a page without a referrer is sent with the origin "null", which is nobody's.
+    // Without a referrer, a browser would send the form with the origin "null", which is refused.
     let referrer = if is_page {
         "same-origin"
     } else {

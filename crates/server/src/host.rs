@@ -1,4 +1,4 @@
-//! What only the program around the server knows.
+//! Data of the program that embeds the server.
 
 use std::fmt;
 use std::path::Path;
@@ -7,22 +7,22 @@ use async_trait::async_trait;
 use sortie_core::SkillRef;
 use sortie_protocol::{ConfigLine, DoctorLine};
 
-/// What only the program around the server knows.
+/// Data of the program that embeds the server.
 ///
-/// Implementers guarantee that nothing they answer carries a secret.
+/// Implementers guarantee that their answers are redacted.
 #[async_trait]
 pub trait Host: Send + Sync + fmt::Debug {
-    /// Its version.
+    /// Returns the version of the program.
     fn version(&self) -> String;
-    /// The settings in force and who set them, with secrets taken out.
+    /// Returns the effective settings and where each was set, redacted.
     async fn config(&self) -> Result<Vec<ConfigLine>, HostError>;
-    /// What a check of this machine finds.
+    /// Returns the results of the checks of this machine.
     async fn doctor(&self) -> Result<Vec<DoctorLine>, HostError>;
-    /// The skills that runs in a folder could load.
+    /// Returns the skills that runs in a folder can load.
     async fn skills(&self, workspace: &Path) -> Result<Vec<SkillRef>, HostError>;
 }
 
-/// Why it could not be told.
+/// Why the program could not answer.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct HostError(pub String);

@@ -1,13 +1,16 @@
 //! The API of a running Sortie: routes, keys, live events, the page.
 //!
-//! [`Server::bind`] takes a runtime and listens; [`Server::serve`] answers until it is told to stop.
-//! Every request passes `guard` first, whatever it asks for: Host, Origin, credentials, role, rate, in
-//! this order. Handlers under `routes` are thin: read, call one function of the runtime, convert. What
-//! happens while it happens is told by `hub`: one task numbers it, each client only filters.
+//! [`Server::bind`] takes a runtime and binds an address; [`Server::serve`] serves requests until it
+//! is stopped. Every request passes `guard` first: Host, Origin, credentials, role, rate, in this
+//! order. Handlers under `routes` are thin: they read the request, call one function of the runtime
+//! and convert the result. `hub` publishes live events: one task numbers them, each client only
+//! filters.
 
 mod access;
+mod anonymous;
 mod app;
 mod body;
+mod body_memory;
 mod config;
 mod guard;
 mod headers;
@@ -19,14 +22,13 @@ mod listen;
 mod metrics;
 mod once;
 mod openapi;
+pub mod page;
 mod pages;
 mod problem;
 mod random;
 mod readiness;
-mod room;
 mod routes;
 mod server;
-mod strangers;
 
 pub use config::{Rate, ServerConfig, ServerLimits, TenantConfig};
 pub use host::{Host, HostError};

@@ -1,4 +1,4 @@
-//! Login links: a code that lets one browser in, once, soon.
+//! Login links: a code that logs one browser in, once, within minutes.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -9,14 +9,14 @@ use sortie_protocol::Role;
 use crate::keys::{MAX_KEYS, hash_of, same};
 use crate::random::{self, NoRandomness};
 
-/// How long a link works.
+/// How long a link is valid.
 const LIFE_MS: i64 = 5 * 60 * 1_000;
-/// Links of one key that are open at once; its oldest goes when there is one more.
+/// Open links of one key; one more replaces its oldest.
 const MAX_OF_KEY: usize = 8;
-/// All of them, as many as all keys may have: one key's never drive out another's.
+/// Open links of all keys together: the links of one key never replace those of another.
 const MAX_OPEN: usize = MAX_OF_KEY * MAX_KEYS;
 
-/// The links that nobody has used yet. Only hashes are kept, and only in memory.
+/// The links that were not used yet. Only hashes are stored, and only in memory.
 #[derive(Debug, Default)]
 pub(crate) struct Links {
     open: Mutex<VecDeque<Open>>,
@@ -29,19 +29,19 @@ struct Open {
     expires_at: Timestamp,
 }
 
-/// Whom a link lets in.
+/// The browser session that a link creates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Pass {
-    /// The key behind it.
+    /// The key of the session.
     pub(crate) key: String,
-    /// Which of the key's secrets it comes from, with which it ends.
+    /// The secret of the key from which the session derives, and with which it ends.
     pub(crate) mark: String,
-    /// What the browser may do.
+    /// The role of the session.
     pub(crate) role: Role,
 }
 
 impl Links {
-    /// A new code, and until when it works.
+    /// Creates a code. Returns it with its expiry.
     pub(crate) fn make(
         &self,
         pass: Pass,
@@ -68,15 +68,15 @@ impl Links {
         Ok((code, expires_at))
     }
 
-    /// Uses a code up.
+    /// Uses up a code.
     pub(crate) fn take(&self, code: &str, now: Timestamp) -> Option<Pass> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let index = find(&open, code, now)?;
         open.remove(index).map(|link| link.pass)
     }
 
-    /// Whom a code would let in; it stays as good as it was.
-    pub(crate) fn look(&self, code: &str, now: Timestamp) -> Option<Pass> {
+    /// Returns the pass of a code without using it up.
+    pub(crate) fn peek(&self, code: &str, now: Timestamp) -> Option<Pass> {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let index = find(&open, code, now)?;
         open.get(index).map(|link| link.pass.clone())
@@ -85,7 +85,7 @@ impl Links {
 
 fn find(open: &VecDeque<Open>, code: &str, now: Timestamp) -> Option<usize> {
     let hash = hash_of(code);
-    // Every one is compared, wherever the right one is.
+    // Compares with every code, in constant time.
     let mut found = None;
     for (index, link) in open.iter().enumerate() {
         if same(&link.hash, &hash) && now < link.expires_at {
@@ -108,21 +108,21 @@ mod tests {
     }
 
     #[test]
-    fn a_link_works_once_and_not_too_late() {
+    fn link_works_once_before_it_expires() {
         let links = Links::default();
         let now = Timestamp(1_000);
         let (code, _) = links.make(pass("abcdefgh"), now).unwrap();
         let (late, _) = links.make(pass("abcdefgh"), now).unwrap();
         assert_eq!(links.take("wrong", now), None);
-        assert_eq!(links.look(&code, now), Some(pass("abcdefgh")));
-        assert_eq!(links.look(&late, now.plus_ms(LIFE_MS)), None);
+        assert_eq!(links.peek(&code, now), Some(pass("abcdefgh")));
+        assert_eq!(links.peek(&late, now.plus_ms(LIFE_MS)), None);
         assert_eq!(links.take(&code, now), Some(pass("abcdefgh")));
         assert_eq!(links.take(&code, now), None);
         assert_eq!(links.take(&late, now.plus_ms(LIFE_MS)), None);
     }
 
     #[test]
-    fn open_links_of_a_key_are_bounded_and_drive_out_no_others() {
+    fn open_links_are_limited_by_key() {
         let links = Links::default();
         let now = Timestamp(0);
         let (others, _) = links.make(pass("otherkey"), now).unwrap();

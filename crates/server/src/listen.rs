@@ -1,4 +1,4 @@
-//! Connections: how many, how slow they may be, and how they end.
+//! Accepts connections, and limits their number, their slowness and their life.
 
 use std::convert::Infallible;
 use std::io;
@@ -23,32 +23,33 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, Sleep};
 use tower::ServiceExt as _;
 
+use crate::anonymous::AnonymousConnections;
 use crate::app::App;
 use crate::guard::Peer;
-use crate::strangers::Strangers;
 
-/// Headers of one request.
+/// Maximum number of headers of one request.
 const MAX_HEADERS: usize = 64;
-/// Bytes that hyper holds of one connection; also the longest head of a request.
+/// The buffer of one connection in hyper; also the longest head of a request.
 const BUFFER_BYTES: usize = 16 * 1024;
-/// What the system holds for a client that reads slowly. Left to itself it would be megabytes each.
+/// The send buffer of a socket, for a client that reads slowly. The default would be megabytes each.
 const SEND_BUFFER_BYTES: usize = 128 * 1024;
-/// Descriptors that are not for clients: the store, worktrees, pipes of commands, sockets of models.
+/// File descriptors that are reserved for the store, worktrees, pipes of commands and sockets of
+/// models.
 const KEPT_DESCRIPTORS: u64 = 256;
-/// How long the headers of a request may take when connections run short.
+/// The time limit of headers while connections are scarce.
 const HURRIED_HEADER_TIMEOUT: Duration = Duration::from_secs(3);
-/// After a failed accept, which is most often a lack of file descriptors.
+/// The pause after a failed accept, which usually means a lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Accepts until it is told to stop. Connections go on in the tracker of the app.
+/// Accepts connections until the server stops. They run in the tracker of the app.
 pub(crate) async fn accept(app: Arc<App>, listener: TcpListener, router: Router) {
     let most = connections(
         app.config.limits.connections,
         getrlimit(Resource::Nofile).current,
     );
-    tracing::debug!(most, "connections at once");
+    tracing::debug!(most, "limit of concurrent connections");
     let slots = Arc::new(Semaphore::new(most));
-    let strangers = Strangers::new(most / 2);
+    let anonymous = AnonymousConnections::new(most / 2);
     loop {
         let slot = tokio::select! {
             biased;
@@ -66,7 +67,7 @@ pub(crate) async fn accept(app: Arc<App>, listener: TcpListener, router: Router)
             Ok((stream, address)) => {
                 let peer = Peer {
                     address: address.ip(),
-                    stranger: Arc::new(strangers.enter(address.ip())),
+                    anonymous: Arc::new(anonymous.register(address.ip())),
                     slot: Arc::new(slot),
                 };
                 let mut header_timeout = app.config.limits.header_timeout;
@@ -81,18 +82,18 @@ pub(crate) async fn accept(app: Arc<App>, listener: TcpListener, router: Router)
                 app.spawn(connection.serve(stream, router.clone()));
             }
             Err(error) => {
-                tracing::warn!(%error, "a connection could not be accepted");
+                tracing::warn!(%error, "cannot accept a connection");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }
     }
 }
 
-/// How many clients are connected at once: as many as are allowed, and never so many that nothing is
-/// left to work with.
+/// Returns the limit of concurrent connections: the configured one, but never so many that no
+/// descriptors are left for the runs.
 fn connections(allowed: usize, descriptors: Option<u64>) -> usize {
     let possible = descriptors.map_or(u64::MAX, |soft| {
-        // Where the system is that mean, half of it has to do.
+        // With a very low limit, half of the descriptors are for clients.
         soft.saturating_sub(KEPT_DESCRIPTORS).max(soft / 2)
     });
     allowed
@@ -100,7 +101,7 @@ fn connections(allowed: usize, descriptors: Option<u64>) -> usize {
         .max(1)
 }
 
-/// One client.
+/// One connection.
 #[derive(Debug)]
 struct Connection {
     app: Arc<App>,
@@ -119,14 +120,14 @@ impl Connection {
             .set_nodelay(true)
             .and_then(|()| Ok(set_socket_send_buffer_size(&stream, SEND_BUFFER_BYTES)?));
         if let Err(error) = tuned {
-            tracing::debug!(%error, "a connection stays as the system made it");
+            tracing::debug!(%error, "cannot set the options of a socket");
         }
         let stream = Patient::new(stream, app.config.limits.stall_timeout);
-        let stranger = Arc::clone(&peer.stranger);
+        let anonymous = Arc::clone(&peer.anonymous);
         let address = peer.address;
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
-            // Also bounds how long a connection idles between two requests.
+            // Also limits how long a connection idles between two requests.
             .header_read_timeout(header_timeout)
             .max_headers(MAX_HEADERS)
             .max_buf_size(BUFFER_BYTES)
@@ -135,8 +136,8 @@ impl Connection {
         tokio::pin!(connection);
         let ended = tokio::select! {
             ended = connection.as_mut() => ended,
-            () = stranger.closed() => {
-                tracing::debug!(%address, "a connection of nobody made room for another");
+            () = anonymous.closed() => {
+                tracing::debug!(%address, "closing the oldest anonymous connection for a new one");
                 return;
             }
             () = app.stop.cancelled() => {
@@ -145,13 +146,13 @@ impl Connection {
             }
         };
         if let Err(error) = ended {
-            // Clients come and go; this is of interest to whoever looks for a fault.
+            // Ordinary for clients that disconnect, so only for debugging.
             tracing::debug!(%error, %address, "a connection broke");
         }
     }
 }
 
-/// Hands requests of one connection to the router.
+/// Creates the service that passes requests of one connection to the router.
 fn answers(
     router: Router,
     peer: Peer,
@@ -176,12 +177,12 @@ fn answers(
     })
 }
 
-/// A stream whose reader may be slow, but not for ever: one that takes nothing for a while is gone.
+/// A stream that fails if its reader accepts nothing for a while.
 #[derive(Debug)]
 struct Patient<S> {
     stream: S,
     patience: Duration,
-    /// Runs only while something waits to be taken.
+    /// Runs only while a write is pending.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
@@ -194,7 +195,7 @@ impl<S> Patient<S> {
         }
     }
 
-    /// What becomes of a write that has to wait.
+    /// Fails a write that has been pending for too long.
     fn wait<T>(
         &mut self,
         context: &mut Context<'_>,
@@ -211,7 +212,7 @@ impl<S> Patient<S> {
         ready!(stalled.as_mut().poll(context));
         Poll::Ready(Err(io::Error::new(
             io::ErrorKind::TimedOut,
-            "the client takes nothing any more",
+            "the client does not read",
         )))
     }
 }
@@ -267,7 +268,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn clients_leave_descriptors_for_the_work() {
+    fn connections_leave_descriptors_for_the_runs() {
         assert_eq!(connections(12_000, Some(1_024)), 1_024 - 256);
         assert_eq!(connections(12_000, Some(300)), 150);
         assert_eq!(connections(12_000, Some(0)), 1);
@@ -276,7 +277,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_reader_that_takes_nothing_is_given_up() {
+    async fn write_to_a_stalled_reader_times_out() {
         let (ours, _theirs) = tokio::io::duplex(8);
         let mut patient = Patient::new(ours, Duration::from_secs(30));
         let begun = Instant::now();

@@ -1,4 +1,4 @@
-//! Numbers for Prometheus.
+//! Metrics in the text format of Prometheus.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -15,13 +15,13 @@ use sortie_runtime::{LaneState, RuntimeError};
 use crate::app::{App, Shared};
 use crate::guard::Caller;
 
-/// Upper ends of the buckets of the time that answers take, in seconds.
+/// Upper bounds of the buckets of response times, in seconds.
 const BUCKETS: [f64; 10] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0];
 
-/// What is counted.
+/// The counters and gauges of the server.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
-    /// One line for each route, method and class of status; there are only so many of them.
+    /// One histogram for each route, method and class of status, so their number is bounded.
     requests: Mutex<BTreeMap<RequestKind, Times>>,
     auth_failures: AtomicU64,
     pub(crate) websockets: AtomicU64,
@@ -99,7 +99,7 @@ pub(crate) async fn observe(
     response
 }
 
-/// Methods that clients make up are one.
+/// Maps unknown methods to one label value: a client could make up any number of them.
 fn known_method(method: &str) -> &'static str {
     ["GET", "HEAD", "POST", "PATCH", "DELETE", "PUT", "OPTIONS"]
         .into_iter()
@@ -107,20 +107,28 @@ fn known_method(method: &str) -> &'static str {
         .unwrap_or("other")
 }
 
-/// Everything as Prometheus reads it.
+/// Returns all metrics. The ones of the whole server are left out for a tenant.
 pub(crate) async fn text(app: &App, filter: ListFilter) -> Result<String, RuntimeError> {
     let is_all = filter.tenant.is_none();
     let stats = app.runtime.stats(filter.clone()).await?;
-    let used = app.runtime.used(filter).await?;
+    let used = app.runtime.total_usage(filter).await?;
     let mut page = Exposition::default();
     tasks(&mut page, &stats);
-    page.head("sortie_tokens", "counter", "Tokens of all tasks.");
+    page.head("sortie_tokens_total", "counter", "Tokens of all tasks.");
     let input = used.input_tokens.unwrap_or_default();
-    page.line("sortie_tokens", &[("direction", "input")], input as f64);
+    page.line(
+        "sortie_tokens_total",
+        &[("direction", "input")],
+        input as f64,
+    );
     let output = used.output_tokens.unwrap_or_default();
-    page.line("sortie_tokens", &[("direction", "output")], output as f64);
+    page.line(
+        "sortie_tokens_total",
+        &[("direction", "output")],
+        output as f64,
+    );
     page.single(
-        "sortie_cost_usd",
+        "sortie_cost_usd_total",
         "counter",
         "Estimated cost of all tasks.",
         used.cost_usd.unwrap_or_default(),
@@ -151,13 +159,13 @@ fn lanes(page: &mut Exposition, lanes: &[LaneState]) {
     for (name, help, value) in [
         (
             "sortie_lane_limit",
-            "Runs that a lane holds at once.",
+            "Runs that a lane executes at once.",
             (|lane| f64::from(lane.limit)) as fn(&LaneState) -> f64,
         ),
-        ("sortie_lane_claimed", "Runs under way in a lane.", |lane| {
+        ("sortie_lane_claimed", "Claimed runs of a lane.", |lane| {
             lane.claimed as f64
         }),
-        ("sortie_lane_queued", "Runs that wait in a lane.", |lane| {
+        ("sortie_lane_queued", "Queued runs of a lane.", |lane| {
             lane.queued as f64
         }),
     ] {
@@ -174,13 +182,13 @@ fn server(page: &mut Exposition, app: &App) {
     page.single(
         "sortie_websocket_clients",
         "gauge",
-        "Clients by WebSocket.",
+        "Connected WebSocket clients.",
         read(&metrics.websockets),
     );
     page.single(
         "sortie_sse_clients",
         "gauge",
-        "Clients by server-sent events.",
+        "Connected clients of server-sent events.",
         read(&metrics.streams),
     );
     page.single(
@@ -198,11 +206,16 @@ fn server(page: &mut Exposition, app: &App) {
     page.single(
         "sortie_auth_failures_total",
         "counter",
-        "Credentials that did not hold.",
+        "Requests with invalid credentials.",
         read(&metrics.auth_failures),
     );
     let uptime = app.runtime.now().ms_since(app.started_at) as f64 / 1_000.0;
-    page.single("sortie_uptime_seconds", "gauge", "Since the start.", uptime);
+    page.single(
+        "sortie_uptime_seconds",
+        "gauge",
+        "Seconds since the server started.",
+        uptime,
+    );
     requests(page, metrics);
 }
 
@@ -213,7 +226,7 @@ fn requests(page: &mut Exposition, metrics: &Metrics) {
         .unwrap_or_else(PoisonError::into_inner)
         .clone();
     let name = "sortie_http_request_duration_seconds";
-    page.head(name, "histogram", "Time until answers began.");
+    page.head(name, "histogram", "Time until the response started.");
     for (line, times) in &lines {
         let class = format!("{}xx", line.class);
         let labels = [
@@ -239,7 +252,7 @@ fn requests(page: &mut Exposition, metrics: &Metrics) {
     }
 }
 
-/// Memory and processor time of this process, where the system tells.
+/// Adds memory and processor time of this process, where the operating system reports them.
 fn process(page: &mut Exposition) {
     if let Some(bytes) = resident_bytes() {
         page.single(

@@ -1,15 +1,14 @@
-//! Requests with an `Idempotency-Key` take effect once, however often they are sent, and across
-//! restarts.
+//! Idempotency keys: a request with an `Idempotency-Key` takes effect once, however often it is sent,
+//! also across restarts.
 
 use std::collections::HashSet;
-use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::body::Body;
 use axum::extract::{FromRequestParts, Request, State};
 use axum::http::header::{self, HeaderName, HeaderValue};
 use axum::http::request::Parts;
-use axum::http::{Method, StatusCode};
+use axum::http::{Extensions, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
@@ -20,45 +19,48 @@ use sortie_protocol::Task;
 use sortie_runtime::RuntimeError;
 
 use crate::app::{App, Shared};
-use crate::body::Whole;
+use crate::body::BufferedBody;
 use crate::guard::Caller;
 use crate::problem::{Kind, Problem};
-use crate::routes::tasks;
+use crate::routes::{Access, tasks};
 
-/// The header's name.
+/// The name of the header.
 const NAME: HeaderName = HeaderName::from_static("idempotency-key");
 /// The longest key.
 const MAX_KEY_CHARS: usize = 200;
-/// The largest answer that is kept; none of ours comes near it.
+/// The largest response that is recorded; real ones are far below.
 const MAX_KEPT_BYTES: usize = 16 * 1024 * 1024;
 
-/// The id that a run gets if this request makes one: the same at every attempt.
+/// The id of the run that a request creates: the same at every attempt. Only handlers of routes that
+/// are declared to create a run can take it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reserved(pub(crate) RunId);
 
 impl FromRequestParts<Shared> for Reserved {
-    type Rejection = Infallible;
+    type Rejection = Problem;
 
-    async fn from_request_parts(
-        parts: &mut Parts,
-        Shared(app): &Shared,
-    ) -> Result<Self, Infallible> {
+    async fn from_request_parts(parts: &mut Parts, Shared(app): &Shared) -> Result<Self, Problem> {
+        if !creates_run(&parts.extensions) {
+            return Err(Problem::new(
+                Kind::Internal,
+                "the route creates a run without being declared to",
+            ));
+        }
         let reserved = parts.extensions.get::<Self>().copied();
         Ok(reserved.unwrap_or_else(|| Self(app.runtime.new_run_id())))
     }
 }
 
-/// Whether a request makes a run under the id that is reserved for it, so that a second attempt finds
-/// what the first one made.
-fn makes_a_run(path: &str) -> bool {
-    path == "/api/tasks" || path.ends_with("/retry") || path.ends_with("/fork")
+fn creates_run(extensions: &Extensions) -> bool {
+    let access = extensions.get::<Access>();
+    access.is_some_and(|access| access.creates_run)
 }
 
-/// Requests that this process works on right now.
+/// The requests with a key that this process executes now.
 #[derive(Debug, Default)]
 pub(crate) struct UnderWay(Mutex<HashSet<String>>);
 
-/// Takes its request out again, however the work ends.
+/// Removes its request from the set when it is dropped.
 #[derive(Debug)]
 struct Entry {
     app: Arc<App>,
@@ -91,7 +93,7 @@ impl Drop for Entry {
     }
 }
 
-/// Answers a request that was sent before as it was answered then.
+/// Replays the recorded response of a repeated request.
 pub(crate) async fn once(
     State(Shared(app)): State<Shared>,
     request: Request,
@@ -125,18 +127,18 @@ async fn through(
         .filter(|key| !key.is_empty() && key.len() <= MAX_KEY_CHARS)
         .ok_or_else(|| {
             Problem::bad(format!(
-                "an Idempotency-Key has 1 to {MAX_KEY_CHARS} visible ASCII characters"
+                "`Idempotency-Key` must have 1 to {MAX_KEY_CHARS} visible ASCII characters"
             ))
         })?;
     if wants_stream(&request) {
         return Err(Problem::bad(
-            "a stream cannot be sent again; leave out Idempotency-Key or `Accept: text/event-stream`",
+            "a stream cannot be replayed; leave out Idempotency-Key or `Accept: text/event-stream`",
         ));
     }
-    // Keys are the caller's own: nobody finds another's answer by guessing.
+    // The key of the caller is part of the hash: no caller can replay the response of another.
     let key = digest(&[caller.key().as_bytes(), key.as_bytes()]);
     let (parts, body) = request.into_parts();
-    let whole = Whole::read(app, Request::from_parts(parts.clone(), body)).await?;
+    let whole = BufferedBody::read(app, Request::from_parts(parts.clone(), body)).await?;
     let target = parts
         .uri
         .path_and_query()
@@ -153,7 +155,7 @@ async fn through(
         app: Arc::clone(app),
         entry,
         fingerprint,
-        makes_a_run: makes_a_run(parts.uri.path()),
+        creates_run: creates_run(&parts.extensions),
         request: whole.back_into(parts),
         next,
     }
@@ -161,13 +163,13 @@ async fn through(
     .await
 }
 
-/// One attempt. The guard sees to it that nobody interrupts it: it is brought to its end and noted,
-/// and whoever asks again is told what came of it.
+/// One attempt. The guard completes it even if the client disconnects, and records the outcome for a
+/// retry.
 struct Attempt {
     app: Arc<App>,
     entry: Entry,
     fingerprint: String,
-    makes_a_run: bool,
+    creates_run: bool,
     request: Request,
     next: Next,
 }
@@ -178,7 +180,7 @@ impl Attempt {
             app,
             entry,
             fingerprint,
-            makes_a_run,
+            creates_run,
             mut request,
             next,
         } = self;
@@ -193,9 +195,9 @@ impl Attempt {
                     "this Idempotency-Key was sent with another request; choose a new one",
                 ));
             }
-            // Nobody here works on it, so its process died. What it made is the answer, whatever has
-            // changed since; if there is nothing, it is made now.
-            Begun::Running { run, .. } if makes_a_run => match app.runtime.get(run).await {
+            // This process does not execute it, so the one that did has died. If it created the run,
+            // the run is the response, whatever has changed since; otherwise the run is created now.
+            Begun::Running { run, .. } if creates_run => match app.runtime.get(run).await {
                 Ok(record) => {
                     let response = tasks::made(&Task::from(&record)).into_response();
                     return keep(&app, &entry.key, response).await;
@@ -206,8 +208,8 @@ impl Attempt {
             Begun::Running { .. } => {
                 return Err(Problem::new(
                     Kind::OutcomeUnknown,
-                    "the server stopped in the middle of the first attempt; look what became of it, \
-                     and send it again with a new Idempotency-Key if it is still needed",
+                    "the server stopped during the first attempt; check its outcome, and send the \
+                     request again with a new Idempotency-Key if it is still needed",
                 ));
             }
         };
@@ -217,7 +219,7 @@ impl Attempt {
     }
 }
 
-/// Notes an answer, or that nothing happened.
+/// Records a response, or removes the record of a refused request.
 async fn keep(app: &App, key: &str, response: Response) -> Result<Response, Problem> {
     let status = response.status();
     if status.is_success() {
@@ -233,14 +235,14 @@ async fn keep(app: &App, key: &str, response: Response) -> Result<Response, Prob
         return Ok(Response::from_parts(parts, Body::from(bytes)));
     }
     if status.is_client_error() {
-        // Refused: nothing happened, so that a corrected attempt may use the same key.
+        // Refused: nothing took effect, so a corrected attempt may use the same key.
         app.runtime.forget_once(key).await?;
     }
-    // After a fault of ours nobody knows; the note stays, and says so to the next attempt.
+    // After an internal error the outcome is unknown; the record stays and tells the next attempt.
     Ok(response)
 }
 
-/// The answer of the first attempt.
+/// Returns the response of the first attempt.
 fn kept(status: u16, body: Vec<u8>, run: RunId) -> Response {
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
     let mut response = (status, Bytes::from(body)).into_response();
@@ -264,8 +266,8 @@ fn kept(status: u16, body: Vec<u8>, run: RunId) -> Response {
 fn still_under_way() -> Problem {
     Problem::new(
         Kind::UnderWay,
-        "the first attempt with this Idempotency-Key is still under way; send it again in a moment \
-         to hear what came of it",
+        "the first attempt with this Idempotency-Key has not ended; send it again in a moment to \
+         get its outcome",
     )
     .retry_after(1)
 }
@@ -278,7 +280,7 @@ pub(crate) fn wants_stream(request: &Request) -> bool {
         .is_some_and(|accept| accept.contains("text/event-stream"))
 }
 
-/// One hash over several parts, none of which can run into the next.
+/// Hashes several parts, each with its length, so that no two lists of parts collide.
 fn digest(parts: &[&[u8]]) -> String {
     let mut hash = Sha256::new();
     for part in parts {

@@ -1,5 +1,5 @@
-//! Lists that are bounded in bytes too: texts of tasks and tools may be long, and a few of them fill an
-//! answer. What does not fit is on the next page, and the answer says where that begins.
+//! Pages of lists, limited in bytes too: the texts of tasks and tools may be long. A response that
+//! has to end early names the start of the next page.
 
 use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
@@ -12,19 +12,20 @@ use sortie_runtime::RuntimeError;
 
 use crate::problem::{self, Problem};
 
-/// Where a page ends, though more was asked for. A client that reads slowly holds this much memory.
+/// The size at which a page ends before its limit. A client that reads slowly occupies this much
+/// memory.
 pub(crate) const PAGE_BYTES: usize = 8 * 1024 * 1024;
-/// Says where the next page begins.
+/// The header with the start of the next page.
 pub(crate) const NEXT_CURSOR: HeaderName = HeaderName::from_static("sortie-next-cursor");
 
-/// Things that are read at once, at first. Nobody knows yet how long their texts are.
+/// The size of the first batch: the length of the texts is not known yet.
 const FIRST_BATCH: u32 = 20;
-/// The same, at most.
+/// The largest batch.
 const MAX_BATCH: u32 = 320;
 /// A batch with less text than this may be followed by a larger one.
 const MODEST_BYTES: usize = 1024 * 1024;
 
-/// A list as JSON, while there is room.
+/// A list as JSON, limited in bytes.
 #[derive(Debug)]
 pub(crate) struct Page {
     body: Vec<u8>,
@@ -41,8 +42,8 @@ impl Default for Page {
 }
 
 impl Page {
-    /// Takes these, all or none: `false` if they belong to the next page. The first ones always fit,
-    /// or a long one would be on no page.
+    /// Adds all of these items or none. Returns `false` if they belong to the next page. The first
+    /// items always fit, or a long item would be on no page.
     pub(crate) fn take<T: Serialize>(&mut self, items: &[T]) -> Result<bool, Problem> {
         let before = self.body.len();
         let is_first = before == 1;
@@ -60,11 +61,11 @@ impl Page {
         Ok(fits)
     }
 
-    /// Says that there is more, after this place and at this address.
-    pub(crate) fn goes_on(&mut self, cursor: &str, address: &str) -> Result<(), Problem> {
+    /// Sets the cursor and address of the next page.
+    pub(crate) fn set_next(&mut self, cursor: &str, address: &str) -> Result<(), Problem> {
         let value = |text: &str| {
             HeaderValue::from_str(text)
-                .map_err(|_| Problem::bad("the query cannot be said again in a header"))
+                .map_err(|_| Problem::bad("the query cannot be repeated in a `Link` header"))
         };
         let link = value(&format!("<{address}>; rel=\"next\""))?;
         self.headers.insert(header::LINK, link);
@@ -82,16 +83,16 @@ impl IntoResponse for Page {
     }
 }
 
-/// One thing of a list.
+/// One item of a list.
 pub(crate) struct Shown<T> {
-    /// As it is answered; nothing if it does not belong to the list.
+    /// The item as the response has it; `None` if it does not belong to the list.
     pub(crate) item: Option<T>,
-    /// How many bytes of text were read for it.
+    /// The bytes of text that were read for it.
     pub(crate) bytes: usize,
 }
 
 impl<T: Serialize> Shown<T> {
-    /// All that was read is answered.
+    /// Creates an item that is returned as it was read.
     pub(crate) fn whole(item: T) -> Result<Self, Problem> {
         let bytes = size(&item)?;
         Ok(Self {
@@ -101,8 +102,8 @@ impl<T: Serialize> Shown<T> {
     }
 }
 
-/// Reads things in batches until the page is full; tells after which place there are more. `read` gives
-/// at most so many of those after a place.
+/// Reads items in batches until the page is full. Returns the position after which there are more.
+/// `read` returns at most so many items after a position.
 pub(crate) async fn fill<T, S: Serialize, P: Clone, F>(
     limit: u32,
     first: Option<P>,
@@ -114,22 +115,22 @@ where
     F: Future<Output = Result<Vec<T>, RuntimeError>>,
 {
     let mut page = Page::default();
-    let mut room = limit;
+    let mut left = limit;
     let mut batch = FIRST_BATCH;
     let mut last = first;
     loop {
-        // One more than there is room for tells whether there are more.
-        let wanted = batch.min(room.saturating_add(1));
+        // One more than fits shows whether there are more.
+        let wanted = batch.min(left.saturating_add(1));
         let things = read(last.clone(), wanted).await?;
         let mut bytes = 0;
         for thing in &things {
             let shown = show(thing)?;
             bytes += shown.bytes;
             if let Some(item) = shown.item {
-                if room == 0 || !page.take(&[item])? {
+                if left == 0 || !page.take(&[item])? {
                     return Ok((page, last));
                 }
-                room -= 1;
+                left -= 1;
             }
             last = Some(place(thing));
         }
@@ -142,28 +143,28 @@ where
     }
 }
 
-/// A place that clients bring back as it is: what is in it may change from one version to the next.
+/// Encodes a position as an opaque cursor; its content may change between versions.
 pub(crate) fn cursor_of(place: &impl Serialize) -> Result<String, Problem> {
     let text = serde_json::to_vec(place).map_err(|error| problem::internal(&error))?;
     Ok(BASE64_URL_SAFE_NO_PAD.encode(text))
 }
 
-/// The place in a cursor.
+/// Decodes a cursor.
 pub(crate) fn place_in<P: DeserializeOwned>(cursor: Option<&str>) -> Result<Option<P>, Problem> {
     let Some(cursor) = cursor else {
         return Ok(None);
     };
     let text = BASE64_URL_SAFE_NO_PAD.decode(cursor).ok();
     let place = text.and_then(|text| serde_json::from_slice(&text).ok());
-    place.map(Some).ok_or_else(foreign_cursor)
+    place.map(Some).ok_or_else(bad_cursor)
 }
 
-/// Somebody made a cursor up.
-pub(crate) fn foreign_cursor() -> Problem {
-    Problem::bad("`cursor` comes from the answer before")
+/// Creates the error for an invalid cursor.
+pub(crate) fn bad_cursor() -> Problem {
+    Problem::bad("`cursor` must be the one of an earlier response")
 }
 
-/// The address of the next page.
+/// Returns the address of the next page.
 pub(crate) fn address(path: &str, query: &[(&str, Option<String>)]) -> String {
     let mut address = path.to_owned();
     let values = query
@@ -176,7 +177,7 @@ pub(crate) fn address(path: &str, query: &[(&str, Option<String>)]) -> String {
     address
 }
 
-/// A value as it stands in a query.
+/// Percent-encodes a value of a query.
 fn percent(text: &str) -> String {
     text.bytes()
         .map(|byte| match byte {
@@ -188,7 +189,7 @@ fn percent(text: &str) -> String {
         .collect()
 }
 
-/// How many bytes something is as JSON.
+/// Returns the size of an item as JSON.
 pub(crate) fn size<T: Serialize>(item: &T) -> Result<usize, Problem> {
     struct Count(usize);
 
@@ -213,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_ends_when_it_is_full_and_has_at_least_one_thing() {
+    fn full_pages_end_after_at_least_one_item() {
         let long = "x".repeat(PAGE_BYTES / 2);
         let mut page = Page::default();
         assert!(page.take(&[&long]).unwrap());

@@ -1,4 +1,4 @@
-//! What goes wrong, as RFC 9457 says it: always with what to do next.
+//! Errors for clients, in the shape of RFC 9457, each with what to do next.
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use sortie_core::StoreError;
 use sortie_runtime::RuntimeError;
 
-/// Which kind of thing went wrong. Each has its slug, status and title.
+/// The kind of an error, with its slug, status and title.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     BadRequest,
@@ -22,12 +22,12 @@ pub(crate) enum Kind {
     Unavailable,
     /// The client took too long.
     Timeout,
-    /// The server did.
+    /// The handler took too long.
     Overdue,
     Internal,
     IdempotencyMismatch,
     OutcomeUnknown,
-    /// The first attempt of a request that was sent again.
+    /// The first attempt of a repeated request has not ended.
     UnderWay,
     MethodNotAllowed,
 }
@@ -38,24 +38,20 @@ impl Kind {
             Self::BadRequest => (
                 "bad-request",
                 StatusCode::BAD_REQUEST,
-                "The request cannot be understood",
+                "The request is invalid",
             ),
             Self::Unauthorized => (
                 "unauthorized",
                 StatusCode::UNAUTHORIZED,
                 "A valid token is needed",
             ),
-            Self::Forbidden => ("forbidden", StatusCode::FORBIDDEN, "This is not allowed"),
-            Self::NotFound => ("not-found", StatusCode::NOT_FOUND, "There is no such thing"),
-            Self::AmbiguousId => (
-                "ambiguous-id",
-                StatusCode::CONFLICT,
-                "The id fits more than one task",
-            ),
+            Self::Forbidden => ("forbidden", StatusCode::FORBIDDEN, "Not allowed"),
+            Self::NotFound => ("not-found", StatusCode::NOT_FOUND, "Not found"),
+            Self::AmbiguousId => ("ambiguous-id", StatusCode::CONFLICT, "The id is ambiguous"),
             Self::Conflict => (
                 "conflict",
                 StatusCode::CONFLICT,
-                "The state of things does not allow this",
+                "The present state does not allow this",
             ),
             Self::TooLarge => (
                 "too-large",
@@ -65,7 +61,7 @@ impl Kind {
             Self::UnsupportedMediaType => (
                 "unsupported-media-type",
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                "The body has to be JSON",
+                "The body must be JSON",
             ),
             Self::TooManyRequests => (
                 "too-many-requests",
@@ -75,23 +71,27 @@ impl Kind {
             Self::Misdirected => (
                 "misdirected",
                 StatusCode::MISDIRECTED_REQUEST,
-                "This server does not have that name",
+                "The server does not have this name",
             ),
             Self::Unavailable => (
                 "unavailable",
                 StatusCode::SERVICE_UNAVAILABLE,
-                "Not possible right now",
+                "Temporarily unavailable",
             ),
-            Self::Timeout => ("timeout", StatusCode::REQUEST_TIMEOUT, "It took too long"),
+            Self::Timeout => (
+                "timeout",
+                StatusCode::REQUEST_TIMEOUT,
+                "The request took too long",
+            ),
             Self::Overdue => (
                 "timeout",
                 StatusCode::SERVICE_UNAVAILABLE,
-                "It takes too long",
+                "The handler takes too long",
             ),
             Self::Internal => (
                 "internal",
                 StatusCode::INTERNAL_SERVER_ERROR,
-                "Something is broken here",
+                "Internal error",
             ),
             Self::IdempotencyMismatch => (
                 "idempotency-mismatch",
@@ -101,7 +101,7 @@ impl Kind {
             Self::OutcomeUnknown => (
                 "outcome-unknown",
                 StatusCode::CONFLICT,
-                "Nobody knows whether the first attempt took effect",
+                "The outcome of the first attempt is unknown",
             ),
             Self::UnderWay => (
                 "under-way",
@@ -111,13 +111,13 @@ impl Kind {
             Self::MethodNotAllowed => (
                 "method-not-allowed",
                 StatusCode::METHOD_NOT_ALLOWED,
-                "The path does not know this method",
+                "The method is not allowed",
             ),
         }
     }
 }
 
-/// Something that went wrong, for the client. Kept small: it is in every result.
+/// An error for the client. Boxed, because it is in every `Result`.
 #[derive(Debug)]
 pub(crate) struct Problem(Box<Inner>);
 
@@ -155,14 +155,14 @@ impl Problem {
         Self::new(Kind::Conflict, detail)
     }
 
-    /// The same, with when to come back.
+    /// Adds when to retry.
     #[must_use]
     pub(crate) fn retry_after(mut self, seconds: u64) -> Self {
         self.0.retry_after_seconds = Some(seconds.max(1));
         self
     }
 
-    /// The same, with another field.
+    /// Adds a field.
     #[must_use]
     pub(crate) fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.0.extra.insert(name.to_owned(), value.into());
@@ -177,7 +177,7 @@ impl Problem {
         &self.0.detail
     }
 
-    /// The last part of `type`.
+    /// Returns the last part of `type`.
     pub(crate) fn slug(&self) -> &'static str {
         self.0.kind.words().0
     }
@@ -194,7 +194,7 @@ impl IntoResponse for Problem {
             instance: None,
             extra: self.0.extra,
         };
-        // Strings and numbers always become JSON.
+        // Serialising strings and numbers cannot fail.
         let body = serde_json::to_vec(&problem).unwrap_or_default();
         let mut response = (
             status,
@@ -222,7 +222,7 @@ impl IntoResponse for Problem {
 impl From<RuntimeError> for Problem {
     fn from(error: RuntimeError) -> Self {
         match error {
-            RuntimeError::Refused(words) => Self::conflict(words),
+            RuntimeError::Refused(refusal) => Self::conflict(refusal.message),
             RuntimeError::Store(error) => error.into(),
             RuntimeError::Toolbox(error) => internal(&error),
         }
@@ -232,7 +232,9 @@ impl From<RuntimeError> for Problem {
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         match &error {
-            StoreError::NotFound(_) => Self::not_found(format!("{error}; look in GET /api/tasks")),
+            StoreError::NotFound(_) => {
+                Self::not_found(format!("{error}; GET /api/tasks lists the tasks"))
+            }
             StoreError::Ambiguous { count, .. } => {
                 Self::new(Kind::AmbiguousId, error.to_string()).with("count", *count)
             }
@@ -272,11 +274,11 @@ impl From<crate::keys::KeyError> for Problem {
     }
 }
 
-/// A fault of ours: the cause goes to the log, not to the client.
+/// Creates an internal error: the cause is logged and not sent to the client.
 pub(crate) fn internal(error: &dyn std::error::Error) -> Problem {
     tracing::error!(error = %sortie_core::with_causes(error), "a request failed");
     Problem::new(
         Kind::Internal,
-        "this is a fault of the server; its log says more. Trying again may help",
+        "internal error; the log of the server has the cause. A retry may help",
     )
 }

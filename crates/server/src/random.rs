@@ -1,4 +1,4 @@
-//! Secrets that nobody can guess.
+//! Random secrets and ids.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -6,16 +6,16 @@ use sortie_protocol::Proof;
 
 /// Bytes of a secret.
 const SECRET_BYTES: usize = 32;
-/// How long a secret of [`SECRET_BYTES`] is as text.
+/// The length of a secret of [`SECRET_BYTES`] as text.
 pub(crate) const SECRET_CHARS: usize = 43;
-/// How long the id of a key is.
+/// The length of a key's id.
 pub(crate) const ID_CHARS: usize = 8;
-/// What ids are made of. 32 of them, so that each of a byte's values is as likely as the others.
+/// The characters of ids: 32 of them, so that the values of a byte are distributed evenly.
 const ID_ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
 
-/// The operating system has no random bytes to give.
+/// The operating system has no random bytes.
 #[derive(Debug, thiserror::Error)]
-#[error("the operating system gave no random bytes")]
+#[error("cannot get random bytes from the operating system")]
 pub struct NoRandomness;
 
 fn bytes<const N: usize>() -> Result<[u8; N], NoRandomness> {
@@ -24,17 +24,17 @@ fn bytes<const N: usize>() -> Result<[u8; N], NoRandomness> {
     Ok(bytes)
 }
 
-/// A proof for a server that starts.
+/// Creates the proof of a starting server.
 pub fn new_proof() -> Result<Proof, NoRandomness> {
     Ok(Proof::new(bytes()?))
 }
 
-/// A new secret, as base64url.
+/// Creates a secret, as base64url.
 pub(crate) fn secret() -> Result<String, NoRandomness> {
     Ok(URL_SAFE_NO_PAD.encode(bytes::<SECRET_BYTES>()?))
 }
 
-/// A new id.
+/// Creates an id.
 pub(crate) fn id() -> Result<String, NoRandomness> {
     let bytes = bytes::<ID_CHARS>()?;
     Ok(bytes
@@ -43,7 +43,7 @@ pub(crate) fn id() -> Result<String, NoRandomness> {
         .collect())
 }
 
-/// Whether a text could be a secret.
+/// Returns whether a text has the form of a secret.
 pub(crate) fn is_secret(text: &str) -> bool {
     text.len() == SECRET_CHARS
         && text
@@ -51,7 +51,7 @@ pub(crate) fn is_secret(text: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
 }
 
-/// Whether a text could be an id.
+/// Returns whether a text has the form of an id.
 pub(crate) fn is_id(text: &str) -> bool {
     text.len() == ID_CHARS
         && text

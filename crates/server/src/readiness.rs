@@ -1,17 +1,16 @@
-//! Whether the store accepts writes, found out by a write.
+//! Tests by a write whether the store accepts writes.
 
 use std::time::{Duration, Instant};
 
 use sortie_runtime::Runtime;
 use tokio::sync::Mutex;
 
-/// How long an answer is given again without another write. Health checks of several watchers cost
-/// one flush of the disk in this time.
+/// How long a result is reused. Several health checkers cost one flush of the disk in this time.
 const KEPT: Duration = Duration::from_secs(1);
-/// How long a write may take. A disk that needs longer does not serve runs either.
+/// The time limit of the write. A slower disk cannot serve runs either.
 const LIMIT: Duration = Duration::from_secs(2);
 
-/// The last look at the store.
+/// The last test of the store.
 #[derive(Debug, Default)]
 pub(crate) struct Readiness {
     last: Mutex<Option<Look>>,
@@ -24,10 +23,9 @@ struct Look {
 }
 
 impl Readiness {
-    /// Writes to the store, or gives the answer of a moment ago. The error says why nothing can be
-    /// written.
-    pub(crate) async fn look(&self, runtime: &Runtime) -> Result<(), String> {
-        // Watchers that ask meanwhile wait for the same write.
+    /// Writes to the store, or returns the recent result. The error says why nothing can be written.
+    pub(crate) async fn check(&self, runtime: &Runtime) -> Result<(), String> {
+        // Concurrent checks wait for the same write.
         let mut last = self.last.lock().await;
         if let Some(look) = &*last
             && look.at.elapsed() < KEPT

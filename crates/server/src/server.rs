@@ -1,4 +1,4 @@
-//! A server, from its first breath to its last.
+//! The life cycle of a server.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -10,40 +10,40 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::app::{self, App};
+use crate::body_memory::BodyMemory;
 use crate::config::ServerConfig;
 use crate::guard::{Failures, Names, Rates};
 use crate::host::Host;
 use crate::hub::Hub;
 use crate::keys::{KeyError, KeyFile, KeyRing, mark_of};
 use crate::links::{Links, Pass};
-use crate::listen;
 use crate::metrics::Metrics;
 use crate::once::UnderWay;
 use crate::random::{self, NoRandomness};
 use crate::readiness::Readiness;
-use crate::room::Rooms;
+use crate::{listen, routes};
 
-/// Why there is no server.
+/// Why the server could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// The address is taken or not ours.
-    #[error("could not listen on {address}")]
+    /// The address is in use or not one of this machine.
+    #[error("cannot listen on {address}")]
     Listen {
-        /// Where.
+        /// The address.
         address: SocketAddr,
-        /// Why not.
+        /// The error of the operating system.
         #[source]
         source: std::io::Error,
     },
-    /// The keys could not be read or made.
+    /// The keys could not be read or created.
     #[error("the keys cannot be used")]
     Keys(#[from] KeyError),
-    /// No random bytes.
-    #[error("no secret could be made")]
+    /// There are no random bytes.
+    #[error("cannot create a secret")]
     Random(#[from] NoRandomness),
 }
 
-/// A server that listens.
+/// A server that is bound to its address.
 #[derive(Debug)]
 pub struct Server {
     pub(crate) app: Arc<App>,
@@ -52,7 +52,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens, and makes the first key if there is none. Nothing is answered yet.
+    /// Binds the address, and creates the first key if there is none. Requests wait until
+    /// [`Self::serve`].
     pub async fn bind(
         config: ServerConfig,
         runtime: Arc<Runtime>,
@@ -72,13 +73,14 @@ impl Server {
         let hub = Hub::start(&runtime, random::id()?, &stop, &tracker);
         let app = Arc::new(App {
             names: Names::new(address, &config.hosts),
+            access: routes::all().access,
             cookie: format!("sortie_session_{}", address.port()),
             rates: Rates::new(config.limits.rate),
             keys: KeyRing::new(file)?,
             links: Links::default(),
             failures: Failures::default(),
             under_way: UnderWay::default(),
-            rooms: Rooms::default(),
+            body_memory: BodyMemory::default(),
             metrics: Metrics::default(),
             readiness: Readiness::default(),
             hub,
@@ -97,17 +99,13 @@ impl Server {
         })
     }
 
-    /// Where it listens, with the port that it really got.
+    /// Returns the address, with the port that was chosen.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The keys of this server.
-    pub fn key_file(&self) -> &KeyFile {
-        self.app.keys.file()
-    }
-
-    /// A link that lets a browser in as an admin, once, within five minutes. Not to be logged.
+    /// Creates a link that logs a browser in as an admin, once, within five minutes. Must not be
+    /// logged.
     pub fn login_link(&self) -> Result<String, ServeError> {
         let now = self.app.runtime.now();
         let token = self.app.keys.file().ensure_first(now)?;
@@ -120,7 +118,7 @@ impl Server {
         Ok(format!("http://{}/login?code={code}", here(self.address)))
     }
 
-    /// Answers until it is told to stop; then lets clients go, and returns.
+    /// Serves requests until `stop`; then disconnects the clients and returns.
     pub async fn serve(self, stop: CancellationToken) -> Result<(), ServeError> {
         let Self {
             app,
@@ -141,7 +139,10 @@ impl Server {
             .is_err()
         {
             let left = app.tracker.len();
-            tracing::warn!(left, "clients did not let go in time, and are cut off");
+            tracing::warn!(
+                left,
+                "clients did not disconnect in time; closing their connections"
+            );
             app.cut.cancel();
             app.tracker.wait().await;
         }
@@ -150,11 +151,11 @@ impl Server {
     }
 }
 
-/// An address that clients and browsers on this machine can use, for one that a server listens at.
+/// Returns an address at which clients on this machine reach a server that listens at `address`.
 pub fn here(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
-        // It may listen at addresses of version 6 only.
+        // The server may listen on IPv6 only.
         IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
         IpAddr::V4(_) | IpAddr::V6(_) => return address,
     };
@@ -166,7 +167,7 @@ mod tests {
     use super::here;
 
     #[test]
-    fn everywhere_is_also_here() {
+    fn unspecified_addresses_become_loopback() {
         for (listens, expected) in [
             ("0.0.0.0:7878", "127.0.0.1:7878"),
             ("[::]:7878", "[::1]:7878"),

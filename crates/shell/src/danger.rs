@@ -8,6 +8,8 @@ mod targets;
 
 use std::ops::Range;
 
+use sortie_base::truncate::truncate;
+
 use crate::carry::{ShellCall, is_shell};
 use crate::script::{Redirect, Script, Simple, Understanding, Word};
 
@@ -209,10 +211,7 @@ fn shown(command: &Simple) -> String {
         text.push_str(target.shape());
     }
     let text = text.trim_end();
-    match text.char_indices().nth(MAX_SHOWN_CHARACTERS) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
+    truncate(text, MAX_SHOWN_CHARACTERS)
 }
 
 /// What each kind does, and what to do instead.

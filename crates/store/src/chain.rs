@@ -1,8 +1,8 @@
-//! The hash chain of a journal: each entry's hash covers the entry and the hash before it.
+//! The hash chain of a journal: each entry's hash covers the entry and the previous hash.
 //!
-//! The record keeps the last position and hash, so a tail that was cut off is noticed too. A
-//! journal that does not fit is never read silently; it can still be continued from the record, so
-//! that its run can be ended.
+//! The record keeps the last position and hash, so a truncated tail is noticed too. A journal that
+//! does not match its chain is never returned; appending still works from the record, so that its
+//! run can be ended.
 
 use rusqlite::{Connection, Row, params};
 use sha2::{Digest, Sha256};
@@ -11,30 +11,30 @@ use sortie_core::{Epoch, JOURNAL_VERSION, JournalEntry, RunId, Seq, StoreError, 
 use crate::fault::{Done, Fault};
 use crate::sql;
 
-/// A link's name: SHA-256.
+/// SHA-256.
 pub(crate) type Hash = [u8; 32];
 
-/// What the first entry is linked to.
+/// The hash before the first entry.
 pub(crate) const GENESIS: Hash = [0; 32];
 
-/// When and under which claim entries are written.
+/// The time and the epoch under which entries are written.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stamp {
     pub(crate) at: Timestamp,
     pub(crate) epoch: Epoch,
 }
 
-/// The end of a journal, to be continued.
+/// The head of a journal, to append to.
 #[derive(Clone, Debug)]
 pub(crate) struct Tail {
-    /// The run, as the database spells it.
+    /// The run id, as the database spells it.
     pub(crate) run: String,
     pub(crate) seq: i64,
     pub(crate) hash: Hash,
 }
 
 impl Tail {
-    /// The end of a journal that has no entries.
+    /// Returns the head of an empty journal.
     pub(crate) fn new(run: RunId) -> Self {
         Self {
             run: run.to_string(),
@@ -43,7 +43,7 @@ impl Tail {
         }
     }
 
-    /// Writes one more entry. The caller stores the new end with the record.
+    /// Writes one more entry. The caller stores the new head in the record.
     pub(crate) fn push(&mut self, connection: &Connection, stamp: Stamp, body: &str) -> Done<()> {
         let link = Link {
             run: &self.run,
@@ -73,19 +73,18 @@ impl Tail {
         Ok(())
     }
 
-    /// The last position.
     pub(crate) fn head(&self) -> Seq {
         Seq(self.seq)
     }
 }
 
-/// Reads the entries after `after` and checks that they lead to the end that the record names.
+/// Reads the entries after `after` and checks that they lead to the head in the record.
 pub(crate) fn read(connection: &Connection, run: RunId, after: Seq) -> Done<Vec<JournalEntry>> {
     read_part(connection, run, after, usize::MAX)
 }
 
-/// Reads as many of the entries after `after` as have so many bytes, at least one. They are checked
-/// one by one, and their end only if it was reached.
+/// Reads at most `max_bytes` of the entries after `after`, but at least one. Each entry is checked;
+/// the head only if it was reached.
 pub(crate) fn read_part(
     connection: &Connection,
     run: RunId,
@@ -124,8 +123,8 @@ pub(crate) fn read_part(
     Ok(entries)
 }
 
-/// Reads the first entry, `None` if the journal was removed. It is checked as far as one entry can
-/// be: its hash is that of its content after nothing, and the record's if it is also the last.
+/// Reads the first entry; `None` if the journal was deleted. The check covers what one entry
+/// allows: its hash follows the genesis hash, and equals the record's if it is also the last.
 pub(crate) fn first(connection: &Connection, run: RunId) -> Done<Option<JournalEntry>> {
     let end = end_of(connection, run)?.ok_or_else(|| Fault::not_found(run))?;
     let Some(tail) = end else {
@@ -149,7 +148,8 @@ pub(crate) fn first(connection: &Connection, run: RunId) -> Done<Option<JournalE
     Ok(entry)
 }
 
-/// The end that the record names: `None` without a record, `Some(None)` if the journal was removed.
+/// Returns the head in the record: `None` without a record, `Some(None)` if the journal was
+/// deleted.
 fn end_of(connection: &Connection, run: RunId) -> Done<Option<Option<Tail>>> {
     sql::first(
         connection,
@@ -168,7 +168,7 @@ fn end_of(connection: &Connection, run: RunId) -> Done<Option<Option<Tail>>> {
     )
 }
 
-/// The hash that the entry after `after` is linked to.
+/// Returns the hash that the entry after `after` builds on.
 fn hash_at(connection: &Connection, run: RunId, key: &str, after: Seq) -> Done<Hash> {
     if after.0 <= 0 {
         return Ok(GENESIS);
@@ -184,7 +184,7 @@ fn hash_at(connection: &Connection, run: RunId, key: &str, after: Seq) -> Done<H
         .ok_or_else(|| damaged(run, after.0, "the entry is missing or has no hash"))
 }
 
-/// Walks along a journal and checks each link.
+/// Reads a journal in order and checks each hash.
 #[derive(Debug)]
 struct Walk<'a> {
     run: RunId,
@@ -194,7 +194,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Checks the next row and reads it.
+    /// Checks and reads the next row.
     fn step(&mut self, row: &Row<'_>) -> Done<JournalEntry> {
         let wanted = self.seq + 1;
         let seq: i64 = row.get(0)?;
@@ -224,7 +224,7 @@ impl Walk<'_> {
         Ok(entry)
     }
 
-    /// Checks that the walk ended where the record says.
+    /// Checks that the last entry is the head in the record.
     fn arrive(&self, tail: &Tail) -> Done<()> {
         if self.seq < tail.seq {
             return Err(damaged(self.run, self.seq + 1, "the end was cut off"));
@@ -236,7 +236,7 @@ impl Walk<'_> {
     }
 }
 
-/// An entry as it is hashed.
+/// The hashed fields of an entry.
 #[derive(Debug)]
 struct Link<'a> {
     run: &'a str,
@@ -248,8 +248,8 @@ struct Link<'a> {
 }
 
 impl Link<'_> {
-    /// SHA-256 over the hash before and all fields. All but the body have a fixed length, so no two
-    /// entries give the same bytes.
+    /// Returns SHA-256 over the previous hash and all fields. All fields but the body have a fixed
+    /// length, so no two entries give the same bytes.
     fn hash(&self, previous: &Hash) -> Hash {
         let mut hasher = Sha256::new();
         hasher.update(previous);

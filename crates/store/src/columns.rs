@@ -1,20 +1,18 @@
-//! The columns of a query, and where each is in its rows.
+//! Columns of a query and their positions.
 //!
-//! SQLite finds a column by its name with a comparison for each column before it, which was a tenth
-//! of what a page of records cost. Here the compiler finds it: a list of names is the text of the
-//! query and the order of its columns at once, so that the two cannot come apart.
+//! SQLite finds a column by name with a string comparison for each column before it, which was a
+//! tenth of the cost of a page of records. Here the compiler finds the position: one list of names
+//! is both the text of the query and the order of its columns, so the two cannot diverge.
 
-/// The columns of a query, in order.
 #[derive(Debug)]
 pub(crate) struct Columns {
-    /// As the query names them.
+    /// The names as a list in SQL.
     pub(crate) sql: &'static str,
-    /// Each by itself.
     pub(crate) names: &'static [&'static str],
 }
 
 impl Columns {
-    /// Where a column is. Used in constants, so a column that is not there does not compile.
+    /// Returns the position of a column. Used in constants, so an unknown name does not compile.
     pub(crate) const fn at(&self, wanted: &str) -> usize {
         let mut position = 0;
         let mut names = self.names;
@@ -29,7 +27,7 @@ impl Columns {
     }
 }
 
-/// Whether two texts are equal, for the compiler: `==` is not constant yet.
+/// Compares two strings in a constant: `==` is not `const` yet.
 const fn same(left: &str, right: &str) -> bool {
     let mut left = left.as_bytes();
     let mut right = right.as_bytes();
@@ -43,7 +41,7 @@ const fn same(left: &str, right: &str) -> bool {
     left.is_empty() && right.is_empty()
 }
 
-/// Makes [`Columns`] of their names.
+/// Makes [`Columns`] from names.
 macro_rules! columns {
     ($first:literal $(, $more:literal)* $(,)?) => {
         $crate::columns::Columns {

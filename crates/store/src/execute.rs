@@ -1,4 +1,4 @@
-//! How a transition gets its connection: through the writer's thread, or at once.
+//! Executors of transitions: the writer thread, or the caller's thread.
 
 use std::fmt;
 use std::path::Path;
@@ -10,9 +10,8 @@ use sortie_core::StoreResult;
 use crate::fault::{Done, Fault};
 use crate::schema;
 
-/// Runs queries, each on one consistent state of the database.
+/// Runs queries, each on one consistent snapshot of the database.
 pub trait Query: Send + Sync + fmt::Debug {
-    /// Runs a query.
     fn read<T, F>(
         &self,
         doing: &'static str,
@@ -23,9 +22,8 @@ pub trait Query: Send + Sync + fmt::Debug {
         F: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static;
 }
 
-/// Runs transitions, each whole or not at all, and durable when it returns.
+/// Runs transitions. Each is atomic, and durable when it returns.
 pub trait Execute: Query {
-    /// Runs a transition.
     fn write<T, F>(
         &self,
         doing: &'static str,
@@ -36,18 +34,18 @@ pub trait Execute: Query {
         F: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static;
 }
 
-/// Runs everything at once on the caller's thread, so that a simulation decides the order.
+/// Runs everything immediately on the caller's thread, so that a simulation controls the order.
 pub struct Inline {
     connection: Mutex<Connection>,
 }
 
 impl Inline {
-    /// A database that lives as long as this value.
+    /// Opens a database that lives as long as this value.
     pub(crate) fn in_memory() -> Done<Self> {
         schema::open_in_memory().map(Self::on)
     }
 
-    /// A database in a file.
+    /// Opens a database file.
     pub(crate) fn at(path: &Path) -> Done<Self> {
         schema::open_for_writing(path).map(Self::on)
     }
@@ -58,7 +56,7 @@ impl Inline {
         }
     }
 
-    /// A panic inside a transaction leaves nothing behind that `transact` would not roll back.
+    /// Ignores poisoning: `transact` rolls back whatever a panic left in a transaction.
     fn lock(&self) -> MutexGuard<'_, Connection> {
         self.connection
             .lock()
@@ -92,16 +90,16 @@ impl Execute for Inline {
     }
 }
 
-/// What a transaction is for.
+/// The kind of a transaction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Begin {
-    /// Queries: one state for all of them.
+    /// Queries: one snapshot for all of them.
     Reading,
-    /// Changes: the write lock is taken at once, so that nothing has to be tried twice.
+    /// Changes: takes the write lock at once, so that no statement has to be retried.
     Writing,
 }
 
-/// Runs a job in a transaction of its own.
+/// Runs a job in its own transaction.
 pub(crate) fn transact<T>(
     connection: &Connection,
     begin: Begin,
@@ -122,13 +120,13 @@ pub(crate) fn transact<T>(
     result
 }
 
-/// Ends an open transaction without its changes.
+/// Rolls back an open transaction.
 pub(crate) fn roll_back(connection: &Connection) {
     if connection.is_autocommit() {
         return;
     }
     if let Err(error) = connection.execute_batch("ROLLBACK") {
-        // SQLite has usually rolled back by itself; the next BEGIN tells if it has not.
+        // SQLite has usually rolled back by itself; otherwise the next BEGIN fails.
         tracing::warn!(%error, "could not roll back");
     }
 }

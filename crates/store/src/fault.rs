@@ -1,23 +1,22 @@
-//! Failures inside a transition, before the caller's words for them are known.
+//! Failures inside a transition, before the port's error is built.
 
 use std::error::Error;
 
 use sortie_core::{RunId, StoreError};
 
-/// The result of a transition or a query.
 pub(crate) type Done<T> = Result<T, Fault>;
 
-/// Why a transition did not happen.
+/// Why a transition failed.
 #[derive(Debug)]
 pub enum Fault {
-    /// The store refused.
+    /// The store rejected it.
     Refused(StoreError),
-    /// The database failed, or holds something that cannot be read.
+    /// The database failed, or contains data that cannot be read.
     Broken(Box<dyn Error + Send + Sync>),
 }
 
 impl Fault {
-    /// Puts the fault into the store's words.
+    /// Converts into the port's error.
     pub(crate) fn while_doing(self, doing: &'static str) -> StoreError {
         match self {
             Self::Refused(error) => error,
@@ -25,7 +24,7 @@ impl Fault {
         }
     }
 
-    /// Whether the fault lies in what is stored, so that trying again gives the same.
+    /// Whether the stored data is damaged, so that a retry gives the same result.
     pub(crate) fn is_damage(&self) -> bool {
         match self {
             Self::Refused(_) => true,
@@ -38,7 +37,6 @@ impl Fault {
         }
     }
 
-    /// There is no such run.
     pub(crate) fn not_found(run: RunId) -> Self {
         Self::Refused(StoreError::NotFound(run.to_string()))
     }

@@ -1,23 +1,24 @@
-//! What differs between operating systems: who else may read the store's files.
+//! The database file: creation, permissions, and checks before it is opened.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use sortie_base::atomic_file;
+
 use crate::fault::{Done, Fault};
 use crate::schema;
 
-/// Why the file of a store cannot be used. A new database gets its name when it is complete, so neither
-/// happens by itself.
+/// Why a database file cannot be used. A new database is renamed into place when it is complete, so
+/// neither state arises from a crash.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DamagedFile {
-    /// It was truncated.
     #[error(
         "{0} is empty: it was truncated. Restore it from a backup, or move it away to begin with an \
          empty store"
     )]
     Empty(PathBuf),
-    /// It was removed; a new database would be filled from the log of the old one.
+    /// The file was removed; SQLite would fill a new one from the log of the old one.
     #[error(
         "{0} is missing, but its write-ahead log is there. Restore it from a backup, or move the log \
          away to begin with an empty store"
@@ -25,8 +26,8 @@ pub(crate) enum DamagedFile {
     Missing(PathBuf),
 }
 
-/// Refuses a database that was truncated or removed. `lock` exists once a process has opened the store:
-/// an empty file in a folder without it is a new store.
+/// Rejects a database that was truncated or removed. `lock` exists once a process has opened the
+/// store: an empty file in a folder without it is a new store.
 pub(crate) fn refuse_damaged(database: &Path, lock: &Path) -> Done<()> {
     let log = with_suffix(database, "-wal");
     let was_used = length(lock)?.is_some();
@@ -38,8 +39,8 @@ pub(crate) fn refuse_damaged(database: &Path, lock: &Path) -> Done<()> {
     Err(Fault::Broken(damaged.into()))
 }
 
-/// Makes the database of a new store under another name and gives it its own when it is complete. One
-/// that exists stays as it is, but for its mode.
+/// Creates the database of a new store under a temporary name and renames it when it is complete.
+/// Only the permissions of an existing one are changed.
 pub(crate) fn make_database(database: &Path) -> Done<()> {
     let broken = |error: io::Error| Fault::Broken(error.into());
     if length(database)?.unwrap_or(0) == 0 {
@@ -48,14 +49,14 @@ pub(crate) fn make_database(database: &Path) -> Done<()> {
             remove(&with_suffix(&draft, suffix)).map_err(broken)?;
         }
         drop(open_private_file(&draft).map_err(broken)?);
-        // Closing the only connection moves everything out of the log.
+        // Closing the only connection checkpoints the log.
         drop(schema::open_for_writing(&draft)?);
         let complete = File::open(&draft).and_then(|file| file.sync_all());
         complete.map_err(broken)?;
         fs::rename(&draft, database).map_err(broken)?;
-        platform::keep_entry(database).map_err(broken)?;
+        atomic_file::sync_parent(database).map_err(broken)?;
     }
-    // SQLite gives its other files the rights of this one.
+    // SQLite copies the permissions of this file to its other files.
     open_private_file(database).map(drop).map_err(broken)
 }
 
@@ -80,7 +81,7 @@ fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Opens a file that only its owner can read, and makes it if it does not exist.
+/// Opens a file that only its owner can read; creates it if it does not exist.
 pub(crate) fn open_private_file(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
@@ -95,7 +96,6 @@ mod platform {
     use std::fs::{File, OpenOptions, Permissions};
     use std::io;
     use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
-    use std::path::Path;
 
     const FILE_MODE: u32 = 0o600;
 
@@ -106,31 +106,18 @@ mod platform {
     pub(super) fn tighten(file: &File) -> io::Result<()> {
         file.set_permissions(Permissions::from_mode(FILE_MODE))
     }
-
-    /// A new name survives a power loss only once its folder is on disk.
-    pub(super) fn keep_entry(path: &Path) -> io::Result<()> {
-        match path.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => File::open(parent)?.sync_all(),
-            Some(_) | None => Ok(()),
-        }
-    }
 }
 
 #[cfg(not(unix))]
 mod platform {
-    //! Other systems protect a person's own folders by themselves.
+    //! Other systems protect the user's own folders by default.
 
     use std::fs::{File, OpenOptions};
     use std::io;
-    use std::path::Path;
 
     pub(super) fn owner_only_file(_options: &mut OpenOptions) {}
 
     pub(super) fn tighten(_file: &File) -> io::Result<()> {
-        Ok(())
-    }
-
-    pub(super) fn keep_entry(_path: &Path) -> io::Result<()> {
         Ok(())
     }
 }

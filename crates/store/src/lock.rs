@@ -1,4 +1,5 @@
-//! One process writes the store. The operating system frees the lock when the process dies.
+//! The lock file: one process writes the store. The operating system frees the lock when the
+//! process dies.
 
 use std::fs::{File, TryLockError};
 use std::io::{self, Read, Seek, Write};
@@ -12,25 +13,23 @@ use sortie_core::{StoreError, StoreResult, Timestamp};
 use crate::files;
 
 const DOING: &str = "take its lock";
-/// Longer descriptions are not ours.
+/// A longer content was not written by this program.
 const MAX_OWNER_BYTES: u64 = 64 * 1024;
-/// How long a lock is waited for whose owner is dead.
+/// How long to wait for a lock whose owner is dead.
 const PATIENCE_WITH_THE_DEAD: Duration = Duration::from_secs(10);
-/// Between two looks at such a lock.
+/// Between two attempts at such a lock.
 const PAUSE: Duration = Duration::from_millis(10);
-/// How long a lock is tried that others only look at, which lasts an instant for each of them.
+/// How long to wait while other processes probe the lock; each probe holds it for an instant.
 const PATIENCE_WITH_LOOKERS: Duration = Duration::from_secs(10);
-/// Between two tries then.
+/// Between two attempts at a probed lock.
 const LOOKERS_PAUSE: Duration = Duration::from_millis(1);
 
-/// Who holds a store, for the message that the next one gets.
+/// The process that owns a store, for the error of the next one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owner {
-    /// The process.
     pub pid: u32,
-    /// The command, as the person typed it.
+    /// The command as the user typed it.
     pub command: String,
-    /// Since when.
     pub since: Timestamp,
 }
 
@@ -52,7 +51,7 @@ pub(crate) struct Lock {
 }
 
 impl Lock {
-    /// Takes the lock, or tells who has it.
+    /// Takes the lock; the error names its owner.
     pub(crate) fn take(path: &Path, owner: &Owner) -> StoreResult<Self> {
         let mut file = files::open_private_file(path).map_err(failed)?;
         let started = Instant::now();
@@ -87,8 +86,8 @@ impl Lock {
     }
 }
 
-/// Whether nobody has a lock that could not be taken: whoever looks who has it shares it with others
-/// who look, and with nobody who works.
+/// Whether the lock is only probed: processes that look for the owner take it shared, an owner
+/// takes it exclusively.
 fn is_only_looked_at(file: &File) -> io::Result<bool> {
     match file.try_lock_shared() {
         Ok(()) => file.unlock().map(|()| true),
@@ -97,17 +96,17 @@ fn is_only_looked_at(file: &File) -> io::Result<bool> {
     }
 }
 
-/// Who a lock file says holds it.
+/// The owner that a lock file names.
 #[derive(Debug)]
 enum Holder {
     Named(Owner),
-    /// It may have taken the lock a moment ago and not written its name yet.
+    /// The owner may have taken the lock a moment ago and not written its name yet.
     Unnamed,
 }
 
 impl Holder {
-    /// A process that was killed keeps its lock until the kernel has closed its files. If it was starting
-    /// another, the unborn one keeps the lock for a moment too, until it closes what it inherited.
+    /// A killed process keeps its lock until the kernel has closed its files. A process that it was
+    /// forking keeps the lock too, until it closes the inherited descriptors.
     fn is_dead(&self) -> bool {
         match self {
             Self::Named(owner) => process::is_over(owner.pid),
@@ -127,7 +126,7 @@ impl std::fmt::Display for Holder {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Only a courtesy: a description that stays behind names nobody once the lock is free.
+        // Best effort: a stale content means nothing once the lock is free.
         self.file.set_len(0).ok();
     }
 }
@@ -172,10 +171,10 @@ mod tests {
     }
 
     #[test]
-    fn those_who_only_look_are_not_in_the_way() {
+    fn shared_probes_do_not_block_the_lock() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("lock");
-        // A living process is named, as a killed one whose id was used again leaves it.
+        // The file names a living process, as a killed one does whose id was reused.
         std::fs::write(&path, serde_json::to_vec(&owner()).unwrap()).unwrap();
         let done = AtomicBool::new(false);
         std::thread::scope(|scope| {
@@ -195,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_that_is_held_is_not_waited_for() {
+    fn a_held_lock_fails_at_once() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("lock");
         let held = Lock::take(&path, &owner()).unwrap();

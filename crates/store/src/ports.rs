@@ -1,30 +1,29 @@
-//! The ports of the core, each method one transition or one query.
+//! Implements the store port: each method runs one transition or one query.
 
 use async_trait::async_trait;
 use sortie_core::{
-    About, Accounts, Admission, Admit, Append, Appended, Archive, Audit, AuditFilter, AuditLine,
+    Accounts, Admission, Admit, Append, Appended, Archive, Audit, AuditFilter, AuditLine,
     AuditReport, Balance, Begun, BlobId, BudgetKind, CancelReport, Cancellation, ChangesFate,
-    Claim, Claimed, Delivered, EndReport, Event, Fence, Finish, Finishing, Heartbeat,
-    HeartbeatReport, Hold, Idempotency, InboxItem, Journal, JournalEntry, LaneCount, ListFilter,
-    OpenRequest, Outbox, OutboxEntry, Park, PauseReport, Recover, RecoverReport, Registry, Replied,
-    ReplyTo, RequestFilter, RequestId, Requests, Reserve, Reserved, RunId, RunRecord, Seq,
-    SessionFilter, SessionGrant, SessionKey, SessionSummary, Settlement, Spent, Stats, StoreError,
-    StoreResult, Tenant, Timestamp, Unblock, Update, Usage, UsageLine, UsagePlace, UsagePoint,
-    VerifyReport,
+    Charged, Claim, Claimed, Delivered, DeliveryAttempt, EndReport, Event, Fence, Finish,
+    Finishing, Heartbeat, HeartbeatReport, Hold, Idempotency, InboxItem, Journal, JournalEntry,
+    LaneCount, ListFilter, OpenRequest, Outbox, OutboxEntry, Park, PauseReport, Recover,
+    RecoverReport, Registry, Replied, ReplyTo, RequestFilter, RequestId, Requests, Reserve,
+    Reserved, RunId, RunRecord, RunRef, Seq, SessionFilter, SessionGrant, SessionKey,
+    SessionSummary, Stats, StoreError, StoreResult, Tenant, Timestamp, Unblock, Update, Usage,
+    UsageLine, UsagePlace, UsagePoint, VerifyReport,
 };
 
 use crate::SqlStore;
 use crate::chain;
 use crate::execute::Execute;
-use crate::queries;
 use crate::schema;
 use crate::transitions::append::Entries;
 use crate::transitions::archive::MAX_REMOVALS;
 use crate::transitions::finish::LastEntries;
 use crate::transitions::once::Beginning;
 use crate::transitions::{
-    accounts, admit, append, archive, cancel, claim, deliver, finish, mailbox, once, pause, read,
-    recover, requests, sessions, update,
+    accounts, admit, append, archive, cancel, claim, deliver, finish, inbox, lease, mailbox, once,
+    park, pause, read, recover, requests, sessions, update,
 };
 
 const READING: &str = "read the journals of claimed tasks";
@@ -44,8 +43,8 @@ impl<E: Execute> Registry for SqlStore<E> {
             .await
     }
 
-    /// Journals are read after the commit, away from the writer: until then only the new holder
-    /// may write them.
+    /// Reads the journals after the commit, outside the writer thread: until then only the new
+    /// lease holder may append to them.
     async fn claim(&self, claim: Claim) -> StoreResult<Vec<Claimed>> {
         let leases = self
             .execute
@@ -67,8 +66,7 @@ impl<E: Execute> Registry for SqlStore<E> {
                 Ok(fences.into_iter().map(read).collect::<Vec<_>>())
             })
             .await;
-        // A claim whose journal cannot be read this time is claimed all the same: its executor
-        // gives it back.
+        // A run whose journal cannot be read this time stays claimed: its executor releases it.
         let journals = journals.unwrap_or_else(|error| {
             let reason = sortie_core::with_causes(&error);
             leases
@@ -117,18 +115,18 @@ impl<E: Execute> Registry for SqlStore<E> {
             .await
     }
 
-    async fn unpause(&self, run: RunId, at: Timestamp) -> StoreResult<PauseReport> {
+    async fn resume(&self, run: RunId, at: Timestamp) -> StoreResult<PauseReport> {
         self.execute
-            .write("let a task go on", move |connection| {
-                pause::unpause(connection, run, at)
+            .write("resume a task", move |connection| {
+                pause::resume(connection, run, at)
             })
             .await
     }
 
-    async fn note_fate(&self, run: RunId, fate: ChangesFate) -> StoreResult<()> {
+    async fn set_changes_fate(&self, run: RunId, fate: ChangesFate) -> StoreResult<()> {
         self.execute
-            .write("note what became of changes", move |connection| {
-                update::note_fate(connection, run, fate)
+            .write("record what happened to changes", move |connection| {
+                update::set_changes_fate(connection, run, fate)
             })
             .await
     }
@@ -136,7 +134,7 @@ impl<E: Execute> Registry for SqlStore<E> {
     async fn expire_parked(&self, now: Timestamp) -> StoreResult<EndReport> {
         self.execute
             .write("end tasks past their deadline", move |connection| {
-                finish::expire_parked(connection, now)
+                park::expire_parked(connection, now)
             })
             .await
     }
@@ -152,25 +150,25 @@ impl<E: Execute> Registry for SqlStore<E> {
     async fn send(&self, run: RunId, item: InboxItem, at: Timestamp) -> StoreResult<()> {
         self.execute
             .write("send a message to a task", move |connection| {
-                deliver::send(connection, run, &item, at)
+                inbox::send(connection, run, &item, at)
             })
             .await
     }
 
     async fn get(&self, run: RunId) -> StoreResult<RunRecord> {
-        queries::get(&self.execute, run).await
+        self.get(run).await
     }
 
     async fn resolve(&self, prefix: &str) -> StoreResult<RunId> {
-        queries::resolve(&self.execute, prefix).await
+        self.resolve(prefix).await
     }
 
     async fn list(&self, filter: ListFilter) -> StoreResult<Vec<RunRecord>> {
-        queries::list(&self.execute, filter).await
+        self.list(filter).await
     }
 
     async fn stats(&self, filter: ListFilter) -> StoreResult<Stats> {
-        queries::stats(&self.execute, filter).await
+        self.stats(filter).await
     }
 
     async fn usage(
@@ -179,11 +177,11 @@ impl<E: Execute> Registry for SqlStore<E> {
         after: Option<UsagePlace>,
         limit: u32,
     ) -> StoreResult<Vec<UsageLine>> {
-        queries::usage(&self.execute, filter, after, limit).await
+        self.usage_page(filter, after, limit).await
     }
 
     async fn used(&self, filter: ListFilter) -> StoreResult<Usage> {
-        queries::used(&self.execute, filter).await
+        self.used(filter).await
     }
 
     async fn usage_series(
@@ -192,11 +190,11 @@ impl<E: Execute> Registry for SqlStore<E> {
         bucket_ms: u64,
         since: Timestamp,
     ) -> StoreResult<Vec<UsagePoint>> {
-        queries::usage_series(&self.execute, filter, bucket_ms, since).await
+        self.usage_series(filter, bucket_ms, since).await
     }
 
     async fn sessions(&self, filter: SessionFilter) -> StoreResult<Vec<SessionSummary>> {
-        queries::sessions(&self.execute, filter).await
+        self.sessions(filter).await
     }
 
     async fn last_turn(
@@ -204,7 +202,7 @@ impl<E: Execute> Registry for SqlStore<E> {
         session: SessionKey,
         tenant: Option<Tenant>,
     ) -> StoreResult<Option<RunRecord>> {
-        queries::last_turn(&self.execute, session, tenant).await
+        self.last_turn(session, tenant).await
     }
 
     async fn lanes(&self) -> StoreResult<Vec<LaneCount>> {
@@ -242,7 +240,7 @@ impl<E: Execute> Journal for SqlStore<E> {
     ) -> StoreResult<Option<JournalEntry>> {
         self.execute
             .write("take an inbox", move |connection| {
-                append::take_inbox(connection, fence, follows, at)
+                inbox::take_inbox(connection, fence, follows, at)
             })
             .await
     }
@@ -250,7 +248,7 @@ impl<E: Execute> Journal for SqlStore<E> {
     async fn park(&self, park: Park) -> StoreResult<bool> {
         self.execute
             .write("park a task", move |connection| {
-                append::park(connection, &park)
+                park::park(connection, &park)
             })
             .await
     }
@@ -265,8 +263,8 @@ impl<E: Execute> Journal for SqlStore<E> {
 
     async fn release(&self, fence: Fence, at: Timestamp) -> StoreResult<()> {
         self.execute
-            .write("put a task back", move |connection| {
-                claim::release(connection, fence, at)
+            .write("release a task", move |connection| {
+                lease::release(connection, fence, at)
             })
             .await
     }
@@ -274,21 +272,21 @@ impl<E: Execute> Journal for SqlStore<E> {
     async fn heartbeat(&self, beat: Heartbeat) -> StoreResult<HeartbeatReport> {
         self.execute
             .write("renew claims", move |connection| {
-                claim::heartbeat(connection, &beat)
+                lease::heartbeat(connection, &beat)
             })
             .await
     }
 
     async fn hold(&self, hold: Hold) -> StoreResult<()> {
         self.execute
-            .write("note that a task waits", move |connection| {
-                append::hold(connection, &hold)
+            .write("record a rate limit", move |connection| {
+                lease::hold(connection, &hold)
             })
             .await
     }
 
     async fn read(&self, run: RunId, after: Seq) -> StoreResult<Vec<JournalEntry>> {
-        queries::journal(&self.execute, run, after).await
+        self.read(run, after).await
     }
 
     async fn read_part(
@@ -297,15 +295,15 @@ impl<E: Execute> Journal for SqlStore<E> {
         after: Seq,
         max_bytes: usize,
     ) -> StoreResult<Vec<JournalEntry>> {
-        queries::journal_part(&self.execute, run, after, max_bytes).await
+        self.read_part(run, after, max_bytes).await
     }
 
     async fn first(&self, run: RunId) -> StoreResult<Option<JournalEntry>> {
-        queries::first(&self.execute, run).await
+        self.first(run).await
     }
 
     async fn blob(&self, run: RunId, id: &BlobId) -> StoreResult<Option<Vec<u8>>> {
-        queries::blob(&self.execute, run, id).await
+        self.blob(run, id).await
     }
 }
 
@@ -327,10 +325,10 @@ impl<E: Execute> Outbox for SqlStore<E> {
             .await
     }
 
-    async fn settle(&self, id: i64, settlement: Settlement, _at: Timestamp) -> StoreResult<()> {
+    async fn record_attempt(&self, id: i64, attempt: DeliveryAttempt) -> StoreResult<()> {
         self.execute
-            .write("note a delivery", move |connection| {
-                deliver::settle(connection, id, &settlement)
+            .write("record a delivery", move |connection| {
+                deliver::record_attempt(connection, id, &attempt)
             })
             .await
     }
@@ -347,22 +345,22 @@ impl<E: Execute> Outbox for SqlStore<E> {
 #[async_trait]
 impl<E: Execute> Requests for SqlStore<E> {
     async fn requests(&self, filter: RequestFilter) -> StoreResult<Vec<OpenRequest>> {
-        queries::requests(&self.execute, filter).await
+        self.requests(filter).await
     }
 
     async fn find_request(&self, prefix: &str) -> StoreResult<OpenRequest> {
-        queries::find_request(&self.execute, prefix).await
+        self.find_request(prefix).await
     }
 
     async fn reply(&self, reply: ReplyTo) -> StoreResult<Replied> {
         self.execute
-            .write("note a reply", move |connection| {
+            .write("record a reply", move |connection| {
                 requests::reply(connection, &reply)
             })
             .await
     }
 
-    async fn escalate(&self, request: &RequestId, _at: Timestamp) -> StoreResult<()> {
+    async fn escalate(&self, request: &RequestId) -> StoreResult<()> {
         let request = request.clone();
         self.execute
             .write("hand a question to a person", move |connection| {
@@ -371,9 +369,9 @@ impl<E: Execute> Requests for SqlStore<E> {
             .await
     }
 
-    /// Looks before it writes: this is called often, and mostly there is nothing.
-    async fn settle_requests(&self, now: Timestamp) -> StoreResult<Vec<(RunId, RequestId)>> {
-        const DOING: &str = "settle requests";
+    /// Checks before it writes: the scheduler calls this often, and usually nothing is due.
+    async fn reconcile_requests(&self, now: Timestamp) -> StoreResult<Vec<(RunId, RequestId)>> {
+        const DOING: &str = "reconcile requests";
         let any_due = self
             .execute
             .read(DOING, move |connection| mailbox::any_due(connection, now))
@@ -382,7 +380,7 @@ impl<E: Execute> Requests for SqlStore<E> {
             return Ok(Vec::new());
         }
         self.execute
-            .write(DOING, move |connection| mailbox::settle(connection, now))
+            .write(DOING, move |connection| mailbox::reconcile(connection, now))
             .await
     }
 
@@ -391,7 +389,7 @@ impl<E: Execute> Requests for SqlStore<E> {
         tenant: Option<&Tenant>,
         session: &SessionKey,
     ) -> StoreResult<Vec<SessionGrant>> {
-        queries::grants(&self.execute, tenant, session).await
+        self.grants(tenant, session).await
     }
 
     async fn revoke(
@@ -403,7 +401,7 @@ impl<E: Execute> Requests for SqlStore<E> {
         let (tenant, session) = (tenant.cloned(), session.clone());
         let rule = rule.map(str::to_owned);
         self.execute
-            .write("take back what was allowed", move |connection| {
+            .write("revoke a grant", move |connection| {
                 requests::revoke(connection, tenant.as_ref(), &session, rule.as_deref())
             })
             .await
@@ -414,33 +412,33 @@ impl<E: Execute> Requests for SqlStore<E> {
 impl<E: Execute> Accounts for SqlStore<E> {
     async fn reserve(&self, reserve: Reserve) -> StoreResult<Reserved> {
         self.execute
-            .write("set a budget aside", move |connection| {
+            .write("reserve from an account", move |connection| {
                 accounts::reserve(connection, &reserve)
             })
             .await
     }
 
-    async fn spend(&self, fence: Fence, kind: BudgetKind, wanted: u64) -> StoreResult<Spent> {
+    async fn charge(&self, fence: Fence, kind: BudgetKind, wanted: u64) -> StoreResult<Charged> {
         self.execute
-            .write("spend a budget", move |connection| {
-                accounts::spend(connection, fence, kind, wanted)
+            .write("charge an account", move |connection| {
+                accounts::charge(connection, fence, kind, wanted)
             })
             .await
     }
 
     async fn balances(&self, run: RunId) -> StoreResult<Vec<Balance>> {
-        queries::balances(&self.execute, run).await
+        self.balances(run).await
     }
 }
 
 #[async_trait]
 impl<E: Execute> Audit for SqlStore<E> {
     async fn audit(&self, filter: AuditFilter) -> StoreResult<Vec<AuditLine>> {
-        queries::audit(&self.execute, filter).await
+        self.audit(filter).await
     }
 
     async fn verify_audit(&self) -> StoreResult<AuditReport> {
-        queries::verify_audit(&self.execute).await
+        self.verify_audit().await
     }
 }
 
@@ -460,7 +458,7 @@ impl<E: Execute> Idempotency for SqlStore<E> {
             at,
         };
         self.execute
-            .write("note a request", move |connection| {
+            .write("record a request", move |connection| {
                 once::begin(connection, &beginning)
             })
             .await
@@ -469,7 +467,7 @@ impl<E: Execute> Idempotency for SqlStore<E> {
     async fn complete(&self, key: &str, status: u16, body: Vec<u8>) -> StoreResult<()> {
         let key = key.to_owned();
         self.execute
-            .write("note an answer", move |connection| {
+            .write("record a response", move |connection| {
                 once::complete(connection, &key, status, &body)
             })
             .await
@@ -487,7 +485,7 @@ impl<E: Execute> Idempotency for SqlStore<E> {
 
 #[async_trait]
 impl<E: Execute> Archive for SqlStore<E> {
-    async fn delete(&self, run: RunId) -> StoreResult<Vec<About>> {
+    async fn delete(&self, run: RunId) -> StoreResult<Vec<RunRef>> {
         self.execute
             .write("delete a task", move |connection| {
                 archive::delete(connection, run)
@@ -495,7 +493,7 @@ impl<E: Execute> Archive for SqlStore<E> {
             .await
     }
 
-    /// Works in passes, so that other writers come in between.
+    /// Works in passes, so that other transitions run in between.
     async fn archive(&self, archive_before: Timestamp, at: Timestamp) -> StoreResult<u64> {
         let mut total = 0;
         loop {
@@ -512,13 +510,13 @@ impl<E: Execute> Archive for SqlStore<E> {
         }
     }
 
-    async fn clean_up(&self, before: Timestamp) -> StoreResult<Vec<About>> {
+    async fn delete_before(&self, before: Timestamp) -> StoreResult<Vec<RunRef>> {
         let mut removed = Vec::new();
         loop {
             let pass = self
                 .execute
-                .write("clean up tasks", move |connection| {
-                    archive::clean_up(connection, before)
+                .write("delete old tasks", move |connection| {
+                    archive::delete_before(connection, before)
                 })
                 .await?;
             removed.extend(pass.records);
@@ -529,11 +527,11 @@ impl<E: Execute> Archive for SqlStore<E> {
     }
 
     async fn verify(&self) -> StoreResult<VerifyReport> {
-        queries::verify(&self.execute, None).await
+        self.verify_with(None).await
     }
 }
 
-/// The journal of a claim, as it was when it was claimed.
+/// Reads the journal of a claimed run, up to the claim.
 fn journal_up_to(
     connection: &rusqlite::Connection,
     fence: Fence,

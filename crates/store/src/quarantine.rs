@@ -1,20 +1,20 @@
-//! Which runs are claimed alone, because the process died while it executed them.
+//! Decides which runs are claimed alone because the process died while it executed them.
 //!
-//! When a process dies, each run that it had claimed may be the cause. All of them go on, and none
-//! of them is ended for a death that another run may have caused: after [`SUSPECTED_AFTER`] deaths
-//! without progress a run is claimed only beside runs that have made progress since their own claim,
-//! and nothing is claimed beside it until it has. If it is innocent it makes progress, which clears it.
-//! After a restart nothing is claimed, so the first suspect is really alone: if the process dies again,
-//! that run is the cause. A death beside others is not counted against a suspect. A run whose
-//! process dies again and again although it makes progress is claimed alone for good before the
-//! total is reached.
+//! When a process dies, each run that it had claimed may be the cause. All of them are queued
+//! again, and none is ended for a death that another run may have caused: after [`SUSPECTED_AFTER`]
+//! deaths without progress a run is claimed only beside runs that have made progress since their
+//! own claim, and no run is claimed beside it until it has. An innocent run makes progress, which
+//! clears it. After a restart no run is claimed, so the first suspect is really alone: if the
+//! process dies again, that run is the cause. A death beside other runs is not counted against a
+//! suspect. A run whose process dies again and again although it makes progress is claimed alone
+//! permanently before it reaches the total.
 
 use sortie_core::DeathLimits;
 
-/// Deaths without progress after which a run is claimed alone. One death is often a restart or a
-/// power loss, and says little.
+/// Deaths without progress after which a run is claimed alone. A single death is often a restart or
+/// a power loss and proves little.
 const SUSPECTED_AFTER: u32 = 2;
-/// Deaths of a run that was alone, before any limit ends it.
+/// Deaths of a run while it was alone, before any limit ends it.
 const ALONE_BEFORE_THE_END: u32 = 2;
 
 /// How often the process died while it executed a run.
@@ -32,12 +32,12 @@ enum Custody {
     None,
     /// Alone, until it has made progress.
     UntilProgress,
-    /// Alone.
+    /// Always alone.
     Always,
 }
 
 impl Deaths {
-    /// One more.
+    /// Adds one death.
     pub(crate) const fn and_one(self, progressed: bool) -> Self {
         Self {
             total: self.total + 1,
@@ -49,8 +49,8 @@ impl Deaths {
         }
     }
 
-    /// One more, while others were claimed too: one of those may have caused it, so it brings no
-    /// suspect nearer to its end.
+    /// Adds one death while other runs were claimed too: one of those may have caused it, so it
+    /// does not bring a suspect closer to its end.
     pub(crate) fn and_one_beside_others(self, progressed: bool, limits: DeathLimits) -> Self {
         match self.custody(limits) {
             Custody::None => self.and_one(progressed),
@@ -59,12 +59,12 @@ impl Deaths {
         }
     }
 
-    /// Whether the run is not tried again.
+    /// Whether the run has reached a limit and ends.
     pub(crate) const fn is_hopeless(self, limits: DeathLimits) -> bool {
         self.since_progress > limits.without_progress || self.total > limits.total
     }
 
-    /// The last deaths before a limit is exceeded are always those of a run that was alone.
+    /// Ensures that the last deaths before a limit is exceeded happen while the run is alone.
     fn custody(self, limits: DeathLimits) -> Custody {
         let before = |limit: u32| (limit + 1).saturating_sub(ALONE_BEFORE_THE_END);
         if self.total >= before(limits.total) {
@@ -77,7 +77,6 @@ impl Deaths {
     }
 }
 
-/// A run that is claimed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Claimed {
     pub(crate) deaths: Deaths,
@@ -85,7 +84,7 @@ pub(crate) struct Claimed {
     pub(crate) progressed: bool,
 }
 
-/// A run that waits.
+/// A queued run.
 #[derive(Clone, Debug)]
 pub(crate) struct Waiting {
     pub(crate) run: String,
@@ -95,16 +94,16 @@ pub(crate) struct Waiting {
 /// What may be claimed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Gate<'a> {
-    /// Whatever the lanes allow.
+    /// Any run that the lanes allow.
     Open,
-    /// This run, and nothing beside it.
+    /// This run, and no other beside it.
     Only(&'a str),
-    /// Nothing: a suspect is alone, or waits until it can be.
+    /// No run: a suspect is alone, or waits until it can be.
     Closed,
 }
 
-/// Decides what may be claimed; `waiting` has the most urgent first. Suspects go first, so that a
-/// busy process does not put them off for ever.
+/// Decides what may be claimed; `waiting` is sorted by urgency. Suspects come first, so that a busy
+/// process does not starve them.
 pub(crate) fn gate<'a>(
     claimed: &[Claimed],
     waiting: &'a [Waiting],
@@ -123,8 +122,8 @@ pub(crate) fn gate<'a>(
         .find(|waiting| waiting.deaths.custody(limits) != Custody::None);
     match suspect {
         None => Gate::Open,
-        // A death beside others does not count, so a suspect needs to wait only for those that may
-        // be suspects themselves by now.
+        // A death beside others does not count, so a suspect waits only for runs that may have
+        // become suspects themselves.
         Some(suspect) if claimed.iter().all(|claimed| claimed.progressed) => {
             Gate::Only(&suspect.run)
         }
@@ -141,9 +140,9 @@ mod tests {
         total: 25,
     };
 
-    /// A process that executes these runs until it dies; `true` is a run that kills it. Runs that
-    /// do not kill it make progress once they are alone. Returns how often it died, and which runs
-    /// were given up.
+    /// Simulates a process that executes these runs until it dies; `true` is a run that kills it.
+    /// Other runs make progress once they are alone. Returns the number of deaths and the runs that
+    /// were ended.
     fn live(poison: &[bool], progress: bool) -> (u32, Vec<usize>) {
         let mut runs: Vec<Option<Deaths>> = vec![Some(Deaths::default()); poison.len()];
         let (mut deaths, mut given_up) = (0, Vec::new());
@@ -184,8 +183,8 @@ mod tests {
     }
 
     #[test]
-    fn only_the_runs_that_kill_their_process_are_given_up() {
-        // Every subset of five runs kills its process.
+    fn only_runs_that_kill_their_process_are_ended() {
+        // Tries every subset of five runs as killers.
         for set in 0..32_u32 {
             let poison: Vec<bool> = (0..5).map(|bit| set & (1 << bit) != 0).collect();
             let killers: Vec<usize> = (0..5).filter(|run| poison[*run]).collect();
@@ -197,12 +196,12 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_makes_progress_and_kills_its_process_is_given_up_alone() {
+    fn a_run_that_makes_progress_and_kills_its_process_ends_while_alone() {
         assert_eq!(live(&[false, true, false, false], true), (26, vec![1]));
     }
 
     #[test]
-    fn a_death_beside_others_brings_no_suspect_nearer_to_its_end() {
+    fn a_death_beside_others_is_not_counted_against_a_suspect() {
         let suspect = Deaths {
             total: 2,
             since_progress: 2,
@@ -217,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn progress_ends_the_custody_of_a_suspect_and_nothing_ends_that_of_a_notorious_one() {
+    fn progress_clears_a_suspect_but_not_a_run_near_its_total_limit() {
         let gate_beside = |total, since_progress, progressed| {
             let deaths = Deaths {
                 total,

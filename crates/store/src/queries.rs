@@ -1,4 +1,4 @@
-//! The queries, with the words for their failures; the same for every kind of store.
+//! The queries of every kind of store.
 
 use sortie_core::{
     AuditFilter, AuditLine, AuditReport, Balance, BlobId, JournalEntry, ListFilter, OpenRequest,
@@ -9,202 +9,221 @@ use sortie_core::{
 use crate::chain;
 use crate::execute::Query;
 use crate::transitions::rebuild::Fold;
-use crate::transitions::{
-    accounts, audit as trail, read, request_views, requests as asked, sessions as talks,
-    verify as check,
-};
+use crate::transitions::{accounts, audit, read, request_views, requests, sessions, verify};
+use crate::{ReadStore, SqlStore};
 
-pub(crate) async fn get(source: &impl Query, run: RunId) -> StoreResult<RunRecord> {
-    source
-        .read("read a task", move |connection| read::get(connection, run))
-        .await
+impl<Q: Query> SqlStore<Q> {
+    /// Returns one record.
+    pub async fn get(&self, run: RunId) -> StoreResult<RunRecord> {
+        self.execute
+            .read("read a task", move |connection| read::get(connection, run))
+            .await
+    }
+
+    /// Returns the run whose id begins with a prefix of at least eight characters.
+    pub async fn resolve(&self, prefix: &str) -> StoreResult<RunId> {
+        let prefix = prefix.to_owned();
+        self.execute
+            .read("find a task", move |connection| {
+                read::resolve(connection, &prefix)
+            })
+            .await
+    }
+
+    /// Returns records, newest first unless the filter asks for the opposite.
+    pub async fn list(&self, filter: ListFilter) -> StoreResult<Vec<RunRecord>> {
+        self.execute
+            .read("list tasks", move |connection| {
+                read::list(connection, &filter)
+            })
+            .await
+    }
+
+    /// Counts runs for each status.
+    pub async fn stats(&self, filter: ListFilter) -> StoreResult<Stats> {
+        self.execute
+            .read("count tasks", move |connection| {
+                read::stats(connection, &filter)
+            })
+            .await
+    }
+
+    /// Returns a page of usage by session, agent and model.
+    pub(crate) async fn usage_page(
+        &self,
+        filter: ListFilter,
+        after: Option<UsagePlace>,
+        limit: u32,
+    ) -> StoreResult<Vec<UsageLine>> {
+        self.execute
+            .read("add up usage", move |connection| {
+                read::usage(connection, &filter, after, limit)
+            })
+            .await
+    }
+
+    /// Returns the total usage.
+    pub async fn used(&self, filter: ListFilter) -> StoreResult<Usage> {
+        self.execute
+            .read("add up usage", move |connection| {
+                read::used(connection, &filter)
+            })
+            .await
+    }
+
+    /// Returns the usage of runs by the interval in which they were admitted.
+    pub async fn usage_series(
+        &self,
+        filter: ListFilter,
+        bucket_ms: u64,
+        since: Timestamp,
+    ) -> StoreResult<Vec<UsagePoint>> {
+        self.execute
+            .read("add up usage over time", move |connection| {
+                sessions::usage_series(connection, &filter, bucket_ms, since)
+            })
+            .await
+    }
+
+    /// Returns conversations, the one with the latest turn first.
+    pub async fn sessions(&self, filter: SessionFilter) -> StoreResult<Vec<SessionSummary>> {
+        self.execute
+            .read("list sessions", move |connection| {
+                sessions::sessions(connection, &filter)
+            })
+            .await
+    }
+
+    /// Returns the last main run of a conversation.
+    pub async fn last_turn(
+        &self,
+        session: SessionKey,
+        tenant: Option<Tenant>,
+    ) -> StoreResult<Option<RunRecord>> {
+        self.execute
+            .read("find the last turn", move |connection| {
+                sessions::last_turn(connection, &session, tenant.as_ref())
+            })
+            .await
+    }
+
+    /// Returns at most `max_bytes` of the journal after `after`, but at least one entry.
+    pub async fn read_part(
+        &self,
+        run: RunId,
+        after: Seq,
+        max_bytes: usize,
+    ) -> StoreResult<Vec<JournalEntry>> {
+        self.execute
+            .read("read a journal", move |connection| {
+                chain::read_part(connection, run, after, max_bytes)
+            })
+            .await
+    }
+
+    /// Returns the journal after `after`, checked against its hash chain.
+    pub async fn read(&self, run: RunId, after: Seq) -> StoreResult<Vec<JournalEntry>> {
+        self.execute
+            .read("read a journal", move |connection| {
+                chain::read(connection, run, after)
+            })
+            .await
+    }
+
+    /// Returns the first entry of a journal; `None` if it was deleted.
+    pub async fn first(&self, run: RunId) -> StoreResult<Option<JournalEntry>> {
+        self.execute
+            .read("read the beginning of a journal", move |connection| {
+                chain::first(connection, run)
+            })
+            .await
+    }
+
+    /// Returns a long output of a run.
+    pub async fn blob(&self, run: RunId, id: &BlobId) -> StoreResult<Option<Vec<u8>>> {
+        let id = id.clone();
+        self.execute
+            .read("read an output", move |connection| {
+                read::blob(connection, run, &id)
+            })
+            .await
+    }
+
+    /// Checks the schema, every journal and every record; with `fold`, also every summary.
+    pub(crate) async fn verify_with(&self, fold: Option<Fold>) -> StoreResult<VerifyReport> {
+        self.execute
+            .read("check itself", move |connection| {
+                verify::verify(connection, fold)
+            })
+            .await
+    }
+
+    /// Returns requests: the open ones, oldest first; or all, newest first.
+    pub async fn requests(&self, filter: RequestFilter) -> StoreResult<Vec<OpenRequest>> {
+        self.execute
+            .read("list requests", move |connection| {
+                request_views::list(connection, &filter)
+            })
+            .await
+    }
+
+    /// Returns the request whose id begins with a prefix.
+    pub async fn find_request(&self, prefix: &str) -> StoreResult<OpenRequest> {
+        let prefix = prefix.to_owned();
+        self.execute
+            .read("find a request", move |connection| {
+                request_views::find(connection, &prefix)
+            })
+            .await
+    }
+
+    /// Returns the grants of a session.
+    pub async fn grants(
+        &self,
+        tenant: Option<&Tenant>,
+        session: &SessionKey,
+    ) -> StoreResult<Vec<SessionGrant>> {
+        let (tenant, session) = (tenant.cloned(), session.clone());
+        self.execute
+            .read("list grants", move |connection| {
+                requests::grants(connection, tenant.as_ref(), &session)
+            })
+            .await
+    }
+
+    /// Returns the balances that a run draws from, one for each limited kind.
+    pub async fn balances(&self, run: RunId) -> StoreResult<Vec<Balance>> {
+        self.execute
+            .read("read an account", move |connection| {
+                accounts::balances(connection, run)
+            })
+            .await
+    }
+
+    /// Returns lines of the audit, in order.
+    pub async fn audit(&self, filter: AuditFilter) -> StoreResult<Vec<AuditLine>> {
+        self.execute
+            .read("read the audit", move |connection| {
+                audit::read(connection, &filter)
+            })
+            .await
+    }
+
+    /// Checks the whole audit, and that it contains every journaled tool result.
+    pub async fn verify_audit(&self) -> StoreResult<AuditReport> {
+        self.execute.read("check the audit", audit::verify).await
+    }
 }
 
-pub(crate) async fn resolve(source: &impl Query, prefix: &str) -> StoreResult<RunId> {
-    let prefix = prefix.to_owned();
-    source
-        .read("find a task", move |connection| {
-            read::resolve(connection, &prefix)
-        })
-        .await
-}
+impl ReadStore {
+    /// Returns usage by session, agent and model.
+    pub async fn usage(&self, filter: ListFilter) -> StoreResult<Vec<UsageLine>> {
+        self.usage_page(filter, None, 0).await
+    }
 
-pub(crate) async fn list(source: &impl Query, filter: ListFilter) -> StoreResult<Vec<RunRecord>> {
-    source
-        .read("list tasks", move |connection| {
-            read::list(connection, &filter)
-        })
-        .await
-}
-
-pub(crate) async fn stats(source: &impl Query, filter: ListFilter) -> StoreResult<Stats> {
-    source
-        .read("count tasks", move |connection| {
-            read::stats(connection, &filter)
-        })
-        .await
-}
-
-pub(crate) async fn usage(
-    source: &impl Query,
-    filter: ListFilter,
-    after: Option<UsagePlace>,
-    limit: u32,
-) -> StoreResult<Vec<UsageLine>> {
-    source
-        .read("add up usage", move |connection| {
-            read::usage(connection, &filter, after, limit)
-        })
-        .await
-}
-
-pub(crate) async fn used(source: &impl Query, filter: ListFilter) -> StoreResult<Usage> {
-    source
-        .read("add up usage", move |connection| {
-            read::used(connection, &filter)
-        })
-        .await
-}
-
-pub(crate) async fn usage_series(
-    source: &impl Query,
-    filter: ListFilter,
-    bucket_ms: u64,
-    since: Timestamp,
-) -> StoreResult<Vec<UsagePoint>> {
-    source
-        .read("add up usage over time", move |connection| {
-            talks::usage_series(connection, &filter, bucket_ms, since)
-        })
-        .await
-}
-
-pub(crate) async fn sessions(
-    source: &impl Query,
-    filter: SessionFilter,
-) -> StoreResult<Vec<SessionSummary>> {
-    source
-        .read("list sessions", move |connection| {
-            talks::sessions(connection, &filter)
-        })
-        .await
-}
-
-pub(crate) async fn last_turn(
-    source: &impl Query,
-    session: SessionKey,
-    tenant: Option<Tenant>,
-) -> StoreResult<Option<RunRecord>> {
-    source
-        .read("find the last turn", move |connection| {
-            talks::last_turn(connection, &session, tenant.as_ref())
-        })
-        .await
-}
-
-pub(crate) async fn journal_part(
-    source: &impl Query,
-    run: RunId,
-    after: Seq,
-    max_bytes: usize,
-) -> StoreResult<Vec<JournalEntry>> {
-    source
-        .read("read a journal", move |connection| {
-            chain::read_part(connection, run, after, max_bytes)
-        })
-        .await
-}
-
-pub(crate) async fn journal(
-    source: &impl Query,
-    run: RunId,
-    after: Seq,
-) -> StoreResult<Vec<JournalEntry>> {
-    source
-        .read("read a journal", move |connection| {
-            chain::read(connection, run, after)
-        })
-        .await
-}
-
-pub(crate) async fn first(source: &impl Query, run: RunId) -> StoreResult<Option<JournalEntry>> {
-    source
-        .read("read the beginning of a journal", move |connection| {
-            chain::first(connection, run)
-        })
-        .await
-}
-
-pub(crate) async fn blob(
-    source: &impl Query,
-    run: RunId,
-    id: &BlobId,
-) -> StoreResult<Option<Vec<u8>>> {
-    let id = id.clone();
-    source
-        .read("read an output", move |connection| {
-            read::blob(connection, run, &id)
-        })
-        .await
-}
-
-pub(crate) async fn verify(source: &impl Query, fold: Option<Fold>) -> StoreResult<VerifyReport> {
-    source
-        .read("check itself", move |connection| {
-            check::verify(connection, fold)
-        })
-        .await
-}
-
-pub(crate) async fn requests(
-    source: &impl Query,
-    filter: RequestFilter,
-) -> StoreResult<Vec<OpenRequest>> {
-    source
-        .read("list requests", move |connection| {
-            request_views::list(connection, &filter)
-        })
-        .await
-}
-
-pub(crate) async fn find_request(source: &impl Query, prefix: &str) -> StoreResult<OpenRequest> {
-    let prefix = prefix.to_owned();
-    source
-        .read("find a request", move |connection| {
-            request_views::find(connection, &prefix)
-        })
-        .await
-}
-
-pub(crate) async fn grants(
-    source: &impl Query,
-    tenant: Option<&Tenant>,
-    session: &SessionKey,
-) -> StoreResult<Vec<SessionGrant>> {
-    let (tenant, session) = (tenant.cloned(), session.clone());
-    source
-        .read("list what was allowed", move |connection| {
-            asked::grants(connection, tenant.as_ref(), &session)
-        })
-        .await
-}
-
-pub(crate) async fn balances(source: &impl Query, run: RunId) -> StoreResult<Vec<Balance>> {
-    source
-        .read("read an account", move |connection| {
-            accounts::balances(connection, run)
-        })
-        .await
-}
-
-pub(crate) async fn audit(source: &impl Query, filter: AuditFilter) -> StoreResult<Vec<AuditLine>> {
-    source
-        .read("read the audit", move |connection| {
-            trail::read(connection, &filter)
-        })
-        .await
-}
-
-pub(crate) async fn verify_audit(source: &impl Query) -> StoreResult<AuditReport> {
-    source.read("check the audit", trail::verify).await
+    /// Checks the schema, every journal against its hash chain and every record against its
+    /// journal. `fold` computes the summary of a journal.
+    pub async fn verify(&self, fold: Fold) -> StoreResult<VerifyReport> {
+        self.verify_with(Some(fold)).await
+    }
 }

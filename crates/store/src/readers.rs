@@ -1,4 +1,4 @@
-//! A few connections that only read, used away from the async threads.
+//! A pool of read-only connections, used outside the async threads.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -12,12 +12,12 @@ use crate::execute::{Begin, Query, transact};
 use crate::fault::{Done, Fault};
 use crate::schema;
 
-/// Queries that run at once; more wait. Reading is quick, and each connection has a cache.
+/// Concurrent queries; more wait. Queries are short, and each connection has its own cache.
 const MAX_READERS: usize = 4;
 
 /// Reads a store that a writer may be changing.
 #[derive(Clone)]
-pub(crate) struct Readers {
+pub struct Readers {
     pool: Arc<Pool>,
 }
 
@@ -28,8 +28,8 @@ struct Pool {
 }
 
 impl Readers {
-    /// Readers of the database at `path`, which may not exist yet. The first is opened at once, so
-    /// that a database nobody can read is refused here.
+    /// Opens the database at `path`, which may not exist yet. Opens the first connection at once,
+    /// so that an unreadable database fails here.
     pub(crate) fn open(path: PathBuf) -> Done<Self> {
         let pool = Pool {
             path,
@@ -77,7 +77,7 @@ impl Query for Readers {
 }
 
 impl Pool {
-    /// A query that panics takes its connection with it; the next one opens another.
+    /// A query that panics drops its connection; the next one opens another.
     fn with_connection<T>(&self, job: impl FnOnce(&Connection) -> Done<T>) -> Done<T> {
         let connection = self.take()?;
         let result = transact(&connection, Begin::Reading, job);
@@ -94,7 +94,7 @@ impl Pool {
         idle.map_or_else(|| self.open(), Ok)
     }
 
-    /// A store that does not exist yet reads as an empty one.
+    /// Opens a connection. A store that does not exist yet reads as empty.
     fn open(&self) -> Done<Connection> {
         if self.path.exists()
             && let Some(connection) = schema::open_for_reading(&self.path)?
@@ -105,7 +105,8 @@ impl Pool {
     }
 
     fn give_back(&self, connection: Connection) {
-        // An empty stand-in is not kept: the store may exist by the next query.
+        // The empty database of a missing store is not pooled: the store may exist by the next
+        // query.
         if connection.path().is_none_or(str::is_empty) {
             return;
         }

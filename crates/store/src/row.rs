@@ -1,13 +1,14 @@
-//! A run as a row: written at admission, read as a record, and read as what a transition needs.
+//! The row of a run: written at admission, read as a record and by transitions.
 
 use std::fmt;
 use std::str::FromStr;
 
-use rusqlite::{Connection, Row, named_params, params};
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, Row, params};
 use sortie_core::{
-    About, Admit, Announce, Announcement, CallId, Cancellation, Changes, Delivery, EdgeMode, Epoch,
-    Fence, Outcome, Priority, RunId, RunRecord, RunSpec, Seq, SessionKey, SinkAddress, Status,
-    StoreError, Summary, Tenant, Timestamp, UnknownWord, Usage, WaitingOn,
+    Admit, Announce, Announcement, CallId, Cancellation, Changes, Delivery, EdgeMode, Epoch, Fence,
+    Outcome, Priority, RunId, RunRecord, RunRef, RunSpec, Seq, SinkAddress, StoreError, Summary,
+    Tenant, Timestamp, UnknownWord, Usage, WaitingOn,
 };
 
 use crate::chain::{GENESIS, Tail};
@@ -15,18 +16,18 @@ use crate::columns::{Columns, columns};
 use crate::fault::{Done, Fault};
 use crate::sql::{self, json, optional_json, optional_word, whole, word};
 
-/// One step of priority is worth this much waiting: a run that has waited a minute longer is as
-/// urgent as one that is a step more important, so nothing waits for ever.
+/// The waiting time that one step of priority is worth: a run that has waited a minute longer is as
+/// urgent as one with a priority one step higher, so no run starves.
 pub(crate) const PRIORITY_STEP_MS: i64 = 60_000;
 
-/// Where a run is in the store's own terms.
+/// The phase of a run, internal to the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// It waits for a slot.
     Queued,
-    /// An executor holds it.
+    /// An executor holds its lease.
     Leased,
-    /// It waits for its inbox; nobody holds it.
+    /// It waits for its inbox, without a lease.
     Parked,
     /// It has its outcome.
     Ended,
@@ -77,7 +78,7 @@ impl FromStr for ModeWord {
     }
 }
 
-/// The place in a queue: when it was admitted, moved by its priority.
+/// Returns the sort key in the queue: the time of admission, moved by the priority.
 pub(crate) fn queue_key(at: Timestamp, priority: Priority) -> i64 {
     let ahead_ms = match priority {
         Priority::High => PRIORITY_STEP_MS,
@@ -87,12 +88,12 @@ pub(crate) fn queue_key(at: Timestamp, priority: Priority) -> i64 {
     at.0.saturating_sub(ahead_ms)
 }
 
-/// What the store knows about a new run that its spec does not say.
+/// What the store adds to the spec of a new run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place<'a> {
     /// The account that it draws from.
     pub(crate) account: Option<&'a str>,
-    /// Whether it rests because its parent is to.
+    /// Whether it is paused because its parent is.
     pub(crate) paused: bool,
 }
 
@@ -100,56 +101,49 @@ pub(crate) struct Place<'a> {
 pub(crate) fn insert(connection: &Connection, admit: &Admit, place: Place<'_>) -> Done<()> {
     let Admit { run, spec, at, .. } = admit;
     let parent = spec.parent.as_ref();
-    sql::run(
+    sql::insert(
         connection,
-        "INSERT INTO runs (
-             run_id, root_id, parent_id, parent_call, mode, session, child_session, agent, lane,
-             priority, label, task, thinking, depth, announce, cleanup, report_to, timeout_ms,
-             queue_key, delivery, created_at, head_hash, model, waiting_on, account_id, wall_ms,
-             not_after, audited, tenant, workspace, paused)
-         VALUES (
-             :run_id, :root_id, :parent_id, :parent_call, :mode, :session, :child_session, :agent,
-             :lane, :priority, :label, :task, :thinking, :depth, :announce, :cleanup, :report_to,
-             :timeout_ms, :queue_key, :delivery, :created_at, :head_hash, :model, :waiting_on,
-             :account_id, :wall_ms, :not_after, 1, :tenant, :workspace, :paused)",
-        named_params! {
-            ":run_id": run.to_string(),
-            ":root_id": spec.root.to_string(),
-            ":parent_id": parent.map(|link| link.run.to_string()),
-            ":parent_call": parent.map(|link| link.call.as_str()),
-            ":mode": parent.map(|link| ModeWord(link.mode).to_string()),
-            ":session": spec.session.as_str(),
-            ":child_session": spec.child_session(*run).as_str(),
-            ":agent": spec.agent.name,
-            ":lane": spec.lane.as_str(),
-            ":priority": spec.priority.as_str(),
-            ":label": spec.label,
-            ":task": spec.task,
-            ":thinking": spec.thinking,
-            ":depth": spec.depth,
-            ":announce": spec.announce.as_str(),
-            ":cleanup": spec.cleanup.as_str(),
-            ":report_to": serde_json::to_string(&spec.report_to)?,
-            ":timeout_ms": spec.limits.timeout_ms.map(whole),
-            ":queue_key": queue_key(*at, spec.priority),
-            ":delivery": first_delivery(spec).as_str(),
-            ":created_at": at.0,
-            ":head_hash": GENESIS,
-            ":model": spec.model,
-            ":account_id": place.account,
-            ":wall_ms": spec.limits.budget.wall_ms.map(whole),
-            ":not_after": spec.not_after.map(|moment| moment.0),
-            ":tenant": spec.tenant.as_ref().map(Tenant::as_str),
-            ":workspace": spec.workspace.to_string_lossy(),
-            ":paused": place.paused,
-            ":waiting_on": (!place.paused).then_some(WaitingOn::Slot.as_str()),
-        },
-    )?;
-    Ok(())
+        "runs",
+        &[
+            ("run_id", &run.to_string()),
+            ("root_id", &spec.root.to_string()),
+            ("parent_id", &parent.map(|link| link.run.to_string())),
+            ("parent_call", &parent.map(|link| link.call.as_str())),
+            ("mode", &parent.map(|link| ModeWord(link.mode).to_string())),
+            ("session", &spec.session.as_str()),
+            ("child_session", &spec.child_session(*run).as_str()),
+            ("tenant", &spec.tenant.as_ref().map(Tenant::as_str)),
+            ("agent", &spec.agent.name),
+            ("lane", &spec.lane.as_str()),
+            ("priority", &spec.priority.as_str()),
+            ("label", &spec.label),
+            ("task", &spec.task),
+            ("thinking", &spec.thinking),
+            ("workspace", &spec.workspace.to_string_lossy()),
+            ("depth", &spec.depth),
+            ("announce", &spec.announce.as_str()),
+            ("cleanup", &spec.cleanup.as_str()),
+            ("report_to", &serde_json::to_string(&spec.report_to)?),
+            ("timeout_ms", &spec.limits.timeout_ms.map(whole)),
+            ("wall_ms", &spec.limits.budget.wall_ms.map(whole)),
+            ("not_after", &spec.not_after.map(|moment| moment.0)),
+            ("account_id", &place.account),
+            ("queue_key", &queue_key(*at, spec.priority)),
+            ("paused", &place.paused),
+            ("delivery", &first_delivery(spec).as_str()),
+            ("created_at", &at.0),
+            ("head_hash", &GENESIS),
+            ("model", &spec.model),
+            (
+                "waiting_on",
+                &(!place.paused).then_some(WaitingOn::Slot.as_str()),
+            ),
+        ],
+    )
 }
 
 fn first_delivery(spec: &RunSpec) -> Delivery {
-    let for_parent = spec.parent.is_some() && spec.announce != Announce::Silent;
+    let for_parent = spec.parent.is_some() && spec.announce.reaches_parent();
     if for_parent || !spec.report_to.is_empty() {
         Delivery::Pending
     } else {
@@ -157,14 +151,17 @@ fn first_delivery(spec: &RunSpec) -> Delivery {
     }
 }
 
-/// The columns of a record.
-pub(crate) const RECORD_COLUMNS: Columns = columns![
+/// The columns that records and transitions read. The only list: readers name a column with `at!`,
+/// and a name that is not listed does not compile.
+pub(crate) const COLUMNS: Columns = columns![
     "run_id",
     "root_id",
     "parent_id",
+    "parent_call",
     "mode",
     "session",
     "child_session",
+    "tenant",
     "agent",
     "lane",
     "priority",
@@ -172,23 +169,33 @@ pub(crate) const RECORD_COLUMNS: Columns = columns![
     "task",
     "thinking",
     "depth",
+    "announce",
+    "cleanup",
+    "report_to",
+    "timeout_ms",
+    "account_id",
     "status",
     "phase",
+    "cancel",
+    "paused",
     "outcome",
     "delivery",
     "delivery_error",
     "created_at",
     "started_at",
+    "deadline_at",
     "ended_at",
-    "timeout_ms",
-    "cleanup",
     "cleaned_at",
     "archived_at",
-    "head_seq",
+    "epoch",
     "deaths",
-    "cancel IS NOT NULL",
+    "deaths_since_progress",
+    "head_at_claim",
+    "head_seq",
+    "head_hash",
     "model",
     "waiting_on",
+    "wait_position",
     "progress",
     "tool_calls",
     "input_tokens",
@@ -197,37 +204,36 @@ pub(crate) const RECORD_COLUMNS: Columns = columns![
     "cache_write_tokens",
     "cost_usd",
     "unpriced",
-    "children_unpriced",
     "last_text",
-    "wait_position",
     "children_input_tokens",
     "children_output_tokens",
     "children_cache_read_tokens",
     "children_cache_write_tokens",
     "children_cost_usd",
-    "account_id",
-    "tenant",
-    "paused",
+    "children_unpriced",
+    "changes",
     "changes_fate",
 ];
 
-/// A record without what other rows add to it.
+/// Returns the position of a column in [`COLUMNS`].
+macro_rules! at {
+    ($name:literal) => {
+        const { COLUMNS.at($name) }
+    };
+}
+
+/// A record without the parts that come from other rows.
 #[derive(Debug)]
 pub(crate) struct BareRecord {
     pub(crate) record: RunRecord,
-    /// Tells whether it has a place in the queue for a slot.
+    /// Decides whether it has a position in the queue.
     pub(crate) phase: Phase,
     /// The account that it draws from.
     pub(crate) account: Option<String>,
 }
 
-/// Reads a record, without its place in the queue for a slot and without its budget.
+/// Reads a record, without its queue position and its budget.
 pub(crate) fn record(row: &Row<'_>) -> Done<BareRecord> {
-    macro_rules! at {
-        ($name:literal) => {
-            const { RECORD_COLUMNS.at($name) }
-        };
-    }
     let record = RunRecord {
         run_id: word(row, at!("run_id"))?,
         child_session: word(row, at!("child_session"))?,
@@ -268,7 +274,7 @@ pub(crate) fn record(row: &Row<'_>) -> Done<BareRecord> {
         queue_position: row.get(at!("wait_position"))?,
         head: Seq(row.get(at!("head_seq"))?),
         crashes: row.get(at!("deaths"))?,
-        cancel_requested: row.get(at!("cancel IS NOT NULL"))?,
+        cancel_requested: row.get_ref(at!("cancel"))? != ValueRef::Null,
         paused: row.get(at!("paused"))?,
         changes_fate: optional_word(row, at!("changes_fate"))?,
         budget: Vec::new(),
@@ -280,161 +286,104 @@ pub(crate) fn record(row: &Row<'_>) -> Done<BareRecord> {
     })
 }
 
-/// What ending, cancelling and recovering need to know of a run.
+/// A run as ending, cancelling and recovering read it: its record and the columns that only the
+/// store uses. `record` lacks its queue position and its budget.
 #[derive(Clone, Debug)]
 pub(crate) struct RunRow {
-    pub(crate) run: RunId,
-    pub(crate) root: RunId,
-    pub(crate) parent: Option<RunId>,
-    pub(crate) session: SessionKey,
-    pub(crate) tenant: Option<Tenant>,
-    pub(crate) paused: bool,
-    pub(crate) status: Status,
+    pub(crate) record: RunRecord,
     pub(crate) phase: Phase,
+    /// The account that it draws from.
+    pub(crate) account: Option<String>,
     pub(crate) epoch: Epoch,
     pub(crate) tail: Tail,
     pub(crate) cancel: Option<Cancellation>,
-    pub(crate) last_text: Option<String>,
     pub(crate) deadline_at: Option<Timestamp>,
-    pub(crate) deaths: u32,
     pub(crate) deaths_since_progress: u32,
     pub(crate) head_at_claim: i64,
     pub(crate) report_to: Vec<SinkAddress>,
     announce: Announce,
     call: Option<CallId>,
-    mode: Option<EdgeMode>,
-    agent: String,
-    label: String,
-    task: String,
-    started_at: Option<Timestamp>,
-    tool_calls: u32,
-    pub(crate) usage: Usage,
-    pub(crate) unpriced: u32,
-    /// The account that it draws from.
-    pub(crate) account: Option<String>,
     changes: Option<Changes>,
 }
 
 impl RunRow {
-    /// The parent that waits for this run's result.
+    /// Returns the parent that this run's result is delivered to.
     pub(crate) fn owed_parent(&self) -> Option<RunId> {
-        match self.announce {
-            Announce::Steer => self.parent,
-            Announce::Silent => None,
-        }
+        self.record
+            .parent
+            .filter(|_| self.announce.reaches_parent())
     }
 
-    /// What the run tells whoever asked.
+    /// Returns the announcement of the run's result.
     pub(crate) fn announcement(&self, outcome: &Outcome, at: Timestamp) -> Announcement {
+        let record = &self.record;
         Announcement {
-            child: self.run,
+            child: record.run_id,
             call: self.call.clone(),
-            mode: self.mode.unwrap_or(EdgeMode::Background),
-            agent: self.agent.clone(),
-            label: self.label.clone(),
-            task: self.task.clone(),
+            mode: record.mode.unwrap_or(EdgeMode::Background),
+            agent: record.agent.clone(),
+            label: record.label.clone(),
+            task: record.task.clone(),
             outcome: outcome.clone(),
-            tool_calls: self.tool_calls,
-            elapsed_ms: self.started_at.map_or(0, |started| at.ms_since(started)),
-            usage: self.usage,
+            tool_calls: record.summary.tool_calls,
+            elapsed_ms: record.started_at.map_or(0, |started| at.ms_since(started)),
+            usage: record.summary.usage,
             changes: self.changes.clone(),
         }
     }
 
-    /// The time that it was given, from its first claim to its deadline.
+    /// Returns the time from its first claim to its deadline.
     pub(crate) fn given_ms(&self) -> u64 {
-        match (self.started_at, self.deadline_at) {
+        match (self.record.started_at, self.deadline_at) {
             (Some(started), Some(deadline)) => deadline.ms_since(started),
             (None, _) | (_, None) => 0,
         }
     }
 
-    /// Who it is, for those who are told about it.
-    pub(crate) fn about(&self, head: Seq) -> About {
-        About {
-            run: self.run,
-            session: self.session.clone(),
-            root: self.root,
-            parent: self.parent,
-            tenant: self.tenant.clone(),
+    /// Returns the ids that notifications about the run carry.
+    pub(crate) fn about(&self, head: Seq) -> RunRef {
+        let record = &self.record;
+        RunRef {
+            run: record.run_id,
+            session: record.session.clone(),
+            root: record.root,
+            parent: record.parent,
+            tenant: record.tenant.clone(),
             head,
         }
     }
 
-    /// The claim after the present one: nobody who held the run before can write under it.
+    /// Returns the next epoch, which fences every earlier lease of the run.
     pub(crate) fn next_epoch(&self) -> Epoch {
         Epoch(self.epoch.0 + 1)
     }
 }
 
-/// The columns of a [`RunRow`].
-const RUN_COLUMNS: Columns = columns![
-    "run_id",
-    "root_id",
-    "parent_id",
-    "parent_call",
-    "mode",
-    "session",
-    "status",
-    "phase",
-    "epoch",
-    "head_seq",
-    "head_hash",
-    "cancel",
-    "last_text",
-    "deadline_at",
-    "deaths",
-    "deaths_since_progress",
-    "head_at_claim",
-    "announce",
-    "report_to",
-    "agent",
-    "label",
-    "task",
-    "started_at",
-    "tool_calls",
-    "input_tokens",
-    "output_tokens",
-    "cache_read_tokens",
-    "cache_write_tokens",
-    "cost_usd",
-    "unpriced",
-    "account_id",
-    "changes",
-    "tenant",
-    "paused",
-];
-
 /// Reads a run for a transition.
 pub(crate) fn load(connection: &Connection, run: RunId) -> Done<Option<RunRow>> {
     sql::first(
         connection,
-        &format!("SELECT {} FROM runs WHERE run_id = ?1", RUN_COLUMNS.sql),
+        &format!("SELECT {} FROM runs WHERE run_id = ?1", COLUMNS.sql),
         [run.to_string()],
         run_row,
     )
 }
 
-/// Reads a run that has to be there.
+/// Reads a run; fails if it does not exist.
 pub(crate) fn must_load(connection: &Connection, run: RunId) -> Done<RunRow> {
     load(connection, run)?.ok_or_else(|| Fault::not_found(run))
 }
 
 fn run_row(row: &Row<'_>) -> Done<RunRow> {
-    macro_rules! at {
-        ($name:literal) => {
-            const { RUN_COLUMNS.at($name) }
-        };
-    }
+    let BareRecord {
+        record,
+        phase,
+        account,
+    } = record(row)?;
+    let call: Option<String> = row.get(at!("parent_call"))?;
     Ok(RunRow {
-        run: word(row, at!("run_id"))?,
-        root: word(row, at!("root_id"))?,
-        parent: optional_word(row, at!("parent_id"))?,
-        session: word(row, at!("session"))?,
-        tenant: optional_word(row, at!("tenant"))?,
-        paused: row.get(at!("paused"))?,
-        status: word(row, at!("status"))?,
-        phase: word(row, at!("phase"))?,
+        phase,
+        account,
         epoch: Epoch(row.get(at!("epoch"))?),
         tail: Tail {
             run: row.get(at!("run_id"))?,
@@ -442,30 +391,18 @@ fn run_row(row: &Row<'_>) -> Done<RunRow> {
             hash: row.get(at!("head_hash"))?,
         },
         cancel: optional_json(row, at!("cancel"))?,
-        last_text: row.get(at!("last_text"))?,
         deadline_at: moment(row, at!("deadline_at"))?,
-        deaths: row.get(at!("deaths"))?,
         deaths_since_progress: row.get(at!("deaths_since_progress"))?,
         head_at_claim: row.get(at!("head_at_claim"))?,
         report_to: json(row, at!("report_to"))?,
         announce: word(row, at!("announce"))?,
-        call: row
-            .get::<_, Option<String>>(at!("parent_call"))?
-            .map(CallId::from_stored),
-        mode: optional_word(row, at!("mode"))?.map(|ModeWord(mode)| mode),
-        agent: row.get(at!("agent"))?,
-        label: row.get(at!("label"))?,
-        task: row.get(at!("task"))?,
-        started_at: moment(row, at!("started_at"))?,
-        tool_calls: row.get(at!("tool_calls"))?,
-        usage: usage(row, at!("input_tokens"))?,
-        unpriced: row.get(at!("unpriced"))?,
-        account: row.get(at!("account_id"))?,
+        call: call.map(CallId::from_stored),
         changes: optional_json(row, at!("changes"))?,
+        record,
     })
 }
 
-/// A run that the bearer of a fence holds.
+/// A leased run whose fence was checked.
 #[derive(Debug)]
 pub(crate) struct Held {
     pub(crate) rowid: i64,
@@ -474,7 +411,6 @@ pub(crate) struct Held {
     pub(crate) cancel: Option<Cancellation>,
     /// The account that it draws from.
     pub(crate) account: Option<String>,
-    /// Whether it is to rest.
     pub(crate) paused: bool,
 }
 
@@ -504,8 +440,8 @@ pub(crate) fn hold(connection: &Connection, fence: Fence) -> Done<Held> {
     held.ok_or(Fault::Refused(StoreError::Fenced { run: fence.run }))
 }
 
-/// Checks a fence, and that the holder knows the whole journal. A holder hands over several writes
-/// at once: if one of them is lost, those behind it are refused here.
+/// Checks a fence, and that the executor knows the whole journal. An executor hands over several
+/// writes at once: if one of them is lost, those behind it are rejected here.
 pub(crate) fn hold_at(connection: &Connection, fence: Fence, follows: Seq) -> Done<Held> {
     let held = hold(connection, fence)?;
     let head = held.tail.head();
@@ -516,7 +452,7 @@ pub(crate) fn hold_at(connection: &Connection, fence: Fence, follows: Seq) -> Do
     Ok(held)
 }
 
-/// Stores the end of a journal with its record.
+/// Stores the head of a journal in the record.
 pub(crate) fn save_tail(connection: &Connection, tail: &Tail) -> Done<()> {
     sql::run(
         connection,
@@ -526,9 +462,9 @@ pub(crate) fn save_tail(connection: &Connection, tail: &Tail) -> Done<()> {
     Ok(())
 }
 
-/// Adds what a run used to what an ancestor's descendants used.
+/// Adds the usage of a run to the descendants' usage of an ancestor.
 pub(crate) fn add_usage(connection: &Connection, ancestor: &str, row: &RunRow) -> Done<()> {
-    let used = row.usage;
+    let used = row.record.summary.usage;
     sql::run(
         connection,
         "UPDATE runs SET
@@ -549,13 +485,13 @@ pub(crate) fn add_usage(connection: &Connection, ancestor: &str, row: &RunRow) -
             used.cache_read_tokens.map(whole),
             used.cache_write_tokens.map(whole),
             used.cost_usd,
-            row.unpriced,
+            row.record.summary.unpriced,
         ],
     )?;
     Ok(())
 }
 
-/// Reads usage from five columns that follow each other, in the order of the fields.
+/// Reads usage from five consecutive columns, in the order of the fields.
 pub(crate) fn usage(row: &Row<'_>, first: usize) -> Done<Usage> {
     Ok(Usage {
         input_tokens: natural(row, first)?,
@@ -590,35 +526,24 @@ mod tests {
         "cost_usd",
     ];
 
-    #[track_caller]
-    fn check_positions(columns: &Columns) {
-        let connection = schema::open_in_memory().unwrap();
-        let query = format!("SELECT {} FROM runs", columns.sql);
-        let statement = connection.prepare(&query).unwrap();
-        let named: Vec<_> = statement.column_names().collect();
-        assert_eq!(named, columns.names);
-        for (position, name) in columns.names.iter().enumerate() {
-            assert_eq!(columns.at(name), position, "{name} is there twice");
-        }
-    }
-
-    #[track_caller]
-    fn check_usage(columns: &Columns, prefix: &str) {
-        let first = columns.at(&format!("{prefix}input_tokens"));
-        let wanted = USAGE_COLUMNS.map(|name| format!("{prefix}{name}"));
-        assert_eq!(columns.names[first..first + wanted.len()], wanted);
-    }
-
     #[test]
     fn columns_are_where_the_query_has_them() {
-        check_positions(&RECORD_COLUMNS);
-        check_positions(&RUN_COLUMNS);
+        let connection = schema::open_in_memory().unwrap();
+        let query = format!("SELECT {} FROM runs", COLUMNS.sql);
+        let statement = connection.prepare(&query).unwrap();
+        let named: Vec<_> = statement.column_names().collect();
+        assert_eq!(named, COLUMNS.names);
+        for (position, name) in COLUMNS.names.iter().enumerate() {
+            assert_eq!(COLUMNS.at(name), position, "{name} is listed twice");
+        }
     }
 
     #[test]
     fn columns_of_usage_follow_each_other() {
-        check_usage(&RECORD_COLUMNS, "");
-        check_usage(&RECORD_COLUMNS, "children_");
-        check_usage(&RUN_COLUMNS, "");
+        for prefix in ["", "children_"] {
+            let first = COLUMNS.at(&format!("{prefix}input_tokens"));
+            let wanted = USAGE_COLUMNS.map(|name| format!("{prefix}{name}"));
+            assert_eq!(COLUMNS.names[first..first + wanted.len()], wanted);
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! The schema and its versions. `PRAGMA user_version` counts the migrations a database has had.
+//! The schema and its versions. `PRAGMA user_version` counts the applied migrations.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,65 +10,59 @@ use rusqlite::{Connection, OpenFlags};
 use crate::fault::{Done, Fault};
 use crate::sql;
 
-/// Earlier libraries can damage a database in WAL mode when a checkpoint meets a restart.
+/// Earlier versions can corrupt a database in WAL mode when a checkpoint coincides with a restart
+/// of the log.
 const OLDEST_SQLITE: i32 = 3_051_003;
 /// How long a statement waits for a checkpoint of another connection.
 const BUSY_TIMEOUT_MS: i64 = 5_000;
-/// How many pages the log may have before a commit also tidies it: 16 MB, so that the tidying is
-/// rare and still short.
+/// The size of the log, in pages, after which a commit also runs a checkpoint: 16 MB, so that
+/// checkpoints are rare and still short.
 const CHECKPOINT_PAGES: i64 = 4_000;
-/// The log file is cut back to this size after a checkpoint.
+/// The log file is truncated to this size after a checkpoint.
 const LOG_BYTES: i64 = 64 << 20;
-/// More than the store has different statements.
+/// More than the number of distinct statements of the store.
 const CACHED_STATEMENTS: usize = 240;
 
 /// The migrations, in order; the first brings an empty database to version 1.
-const MIGRATIONS: &[&str] = &[
-    include_str!("migrations/0001_registry.sql"),
-    include_str!("migrations/0002_models.sql"),
-    include_str!("migrations/0003_authority.sql"),
-    include_str!("migrations/0004_server.sql"),
-    include_str!("migrations/0005_suspects.sql"),
-];
+const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_schema.sql")];
 
-/// `PRAGMA application_id` of our databases: "Sort" in ASCII. Other applications have others, or none.
+/// `PRAGMA application_id` of a store: "Sort" in ASCII.
 const APPLICATION_ID: i64 = 0x536f_7274;
-/// Differences of the schema that are named.
+/// The most schema differences that an error lists.
 const SHOWN_DIFFERENCES: usize = 20;
 
 /// Why a database cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SchemaError {
-    /// A later program wrote it.
+    /// A newer program wrote it.
     #[error(
         "the store has schema version {found} and this program knows versions up to {known}; \
          use the newer program that made it"
     )]
     TooNew { found: i64, known: i64 },
-    /// An earlier program wrote it, and this opening may not change it.
+    /// An older program wrote it, and this connection may not migrate it.
     #[error(
         "the store has schema version {found} and this program needs version {known}; \
          start a task once to bring it up to date"
     )]
     TooOld { found: i64, known: i64 },
-    /// Another application made it.
+    /// Another application created it.
     #[error(
         "the database belongs to another application (application id {application}, {tables} tables \
          and indexes); choose another folder with --home, or move it away"
     )]
     Foreign {
-        /// Its `application_id`.
         application: i64,
-        /// How many tables, indexes, views and triggers it has.
+        /// Its tables, indexes, views and triggers.
         tables: i64,
     },
-    /// Somebody changed tables, indexes or triggers.
+    /// Tables, indexes or triggers were changed by hand.
     #[error("the tables of the store were changed: {0}; restore it from a backup")]
     Changed(String),
-    /// The library has a known fault.
+    /// The SQLite library has a known bug.
     #[error("the SQLite library is version {0}, which can damage a store; 3.51.3 is needed")]
     UnsafeLibrary(&'static str),
-    /// The file system does not support the log.
+    /// The file system does not support the write-ahead log.
     #[error("the file system does not support a write-ahead log (got {0:?})")]
     NoLog(String),
 }
@@ -79,7 +73,7 @@ impl From<SchemaError> for Fault {
     }
 }
 
-/// Opens the database for its one writer and brings it up to date.
+/// Opens the database for the writer and migrates it.
 pub(crate) fn open_for_writing(path: &Path) -> Done<Connection> {
     let connection = Connection::open(path)?;
     // Before anything is written.
@@ -89,10 +83,10 @@ pub(crate) fn open_for_writing(path: &Path) -> Done<Connection> {
         return Err(SchemaError::NoLog(mode).into());
     }
     prepare(&connection)?;
-    migrate(&connection)?;
+    migrate(&connection, MIGRATIONS)?;
     let mut changed = differences(&connection)?;
-    // A person's own index, or a table of a backup tool, changes nothing that we write. `doctor`
-    // reports it.
+    // An additional index, or a table of a backup tool, does not affect what the store writes.
+    // `doctor` reports it.
     changed.retain(|what| !is_addition(what));
     if !changed.is_empty() {
         return Err(SchemaError::Changed(changed.join("; ")).into());
@@ -100,7 +94,7 @@ pub(crate) fn open_for_writing(path: &Path) -> Done<Connection> {
     Ok(connection)
 }
 
-/// Opens an existing database for reading; `None` if nobody has made its tables yet.
+/// Opens an existing database for reading; `None` if it has no tables yet.
 pub(crate) fn open_for_reading(path: &Path) -> Done<Option<Connection>> {
     let connection = open_existing(path)?;
     if let Some(connection) = &connection {
@@ -109,30 +103,23 @@ pub(crate) fn open_for_reading(path: &Path) -> Done<Option<Connection>> {
     Ok(connection)
 }
 
-/// Opens an existing database beside its owner, for a reader or for a short word to the owner;
-/// `None` if nobody has made its tables yet. Brings nothing up to date.
+/// Opens an existing database beside the process that owns it, to read it or to leave a reply;
+/// `None` if it has no tables yet. Does not migrate.
 pub(crate) fn open_existing(path: &Path) -> Done<Option<Connection>> {
     // Not SQLITE_OPEN_READ_ONLY: after a crash the first reader has to rebuild the log's index.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     refuse_foreign(&connection)?;
     prepare(&connection)?;
-    match version(&connection)? {
-        0 => Ok(None),
-        found if found < newest() => Err(SchemaError::TooOld {
-            found,
-            known: newest(),
-        }
-        .into()),
-        found => refuse_newer(found).map(|()| Some(connection)),
-    }
+    let has_tables = is_current(version(&connection)?, newest(MIGRATIONS))?;
+    Ok(has_tables.then_some(connection))
 }
 
 /// Opens an empty database that lives as long as the connection.
 pub(crate) fn open_in_memory() -> Done<Connection> {
     let connection = Connection::open_in_memory()?;
     prepare(&connection)?;
-    migrate(&connection)?;
+    migrate(&connection, MIGRATIONS)?;
     Ok(connection)
 }
 
@@ -141,8 +128,8 @@ fn prepare(connection: &Connection) -> Done<()> {
         return Err(SchemaError::UnsafeLibrary(rusqlite::version()).into());
     }
     connection.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
-    // Plans do not depend on what is bound. Otherwise a cached statement with a bound `LIMIT` is
-    // prepared again each time it is used.
+    // Query plans must not depend on bound values. Otherwise SQLite prepares a cached statement
+    // with a bound `LIMIT` again on every use.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.pragma_update(None, "busy_timeout", BUSY_TIMEOUT_MS)?;
     connection.pragma_update(None, "synchronous", "FULL")?;
@@ -153,39 +140,32 @@ fn prepare(connection: &Connection) -> Done<()> {
     Ok(())
 }
 
-fn migrate(connection: &Connection) -> Done<()> {
+fn migrate(connection: &Connection, migrations: &[&str]) -> Done<()> {
     let found = version(connection)?;
-    refuse_newer(found)?;
+    refuse_newer(found, newest(migrations))?;
     let done = usize::try_from(found).unwrap_or(0);
-    let missing: String = MIGRATIONS.iter().skip(done).copied().collect();
+    let missing: String = migrations.iter().skip(done).copied().collect();
     if missing.is_empty() {
         return Ok(());
     }
-    // One transaction: nobody ever sees a store between two versions, alive or dead.
+    // One transaction: no reader or restart ever finds a store between two versions.
     connection.execute_batch(&format!(
         "BEGIN IMMEDIATE;\n{missing}\nPRAGMA user_version = {};\n\
          PRAGMA application_id = {APPLICATION_ID};\nCOMMIT;",
-        newest()
+        newest(migrations)
     ))?;
     Ok(())
 }
 
-/// Refuses a database that another application made. One that is empty may become ours, and a store
-/// from before the application id has our version and our first table.
+/// Rejects a database that another application created. An empty one becomes a store.
 fn refuse_foreign(connection: &Connection) -> Done<()> {
     let application: i64 = connection.query_row("PRAGMA application_id", [], |row| row.get(0))?;
     if application == APPLICATION_ID {
         return Ok(());
     }
-    let (tables, ours): (i64, bool) = connection.query_row(
-        "SELECT COUNT(*), COUNT(*) FILTER (WHERE type = 'table' AND name IN ('runs', 'journal')) = 2
-         FROM sqlite_schema",
-        [],
-        |row| Ok((row.get(0)?, row.get(1)?)),
-    )?;
-    let version = version(connection)?;
-    let is_new = tables == 0 && version == 0;
-    if application == 0 && (is_new || (ours && version > 0)) {
+    let tables: i64 =
+        connection.query_row("SELECT COUNT(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    if application == 0 && tables == 0 && version(connection)? == 0 {
         return Ok(());
     }
     Err(SchemaError::Foreign {
@@ -195,7 +175,7 @@ fn refuse_foreign(connection: &Connection) -> Done<()> {
     .into())
 }
 
-/// The tables, indexes, views and triggers that are not what the migrations make.
+/// Returns the tables, indexes, views and triggers that differ from what the migrations create.
 pub(crate) fn differences(connection: &Connection) -> Done<Vec<String>> {
     let (expected, found) = (expected()?, objects(connection)?);
     let missing_or_changed = expected
@@ -215,36 +195,36 @@ pub(crate) fn differences(connection: &Connection) -> Done<Vec<String>> {
         .collect())
 }
 
-/// Whether a difference is a table or an index more. A trigger or a view could change what is read
-/// and written.
+/// Whether a difference is an additional table or index. A trigger or a view could change what the
+/// store reads and writes.
 fn is_addition(difference: &str) -> bool {
     difference.ends_with(" is not ours")
         && (difference.starts_with("table ") || difference.starts_with("index "))
 }
 
-/// Makes the table of runs, and nothing else, in an empty database.
+/// Creates only the table `runs`, in an empty database.
 pub(crate) fn make_runs(connection: &Connection) -> Done<()> {
     let sql = expected()?.get("table runs").and_then(Option::as_deref);
     connection.execute_batch(sql.unwrap_or_default())?;
     Ok(())
 }
 
-/// The schema that the migrations make. It is computed once for a process.
+/// Returns the schema that the migrations create. Computed once for each process.
 fn expected() -> Done<&'static Objects> {
     static EXPECTED: OnceLock<Objects> = OnceLock::new();
     if let Some(known) = EXPECTED.get() {
         return Ok(known);
     }
     let memory = Connection::open_in_memory()?;
-    migrate(&memory)?;
+    migrate(&memory, MIGRATIONS)?;
     let made = objects(&memory)?;
     Ok(EXPECTED.get_or_init(|| made))
 }
 
-/// The statements that made the objects of a schema, by kind and name.
+/// The SQL of the objects of a schema, by type and name.
 type Objects = BTreeMap<String, Option<String>>;
 
-/// Every object of a schema with the statement that made it. SQLite's own are left out.
+/// Reads every object of a schema, without SQLite's own.
 fn objects(connection: &Connection) -> Done<Objects> {
     sql::all(
         connection,
@@ -259,24 +239,81 @@ fn version(connection: &Connection) -> Done<i64> {
     Ok(connection.query_row("PRAGMA user_version", [], |row| row.get(0))?)
 }
 
-/// Writes the version that is already there: a page of its own in the log, with its flush, and no
-/// change.
+/// Writes the present version again: one page in the log with its flush, and no change.
 pub(crate) fn touch(connection: &Connection) -> Done<()> {
     let version = version(connection)?;
     Ok(connection.pragma_update(None, "user_version", version)?)
 }
 
-fn refuse_newer(found: i64) -> Done<()> {
-    if found > newest() {
-        return Err(SchemaError::TooNew {
-            found,
-            known: newest(),
-        }
-        .into());
+/// Whether a database has the newest schema; `false` if it has no tables yet.
+fn is_current(found: i64, known: i64) -> Result<bool, SchemaError> {
+    match found {
+        0 => Ok(false),
+        found if found < known => Err(SchemaError::TooOld { found, known }),
+        found => refuse_newer(found, known).map(|()| true),
+    }
+}
+
+fn refuse_newer(found: i64, known: i64) -> Result<(), SchemaError> {
+    if found > known {
+        return Err(SchemaError::TooNew { found, known });
     }
     Ok(())
 }
 
-fn newest() -> i64 {
-    i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX)
+/// Returns the version of a database that has had all these migrations.
+fn newest(migrations: &[&str]) -> i64 {
+    i64::try_from(migrations.len()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: &str = "CREATE TABLE extra (n);";
+
+    fn tables(connection: &Connection, name: &str) -> i64 {
+        let counting = "SELECT COUNT(*) FROM sqlite_schema WHERE name = ?1";
+        connection
+            .query_row(counting, [name], |row| row.get(0))
+            .unwrap()
+    }
+
+    #[test]
+    fn only_missing_migrations_are_applied() {
+        let connection = Connection::open_in_memory().unwrap();
+        migrate(&connection, MIGRATIONS).unwrap();
+        let all = [MIGRATIONS, &[SECOND]].concat();
+        for _ in 0..2 {
+            migrate(&connection, &all).unwrap();
+            assert_eq!(version(&connection).unwrap(), newest(&all));
+            assert_eq!(tables(&connection, "extra"), 1);
+        }
+        assert!(migrate(&connection, MIGRATIONS).is_err());
+    }
+
+    #[test]
+    fn a_failed_migration_leaves_the_earlier_version() {
+        let connection = Connection::open_in_memory().unwrap();
+        migrate(&connection, MIGRATIONS).unwrap();
+        let all = [MIGRATIONS, &[SECOND, "SELECT nonsense;"]].concat();
+        assert!(migrate(&connection, &all).is_err());
+        connection.execute_batch("ROLLBACK").unwrap();
+        assert_eq!(version(&connection).unwrap(), newest(MIGRATIONS));
+        assert_eq!(tables(&connection, "extra"), 0);
+    }
+
+    #[test]
+    fn readers_need_exactly_the_newest_version() {
+        assert!(!is_current(0, 2).unwrap());
+        assert!(is_current(2, 2).unwrap());
+        assert!(matches!(
+            is_current(1, 2),
+            Err(SchemaError::TooOld { found: 1, known: 2 })
+        ));
+        assert!(matches!(
+            is_current(3, 2),
+            Err(SchemaError::TooNew { found: 3, known: 2 })
+        ));
+    }
 }

@@ -1,16 +1,33 @@
-//! Small helpers over rusqlite: every statement is prepared once per connection.
+//! Helpers over rusqlite. Every statement is prepared once for each connection.
 
 use std::error::Error;
 use std::str::FromStr;
 
-use rusqlite::{Connection, Params, Row, RowIndex};
+use rusqlite::{Connection, Params, Row, RowIndex, ToSql, params_from_iter};
 use serde::de::DeserializeOwned;
 
 use crate::fault::{Done, Fault};
 
-/// Executes a statement and tells how many rows it changed.
+/// Executes a statement; returns the number of changed rows.
 pub(crate) fn run(connection: &Connection, sql: &str, params: impl Params) -> Done<usize> {
     Ok(connection.prepare_cached(sql)?.execute(params)?)
+}
+
+/// Inserts one row. The columns are named once, beside their values.
+pub(crate) fn insert(
+    connection: &Connection,
+    table: &str,
+    columns: &[(&str, &dyn ToSql)],
+) -> Done<()> {
+    let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
+    let marks = vec!["?"; columns.len()].join(", ");
+    let statement = format!(
+        "INSERT INTO {table} ({}) VALUES ({marks})",
+        names.join(", ")
+    );
+    let values = columns.iter().map(|(_, value)| *value);
+    run(connection, &statement, params_from_iter(values))?;
+    Ok(())
 }
 
 /// Reads the first row, if there is one.
@@ -25,7 +42,7 @@ pub(crate) fn first<T>(
     rows.next()?.map(map).transpose()
 }
 
-/// Reads every row.
+/// Reads all rows.
 pub(crate) fn all<T>(
     connection: &Connection,
     sql: &str,
@@ -36,14 +53,14 @@ pub(crate) fn all<T>(
     statement.query_and_then(params, map)?.collect()
 }
 
-/// Reads one number from a query that always gives one.
+/// Reads one number from a query that always returns one row.
 pub(crate) fn count(connection: &Connection, sql: &str, params: impl Params) -> Done<u64> {
     let mut statement = connection.prepare_cached(sql)?;
     let number: i64 = statement.query_row(params, |row| row.get(0))?;
     Ok(number.unsigned_abs())
 }
 
-/// Reads a column that holds a word of our vocabulary or an id.
+/// Reads a column that contains an enum's word or an id.
 pub(crate) fn word<T>(row: &Row<'_>, column: impl RowIndex) -> Done<T>
 where
     T: FromStr,
@@ -64,12 +81,12 @@ where
         .transpose()
 }
 
-/// Reads a column that holds JSON.
+/// Reads a column that contains JSON.
 pub(crate) fn json<T: DeserializeOwned>(row: &Row<'_>, column: impl RowIndex) -> Done<T> {
     Ok(serde_json::from_str(row.get_ref(column)?.as_str()?)?)
 }
 
-/// Reads a column that holds JSON or null.
+/// Reads a column that contains JSON or null.
 pub(crate) fn optional_json<T: DeserializeOwned>(
     row: &Row<'_>,
     column: impl RowIndex,
@@ -78,7 +95,7 @@ pub(crate) fn optional_json<T: DeserializeOwned>(
     Ok(text.map(serde_json::from_str).transpose()?)
 }
 
-/// A number as SQLite keeps it. Counts of ours never come near the end of the range.
+/// Converts to SQLite's integer type. Counts never come near the end of its range.
 pub(crate) fn whole(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
@@ -92,7 +109,7 @@ where
         .map_err(|error: T::Err| Fault::Broken(Box::new(error)))
 }
 
-/// What the database says about how it would find something, for tests.
+/// Returns SQLite's query plan, for tests.
 #[cfg(test)]
 pub(crate) fn plan(statement: &str) -> Vec<String> {
     let connection = crate::schema::open_in_memory().unwrap();

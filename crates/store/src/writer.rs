@@ -1,7 +1,7 @@
-//! The one writer: a thread that commits everything that waits in one transaction.
+//! The writer: one thread that commits all waiting transitions in one transaction.
 //!
-//! A commit costs a flush to the disk whatever it holds. While one is under way the next jobs
-//! gather, and then share the next. A job is answered only after its commit.
+//! A commit costs a flush to disk, whatever its size. While one is in progress the next transitions
+//! queue up, and then share the next commit. A caller gets its answer only after the commit.
 
 use std::error::Error;
 use std::fmt;
@@ -19,12 +19,12 @@ use crate::lock::Lock;
 use crate::readers::Readers;
 use crate::schema;
 
-/// Jobs that share one commit; more would make the first of them wait too long.
+/// Transitions that share one commit; more would delay the answer of the first.
 const MAX_BATCH: usize = 512;
-/// Jobs that may wait; whoever brings more waits to hand them over.
+/// Queued transitions; a caller with more waits until there is space.
 const MAX_WAITING: usize = 4_096;
 
-/// Hands transitions to the writer's thread, and queries to readers.
+/// Sends transitions to the writer thread, and queries to readers.
 pub struct Threaded {
     jobs: Option<mpsc::Sender<Box<dyn Job>>>,
     thread: Option<JoinHandle<()>>,
@@ -32,7 +32,7 @@ pub struct Threaded {
 }
 
 impl Threaded {
-    /// Starts the writer, which keeps the lock as long as it lives.
+    /// Starts the writer thread, which keeps the lock until it ends.
     pub(crate) fn start(path: &Path, lock: Lock) -> Done<Self> {
         let connection = schema::open_for_writing(path)?;
         let readers = Readers::open(path.to_owned())?;
@@ -54,7 +54,7 @@ impl Threaded {
 }
 
 impl Drop for Threaded {
-    /// Waits until what was handed over is committed and the lock is free.
+    /// Waits until all queued transitions are committed and the lock is free.
     fn drop(&mut self) {
         drop(self.jobs.take());
         if let Some(thread) = self.thread.take()
@@ -106,7 +106,7 @@ impl Execute for Threaded {
     }
 }
 
-/// Works until nobody can bring jobs any more and all are answered.
+/// Runs until all senders are dropped and all jobs are answered.
 fn serve(connection: &Connection, mut waiting: mpsc::Receiver<Box<dyn Job>>) {
     let mut batch = Vec::with_capacity(MAX_BATCH);
     while waiting.blocking_recv_many(&mut batch, MAX_BATCH) > 0 {
@@ -116,19 +116,19 @@ fn serve(connection: &Connection, mut waiting: mpsc::Receiver<Box<dyn Job>>) {
             roll_back(connection);
         }
         for job in batch.drain(..) {
-            job.settle(failure.as_ref());
+            job.answer(failure.as_ref());
         }
     }
 }
 
-/// Runs a batch in one transaction. A job that fails undoes only itself.
+/// Runs a batch in one transaction. A job that fails rolls back only its own changes.
 fn commit(connection: &Connection, batch: &mut [Box<dyn Job>]) -> Result<(), CommitFailure> {
     execute(connection, "BEGIN IMMEDIATE")?;
     for job in batch {
         execute(connection, "SAVEPOINT job")?;
         if !job.run(connection) {
-            // A full disk makes SQLite undo the whole transaction by itself: then this fails, and
-            // with it the batch.
+            // On a full disk SQLite rolls back the whole transaction by itself; then this fails,
+            // and with it the batch.
             execute(connection, "ROLLBACK TO job")?;
         }
         execute(connection, "RELEASE job")?;
@@ -144,17 +144,17 @@ fn execute(connection: &Connection, sql: &str) -> Result<(), CommitFailure> {
         .map_err(|error| CommitFailure(Arc::new(error)))
 }
 
-/// Why a batch was not committed; each of its jobs is told.
+/// Why a batch was not committed. Every job of the batch gets it.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("the transaction was not committed")]
 struct CommitFailure(#[source] Arc<rusqlite::Error>);
 
-/// A transition on its way through the writer's thread.
+/// A transition on its way through the writer thread.
 trait Job: Send {
-    /// Makes the change; `false` if it has to be undone.
+    /// Runs the transition; `false` if it has to be rolled back.
     fn run(&mut self, connection: &Connection) -> bool;
-    /// Answers, once the commit is done or has failed.
-    fn settle(self: Box<Self>, failure: Option<&CommitFailure>);
+    /// Answers the caller, after the commit has succeeded or failed.
+    fn answer(self: Box<Self>, failure: Option<&CommitFailure>);
 }
 
 struct Transition<T, F> {
@@ -176,17 +176,18 @@ where
         succeeded
     }
 
-    fn settle(self: Box<Self>, failure: Option<&CommitFailure>) {
+    fn answer(self: Box<Self>, failure: Option<&CommitFailure>) {
         let doing = self.doing;
         let failed = |source: Box<dyn Error + Send + Sync>| StoreError::Failed { doing, source };
         let answer = match (failure, self.result) {
-            // Also for a refusal: what it was based on may have been undone with the batch.
+            // Also for a rejection: the state that it depended on may have been rolled back with
+            // the batch.
             (Some(failure), _) => Err(failed(Box::new(failure.clone()))),
             (None, Some(Ok(value))) => Ok(value),
             (None, Some(Err(fault))) => Err(fault.while_doing(doing)),
             (None, None) => Err(failed("it was not run".into())),
         };
-        // Whoever asked may have stopped waiting; the change stands all the same.
+        // The caller may have stopped waiting; the change is committed nevertheless.
         self.reply.send(answer).ok();
     }
 }
@@ -197,7 +198,7 @@ mod tests {
 
     type Answer = oneshot::Receiver<StoreResult<()>>;
 
-    /// A job that runs this SQL and then succeeds or refuses.
+    /// Returns a job that runs this SQL and then succeeds or is rejected.
     fn job(sql: &'static str, succeeds: bool) -> (Box<dyn Job>, Answer) {
         let (reply, answer) = oneshot::channel();
         let job = move |connection: &Connection| {
@@ -217,7 +218,7 @@ mod tests {
         (Box::new(transition), answer)
     }
 
-    /// Runs jobs as one batch; gives their answers and what is stored afterwards.
+    /// Runs jobs as one batch; returns their answers and the stored rows.
     fn check(jobs: &[(&'static str, bool)]) -> (Vec<String>, Vec<i64>) {
         let connection = Connection::open_in_memory().unwrap();
         connection.execute_batch("CREATE TABLE t (n)").unwrap();
@@ -243,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_fails_undoes_only_itself() {
+    fn a_failed_job_rolls_back_only_its_own_changes() {
         let (answers, stored) = check(&[
             ("INSERT INTO t VALUES (1)", true),
             ("INSERT INTO t VALUES (2)", false),
@@ -263,8 +264,8 @@ mod tests {
     }
 
     #[test]
-    fn when_a_batch_is_lost_every_job_of_it_is_told() {
-        // What SQLite does by itself when the disk is full: the whole transaction is gone.
+    fn every_job_of_a_lost_batch_gets_an_error() {
+        // As SQLite does on a full disk: it rolls back the whole transaction.
         let (answers, stored) = check(&[
             ("INSERT INTO t VALUES (1)", true),
             ("ROLLBACK", true),
@@ -275,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn the_writer_goes_on_after_a_lost_batch() {
+    fn the_writer_continues_after_a_lost_batch() {
         let many = vec![("INSERT INTO t VALUES (7)", true); MAX_BATCH - 1];
         let mut jobs = vec![("ROLLBACK", true)];
         jobs.extend(many);

@@ -1,4 +1,4 @@
-//! What an operator says about telemetry, checked once.
+//! Settings of telemetry, checked once.
 
 use std::fmt;
 
@@ -7,22 +7,22 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::fold::Capture;
 
-/// Where OTLP over HTTP takes traces, below the endpoint.
+/// The path for traces below the endpoint.
 const TRACES_PATH: [&str; 2] = ["v1", "traces"];
 
-/// Where a collector is.
+/// The address of a collector.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Endpoint {
     /// Its base address, for example `http://127.0.0.1:4318`; `/v1/traces` is added unless it ends
     /// so.
     Base(String),
-    /// Where it takes traces, as it is.
+    /// The complete URL for traces.
     Traces(String),
 }
 
 impl fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // An address may carry a password.
+        // An address may contain a password.
         f.write_str(match self {
             Self::Base(_) => "Base(..)",
             Self::Traces(_) => "Traces(..)",
@@ -30,16 +30,16 @@ impl fmt::Debug for Endpoint {
     }
 }
 
-/// What an operator says about telemetry.
+/// Settings of telemetry.
 #[derive(Clone)]
 pub struct TelemetryConfig {
-    /// Where the collector is.
+    /// Address of the collector.
     pub endpoint: Endpoint,
     /// Headers to send with every request. Their values are secrets.
     pub headers: Vec<(String, String)>,
-    /// Whether prompts, arguments, results and answers go along.
+    /// Whether prompts, arguments, results and completions are sent.
     pub capture_content: bool,
-    /// The version of the program that sends.
+    /// Version of the sending program.
     pub service_version: String,
 }
 
@@ -58,7 +58,7 @@ impl fmt::Debug for TelemetryConfig {
 /// Why telemetry cannot start. No message quotes a value: it may be a secret.
 #[derive(Debug, thiserror::Error)]
 pub enum TelemetryError {
-    /// The endpoint is no address.
+    /// The endpoint is not a valid URL.
     #[error("the telemetry endpoint is not an http or https address")]
     Endpoint,
     /// A header cannot be sent.
@@ -67,12 +67,12 @@ pub enum TelemetryError {
         /// Its name.
         name: String,
     },
-    /// There is no HTTP client.
+    /// The HTTP client could not be created.
     #[error("the HTTP client of telemetry cannot start")]
     Client(#[source] reqwest::Error),
 }
 
-/// The same, understood.
+/// Validated settings.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     pub(crate) url: Url,
@@ -101,7 +101,7 @@ impl Target {
         })
     }
 
-    /// Where it goes, without what may be secret in an address.
+    /// Returns the target without secret parts of the URL.
     pub(crate) fn shown(&self) -> String {
         let host = self.url.host_str().unwrap_or_default();
         match self.url.port_or_known_default() {

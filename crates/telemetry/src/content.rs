@@ -1,42 +1,39 @@
-//! What people and models said, for operators who want it in their traces. Bounded, and cut between
-//! characters. What is in a journal went through the redactor before.
+//! Content of prompts, calls and completions, for operators who enable it in traces. Truncated between
+//! characters. The journal is already redacted.
 
 use serde_json::{Value as Json, json};
+use sortie_base::truncate::truncate_bytes;
 use sortie_core::{Arguments, Block, StopReason};
 
-/// The most bytes of one text in an attribute: backends refuse or cut much longer ones.
+/// Limit of a text in an attribute: backends refuse or truncate much longer ones.
 pub(crate) const MAX_TEXT_BYTES: usize = 8 * 1024;
-/// The most parts of one message: an answer with a thousand calls is still one attribute.
+/// Limit of parts of one message: a completion with a thousand calls is still one attribute.
 const MAX_PARTS: usize = 64;
 
-/// A text that is not too long for an attribute.
-pub(crate) fn cut(text: &str) -> String {
-    if text.len() <= MAX_TEXT_BYTES {
-        return text.to_owned();
-    }
-    let end = text.floor_char_boundary(MAX_TEXT_BYTES);
-    format!("{}…", &text[..end])
+/// Truncates a text to the size of an attribute.
+pub(crate) fn truncate(text: &str) -> String {
+    truncate_bytes(text, MAX_TEXT_BYTES)
 }
 
-/// The arguments of a call.
+/// Returns the arguments of a call as text.
 pub(crate) fn arguments(arguments: &Arguments) -> String {
     match arguments {
-        Arguments::Json(value) => cut(&value.to_string()),
-        Arguments::Malformed { raw, .. } => cut(raw),
+        Arguments::Json(value) => truncate(&value.to_string()),
+        Arguments::Malformed { raw, .. } => truncate(raw),
     }
 }
 
-/// One message as the conventions want a list of them.
+/// Returns a list of one message, in the format of the semantic conventions.
 pub(crate) fn message(role: &str, text: &str) -> String {
-    json!([{"role": role, "parts": [{"type": "text", "content": cut(text)}]}]).to_string()
+    json!([{"role": role, "parts": [{"type": "text", "content": truncate(text)}]}]).to_string()
 }
 
-/// What an agent is told.
+/// Returns the system prompt, in the format of the semantic conventions.
 pub(crate) fn instructions(prompt: &str) -> String {
-    json!([{"type": "text", "content": cut(prompt)}]).to_string()
+    json!([{"type": "text", "content": truncate(prompt)}]).to_string()
 }
 
-/// An answer of the model.
+/// Returns a completion, in the format of the semantic conventions.
 pub(crate) fn answer(blocks: &[Block], stop: StopReason) -> String {
     let parts: Vec<Json> = blocks.iter().take(MAX_PARTS).map(part).collect();
     json!([{"role": "assistant", "parts": parts, "finish_reason": finish_reason(stop)}]).to_string()
@@ -44,8 +41,8 @@ pub(crate) fn answer(blocks: &[Block], stop: StopReason) -> String {
 
 fn part(block: &Block) -> Json {
     match block {
-        Block::Text { text } => json!({"type": "text", "content": cut(text)}),
-        Block::Reasoning { text, .. } => json!({"type": "reasoning", "content": cut(text)}),
+        Block::Text { text } => json!({"type": "text", "content": truncate(text)}),
+        Block::Reasoning { text, .. } => json!({"type": "reasoning", "content": truncate(text)}),
         Block::Call(call) => json!({
             "type": "tool_call",
             "id": call.id,
@@ -55,7 +52,7 @@ fn part(block: &Block) -> Json {
     }
 }
 
-/// The conventions' word for why a model stopped.
+/// Returns the finish reason in the terms of the semantic conventions.
 pub(crate) const fn finish_reason(stop: StopReason) -> &'static str {
     match stop {
         StopReason::EndTurn => "stop",
@@ -71,16 +68,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_texts_are_cut_between_characters() {
+    fn long_texts_are_truncated_between_characters() {
         let long = "界".repeat(MAX_TEXT_BYTES);
-        let cut = cut(&long);
-        assert!(cut.len() <= MAX_TEXT_BYTES + "…".len());
-        assert!(cut.ends_with("界…"));
-        assert_eq!(super::cut("short"), "short");
+        let short = truncate(&long);
+        assert!(short.len() <= MAX_TEXT_BYTES + "…".len());
+        assert!(short.ends_with("界…"));
+        assert_eq!(truncate("short"), "short");
     }
 
     #[test]
-    fn a_cut_message_is_still_json() {
+    fn a_truncated_message_is_valid_json() {
         let long = "\"quote\\".repeat(MAX_TEXT_BYTES);
         let parsed: Json = serde_json::from_str(&message("user", &long)).unwrap();
         assert_eq!(parsed[0]["role"], "user");

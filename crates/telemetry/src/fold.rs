@@ -1,9 +1,9 @@
-//! The journal of an ended run as spans. Pure: the same journal gives the same spans.
+//! Folds the journal of an ended run into spans. Pure: the same journal gives the same spans.
 //!
-//! One span for the run, one for each question to a model, one for each call. A question begins with
-//! the entry before its answer, as that is what made the run ask. A call begins where its journal
-//! first says something about it; one that starts a child begins with the answer that made it, so
-//! that the child's own span never begins before it. A child in the background outlives the call
+//! There is one span for the run, one for each model call, and one for each tool call. A model call begins with
+//! the journal entry before its completion, which caused it. A tool call begins where the journal
+//! first mentions it; one that starts a child begins with the completion that contains it, so
+//! that the span of the child never begins before it. A background child outlives the call
 //! that started it, and so does its span.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,19 +18,19 @@ use crate::content;
 use crate::names;
 use crate::span::{Attributes, Span, SpanEvent, SpanId, SpanKind, SpanStatus, TraceId, Value};
 
-/// The most events of one span: a run that dies and comes back for days is still one span.
+/// Limit of events per span: a run that is restarted for days is still one span.
 const MAX_EVENTS: usize = 128;
 
-/// What of a journal may leave the machine.
+/// What may leave the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Capture {
     /// Numbers, names and states.
     Facts,
-    /// Also what was asked, called, answered and said.
+    /// Also prompts, arguments, results and completions.
     Content,
 }
 
-/// The spans of a run that has ended, its own first; nothing for one that has not.
+/// Returns the spans of an ended run, its own first; none for a run that has not ended.
 pub fn spans(entries: &[JournalEntry], capture: Capture) -> Vec<Span> {
     let Some((first, rest)) = entries.split_first() else {
         return Vec::new();
@@ -45,7 +45,7 @@ pub fn spans(entries: &[JournalEntry], capture: Capture) -> Vec<Span> {
     fold.end()
 }
 
-/// A call that has no answer yet.
+/// A tool call without a result.
 #[derive(Debug)]
 struct Open<'a> {
     call: &'a ToolCall,
@@ -56,7 +56,7 @@ struct Open<'a> {
     wait: Option<&'a ChildWait>,
 }
 
-/// How a call was answered.
+/// The result of a tool call.
 #[derive(Debug)]
 struct Answer<'a> {
     status: &'static str,
@@ -73,15 +73,15 @@ struct Fold<'a> {
     spec: &'a RunSpec,
     capture: Capture,
     admitted_at: Timestamp,
-    /// When the entry before was written.
+    /// Time of the previous entry.
     last: Timestamp,
     first_claim: Option<Timestamp>,
     claims: i64,
     tool_calls: i64,
     usage: Usage,
-    /// Whether an answer came without a price.
+    /// Whether the cost of a completion is unknown.
     unpriced: bool,
-    /// Whether a model has failed since the last answer.
+    /// Whether a model has failed since the last completion.
     failed: bool,
     open: BTreeMap<CallId, Open<'a>>,
     /// Children that have not reported.
@@ -145,7 +145,7 @@ impl<'a> Fold<'a> {
                 self.close_all("cancelled", at);
                 self.ended = Some((outcome, at));
             }
-            // What nobody has read answers no call.
+            // An inbox message that was not read is no result of a call.
             Event::InboxTaken { unread: true, .. }
             | Event::Admitted { .. }
             | Event::Updated { .. }
@@ -184,7 +184,7 @@ impl<'a> Fold<'a> {
         else {
             return;
         };
-        // Calls of the answer before that nobody ever ran.
+        // Calls of the previous completion that never ran.
         self.close_all("not_run", self.last);
         let asked = self.asked_model(model);
         let mut attributes = self.of_chat(asked.unwrap_or(model));
@@ -230,7 +230,7 @@ impl<'a> Fold<'a> {
         attributes.push((names::REQUEST_MODEL, text(model)));
         attributes.push((names::ERROR_TYPE, text(fault.name())));
         let words = match (&entry.event, self.capture) {
-            (Event::ModelFailed { message, .. }, Capture::Content) => content::cut(message),
+            (Event::ModelFailed { message, .. }, Capture::Content) => content::truncate(message),
             (_, Capture::Content | Capture::Facts) => String::new(),
         };
         if let Fault::TextCall { usage } = fault {
@@ -280,7 +280,7 @@ impl<'a> Fold<'a> {
         attributes
     }
 
-    /// The model that was asked, as far as the journal says so: it names who answered, and who failed.
+    /// Returns the requested model, as far as the journal tells: it records the model that answered or failed.
     fn asked_model(&self, answered: &'a str) -> Option<&'a str> {
         let spec = self.spec;
         let chain = std::iter::once(&spec.model).chain(&spec.fallbacks);
@@ -366,7 +366,7 @@ impl<'a> Fold<'a> {
         self.close(call, at, &answer);
     }
 
-    /// Calls that only wait until children have reported, and all of them have.
+    /// Returns the calls that only wait for children, all of which have reported.
     fn close_waits(&mut self, at: Timestamp) {
         let over: Vec<CallId> = self
             .open
@@ -445,7 +445,7 @@ impl<'a> Fold<'a> {
         if self.capture == Capture::Content {
             let arguments = content::arguments(&open.call.arguments);
             attributes.push((names::CALL_ARGUMENTS, text(&arguments)));
-            let result = answer.text.map(content::cut);
+            let result = answer.text.map(content::truncate);
             attributes.extend(result.map(|words| (names::CALL_RESULT, text(&words))));
         }
         self.spans.push(Span {
@@ -475,7 +475,7 @@ impl<'a> Fold<'a> {
         let spec = self.spec;
         let completed = matches!(outcome, Outcome::Completed { .. });
         let words = match self.capture {
-            Capture::Content => outcome.error().map(|words| content::cut(&words)),
+            Capture::Content => outcome.error().map(|words| content::truncate(&words)),
             Capture::Facts => None,
         };
         Span {
@@ -526,7 +526,7 @@ impl<'a> Fold<'a> {
         attributes.extend(of_usage(&self.whole_usage()));
         if self.capture == Capture::Content {
             attributes.extend([
-                (names::LABEL, text(&content::cut(&spec.label))),
+                (names::LABEL, text(&content::truncate(&spec.label))),
                 (
                     names::SYSTEM_INSTRUCTIONS,
                     text(&content::instructions(&spec.agent.prompt)),
@@ -544,7 +544,7 @@ impl<'a> Fold<'a> {
         attributes
     }
 
-    /// A sum of costs of which one is unknown is unknown.
+    /// Returns the total cost; unknown if one part is unknown.
     fn whole_usage(&self) -> Usage {
         Usage {
             cost_usd: self.usage.cost_usd.filter(|_| !self.unpriced),
@@ -554,7 +554,7 @@ impl<'a> Fold<'a> {
 }
 
 impl Open<'_> {
-    /// When the work for the call began, as far as the journal says so.
+    /// Returns when the work for the call began, as far as the journal tells.
     fn start(&self, end: Timestamp, answer: &Answer<'_>) -> Timestamp {
         if answer.child.is_some() {
             return self.asked_at.min(end);

@@ -1,7 +1,7 @@
-//! OpenTelemetry traces of runs, made from their journals and from nothing else.
+//! OpenTelemetry traces of runs, computed only from their journals.
 //!
 //! [`spans`] folds the journal of an ended run into spans, purely; [`Telemetry`] does so for each run
-//! that ends, and sends them to a collector by OTLP over HTTP. Nothing of it is instrumentation: what
+//! that ends, and sends them to a collector by OTLP over HTTP. The engine is not instrumented: what
 //! is not in the journal is not in the trace, and the same journal gives the same spans.
 
 mod config;

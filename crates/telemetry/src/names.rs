@@ -1,16 +1,16 @@
 //! The names of attributes, in one place: OpenTelemetry's for generative AI, and our own.
 //!
-//! The conventions are still being written, and the crate with their names marks all of those for
+//! The conventions are unstable, and the crate with their names marks all of those for
 //! generative AI as moved elsewhere: so they are spelled out here, and a test compares them with it.
 //! When they change, this is the file that changes.
 
-/// Which kind of failure.
+/// The kind of failure.
 pub(crate) const ERROR_TYPE: &str = "error.type";
-/// Who sends the spans.
+/// The name of the sending program.
 pub(crate) const SERVICE_NAME: &str = "service.name";
-/// Which version of it.
+/// The version of the sending program.
 pub(crate) const SERVICE_VERSION: &str = "service.version";
-/// What a span is: see below.
+/// The operation of a span: see below.
 pub(crate) const OPERATION_NAME: &str = "gen_ai.operation.name";
 /// The vendor of the model.
 pub(crate) const PROVIDER_NAME: &str = "gen_ai.provider.name";
@@ -18,15 +18,15 @@ pub(crate) const PROVIDER_NAME: &str = "gen_ai.provider.name";
 pub(crate) const AGENT_NAME: &str = "gen_ai.agent.name";
 /// The session.
 pub(crate) const CONVERSATION_ID: &str = "gen_ai.conversation.id";
-/// The model that was asked.
+/// The requested model.
 pub(crate) const REQUEST_MODEL: &str = "gen_ai.request.model";
-/// How freely it chooses its words.
+/// The temperature.
 pub(crate) const REQUEST_TEMPERATURE: &str = "gen_ai.request.temperature";
-/// The most tokens of one answer.
+/// The limit of output tokens.
 pub(crate) const REQUEST_MAX_TOKENS: &str = "gen_ai.request.max_tokens";
-/// The model that really answered.
+/// The model that answered.
 pub(crate) const RESPONSE_MODEL: &str = "gen_ai.response.model";
-/// Why it stopped.
+/// The finish reasons.
 pub(crate) const FINISH_REASONS: &str = "gen_ai.response.finish_reasons";
 /// Tokens sent.
 pub(crate) const INPUT_TOKENS: &str = "gen_ai.usage.input_tokens";
@@ -38,85 +38,85 @@ pub(crate) const CACHE_READ_TOKENS: &str = "gen_ai.usage.cache_read.input_tokens
 pub(crate) const CACHE_WRITE_TOKENS: &str = "gen_ai.usage.cache_creation.input_tokens";
 /// The tool, as the model spelled it.
 pub(crate) const TOOL_NAME: &str = "gen_ai.tool.name";
-/// What kind of tool.
+/// The kind of tool.
 pub(crate) const TOOL_TYPE: &str = "gen_ai.tool.type";
 /// The call within its run.
 pub(crate) const CALL_ID: &str = "gen_ai.tool.call.id";
-/// Content: what the tool was called with.
+/// Content: the arguments of a tool call.
 pub(crate) const CALL_ARGUMENTS: &str = "gen_ai.tool.call.arguments";
-/// Content: what it answered.
+/// Content: the result of a tool call.
 pub(crate) const CALL_RESULT: &str = "gen_ai.tool.call.result";
-/// Content: what the agent is told.
+/// Content: the system prompt.
 pub(crate) const SYSTEM_INSTRUCTIONS: &str = "gen_ai.system_instructions";
 /// Content: the task.
 pub(crate) const INPUT_MESSAGES: &str = "gen_ai.input.messages";
-/// Content: what the model said.
+/// Content: the completion.
 pub(crate) const OUTPUT_MESSAGES: &str = "gen_ai.output.messages";
 
 /// `gen_ai.operation.name` of a run.
 pub(crate) const INVOKE_AGENT: &str = "invoke_agent";
-/// `gen_ai.operation.name` of a question to a model.
+/// `gen_ai.operation.name` of a model call.
 pub(crate) const CHAT: &str = "chat";
-/// `gen_ai.operation.name` of a call.
+/// `gen_ai.operation.name` of a tool call.
 pub(crate) const EXECUTE_TOOL: &str = "execute_tool";
 
-/// The run.
+/// The run id.
 pub(crate) const TASK_ID: &str = "sortie.task.id";
-/// The first run of its tree.
+/// The id of the root run.
 pub(crate) const ROOT_ID: &str = "sortie.root.id";
-/// What people call it: content, as it may be the beginning of the task.
+/// The label: content, because it may be the beginning of the task.
 pub(crate) const LABEL: &str = "sortie.task.label";
-/// How it ended.
+/// The final status.
 pub(crate) const STATUS: &str = "sortie.task.status";
-/// Why it failed.
+/// The reason of a failure.
 pub(crate) const REASON: &str = "sortie.task.reason";
-/// How far below the root.
+/// The depth below the root run.
 pub(crate) const DEPTH: &str = "sortie.task.depth";
-/// The run whose history it goes on from.
+/// The run that it was forked from.
 pub(crate) const CONTINUES: &str = "sortie.task.continues";
-/// Whose it is.
+/// The tenant.
 pub(crate) const TENANT: &str = "sortie.tenant";
 /// The hash of its policy.
 pub(crate) const POLICY: &str = "sortie.policy.hash";
-/// How often an executor took it, the first time included.
+/// The number of claims, including the first one.
 pub(crate) const CLAIMS: &str = "sortie.task.claims";
-/// How long it waited for its first slot.
+/// Time in the queue before the first claim.
 pub(crate) const QUEUED_MS: &str = "sortie.task.queued_ms";
-/// How many calls it made.
+/// The number of tool calls.
 pub(crate) const TOOL_CALLS: &str = "sortie.task.tool_calls";
-/// Money, estimated.
+/// The estimated cost.
 pub(crate) const COST_USD: &str = "sortie.usage.cost_usd";
-/// Which turn of the run a question was.
+/// The turn of a model call.
 pub(crate) const TURN: &str = "sortie.chat.turn";
-/// How long a question waited for the provider's rate limit.
+/// Time that a model call waited for the provider's rate limit.
 pub(crate) const HELD_MS: &str = "sortie.chat.held_ms";
-/// How a call went.
+/// The status of a tool call.
 pub(crate) const CALL_STATUS: &str = "sortie.tool.status";
-/// What policy said about a call.
+/// The policy decision about a tool call.
 pub(crate) const DECISION: &str = "sortie.policy.decision";
-/// Which layer said it.
+/// The layer of the decision.
 pub(crate) const LAYER: &str = "sortie.policy.layer";
-/// How long the tool itself took, without waiting for anybody.
+/// Execution time of the tool, without waiting times.
 pub(crate) const ELAPSED_MS: &str = "sortie.tool.elapsed_ms";
 /// What a call waited for: `approval`, `question` or `children`.
 pub(crate) const WAITED_FOR: &str = "sortie.tool.waited_for";
 /// The child that a call started.
 pub(crate) const CHILD: &str = "sortie.tool.child";
 
-/// The event of an executor that takes the run.
+/// Event: an executor claimed the run.
 pub(crate) const EVENT_CLAIMED: &str = "sortie.claimed";
-/// Whether the one before it died.
+/// Whether the previous executor died.
 pub(crate) const RECOVERED: &str = "sortie.claimed.recovered";
-/// The event of a history that became shorter.
+/// Event: the history was compacted.
 pub(crate) const EVENT_COMPACTED: &str = "sortie.compacted";
-/// The event of somebody who wants the run to rest.
+/// Event: the run was paused.
 pub(crate) const EVENT_PAUSED: &str = "sortie.paused";
-/// The event of somebody who lets it go on.
+/// Event: the run was resumed.
 pub(crate) const EVENT_RESUMED: &str = "sortie.resumed";
-/// The event of a budget that is nearly spent.
+/// Event: the budget is nearly spent.
 pub(crate) const EVENT_BUDGET_LOW: &str = "sortie.budget_low";
 
-/// The name by which the conventions know a vendor of ours.
+/// Returns the name of a vendor in the semantic conventions.
 pub(crate) fn provider(model: &str) -> &str {
     let vendor = model.split_once('/').map_or(model, |(vendor, _)| vendor);
     match vendor {

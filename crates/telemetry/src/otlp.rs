@@ -1,7 +1,7 @@
-//! Spans on their way to a collector: OTLP over HTTP as protobuf.
+//! Sends spans to a collector: OTLP over HTTP as protobuf.
 //!
-//! The messages are OpenTelemetry's own. The sending is ours, because the ready-made exporter reads
-//! the environment (headers, compression, time limits) behind our back and follows redirects.
+//! The message types are OpenTelemetry's own. Sending is implemented here, because the standard exporter reads
+//! the environment (headers, compression, timeouts) on its own and follows redirects.
 
 use std::time::Duration;
 
@@ -24,30 +24,30 @@ use crate::config::{Target, TelemetryError};
 use crate::names;
 use crate::span::{Attributes, Span, SpanEvent, SpanKind, SpanStatus, Value};
 
-/// How long a connection may take to come about.
+/// Timeout of connecting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long one request may take: collectors answer at once or not at all.
+/// Timeout of one request: collectors answer at once or not at all.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
-/// The most bytes of an answer that are read: it says how many spans were refused, and why.
+/// Limit of a response: it contains the number of rejected spans and the reason.
 const MAX_ANSWER_BYTES: usize = 64 * 1024;
-/// The most characters of a collector's own words in a log line.
+/// Limit of a collector's message in a log line.
 const MAX_WORDS_CHARS: usize = 200;
-/// Who made the spans.
+/// Name of the instrumentation scope.
 const SCOPE: &str = "sortie";
 const NANOSECONDS_PER_MILLISECOND: u64 = 1_000_000;
 
-/// What came of sending.
+/// The outcome of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Sent {
-    /// The collector has them; so many of them it did not want, for this reason.
+    /// Accepted; the collector rejected so many spans for this reason.
     Accepted { refused: u64, words: String },
-    /// Later may help.
+    /// Failed; a retry may help.
     Later(String),
-    /// It will never take them.
+    /// Failed permanently.
     Refused(String),
 }
 
-/// A collector.
+/// The HTTP client of a collector.
 #[derive(Debug)]
 pub(crate) struct Collector {
     client: reqwest::Client,
@@ -57,11 +57,11 @@ pub(crate) struct Collector {
 impl Collector {
     pub(crate) fn new(target: Target) -> Result<Self, TelemetryError> {
         let client = reqwest::Client::builder()
-            // Otherwise it would read the process's environment.
+            // Otherwise the client reads proxy settings from the environment.
             .no_proxy()
             .connect_timeout(CONNECT_TIMEOUT)
             .timeout(REQUEST_TIMEOUT)
-            // A redirect would carry the keys to a host that nobody named.
+            // A redirect would send the keys to a host that the operator did not configure.
             .redirect(redirect::Policy::none())
             .referer(false)
             .user_agent(concat!("sortie/", env!("CARGO_PKG_VERSION")))
@@ -74,7 +74,7 @@ impl Collector {
         &self.target
     }
 
-    /// Sends spans once.
+    /// Sends one request.
     pub(crate) async fn send(&self, spans: &[Span]) -> Sent {
         let body = encode(spans, &self.target.service_version);
         let request = self
@@ -85,7 +85,7 @@ impl Collector {
             .body(body);
         match request.send().await {
             Ok(response) => understand(response).await,
-            // The address in it may carry a password.
+            // The URL in the error may contain a password.
             Err(error) => Sent::Later(without_address(error)),
         }
     }
@@ -95,7 +95,7 @@ async fn understand(mut response: reqwest::Response) -> Sent {
     let status = response.status();
     if !status.is_success() {
         let words = format!("it answered {status}");
-        // The list is OTLP's: these, and no other failure, are worth another try.
+        // The OTLP specification lists these as retryable, and no others.
         return match status {
             StatusCode::TOO_MANY_REQUESTS
             | StatusCode::BAD_GATEWAY
@@ -105,7 +105,7 @@ async fn understand(mut response: reqwest::Response) -> Sent {
         };
     }
     let mut body = Vec::new();
-    // An answer that breaks off is still a yes: the status came first.
+    // A truncated body still means success: the status came first.
     while let Ok(Some(chunk)) = response.chunk().await {
         if body.len() + chunk.len() > MAX_ANSWER_BYTES {
             body.clear();

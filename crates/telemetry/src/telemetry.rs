@@ -1,7 +1,7 @@
-//! The service: hears that a run has ended, reads its journal, sends its spans.
+//! The service: subscribes to ended runs, reads their journals, sends their spans.
 //!
-//! It costs the engine nothing: the news are a broadcast that nobody waits for, the queue holds ids
-//! and not spans, and a journal is read only when the collector is ready for it. What does not fit
+//! The engine never waits for it: notifications are a broadcast, the queue contains ids
+//! and not spans, and a journal is read only when the collector is ready. What does not fit
 //! is dropped and counted.
 
 use std::sync::Arc;
@@ -20,31 +20,31 @@ use crate::fold;
 use crate::otlp::{Collector, Sent};
 use crate::span::Span;
 
-/// Ended runs that wait for their turn. Ids only: 160 kB when full, and more than an hour of a busy
-/// server with a collector that is away.
+/// Limit of queued runs. Ids only: 160 kB when full, and more than an hour of a busy
+/// server without a collector.
 const MAX_WAITING: usize = 10_000;
-/// Spans that go into one request, unless a single run has more.
+/// Spans of one request, unless a single run has more.
 const SPANS_PER_REQUEST: usize = 512;
-/// The most spans of one request: some 4 MB, which collectors take by default.
+/// Limit of spans in one request: some 4 MB, which collectors accept by default.
 const MAX_SPANS_PER_REQUEST: usize = 4_096;
-/// The first wait after a failure. It doubles up to the last one.
+/// The first wait after a failure. It doubles up to the limit below.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 const LAST_WAIT: Duration = Duration::from_secs(60);
-/// How often a request is tried before its spans are dropped: about a quarter of an hour.
+/// Limit of attempts before the spans of a request are dropped: about a quarter of an hour.
 const MAX_TRIES: u32 = 20;
-/// How often a full queue is worth a line in the log.
+/// Interval of log lines about a full queue.
 const COMPLAIN_EVERY: u64 = 1_000;
 
-/// What became of the runs that have ended.
+/// Counters of the export.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Exported {
-    /// Spans that the collector has.
+    /// Spans that the collector accepted.
     pub spans: u64,
-    /// Spans that it did not want, or that were given up.
+    /// Spans that the collector rejected, or that were dropped.
     pub dropped_spans: u64,
-    /// Runs that no spans were made of: the queue was full, or the journal could not be read.
+    /// Runs without spans: the queue was full, or the journal could not be read.
     pub dropped_runs: u64,
-    /// News that were missed, some of which may have been of a run's end.
+    /// Missed notifications, some of which may have been the end of a run.
     pub missed_news: u64,
 }
 
@@ -58,7 +58,7 @@ pub struct Telemetry {
 }
 
 impl Telemetry {
-    /// Begins to export runs that end from now on. Has to be called inside a tokio runtime.
+    /// Starts to export runs that end from now on. Call it inside a tokio runtime.
     pub fn start(
         config: &TelemetryConfig,
         news: broadcast::Receiver<Notification>,
@@ -89,12 +89,12 @@ impl Telemetry {
         })
     }
 
-    /// What became of the runs so far.
+    /// Returns the counters so far.
     pub fn exported(&self) -> Exported {
         self.counts.read()
     }
 
-    /// Sends what is there, for at most so long, and ends.
+    /// Flushes pending spans within the timeout and stops. Call it after the runtime has shut down.
     pub async fn stop(mut self, limit: Duration) -> Exported {
         self.stopping.cancel();
         let deadline = Instant::now() + limit;
@@ -140,7 +140,7 @@ impl Counts {
     }
 }
 
-/// Turns news into ids of ended runs. It never waits for the exporter, so it hardly misses any.
+/// Turns notifications into ids of ended runs. It never waits for the exporter, so it hardly misses any.
 #[derive(Debug)]
 struct Listener {
     news: broadcast::Receiver<Notification>,
@@ -224,11 +224,11 @@ impl Exporter {
             Err(error) => error.to_string(),
         };
         self.counts.dropped_runs.fetch_add(1, Ordering::Relaxed);
-        tracing::warn!(%run, why, "telemetry has nothing to tell of a run");
+        tracing::warn!(%run, why, "telemetry has no spans for a run");
         Vec::new()
     }
 
-    /// Sends until the collector has an opinion, or patience ends.
+    /// Sends with retries until the collector accepts or rejects the spans, or the attempts are used up.
     async fn send(&self, spans: &[Span]) {
         if spans.is_empty() {
             return;
@@ -257,7 +257,7 @@ impl Exporter {
             }
             tokio::select! {
                 () = tokio::time::sleep(wait) => {}
-                // One more try, and then nobody waits for it any more.
+                // Shutdown: one last attempt.
                 () = self.stopping.cancelled() => {
                     if let Sent::Accepted { refused, words } = self.collector.send(spans).await {
                         return self.accepted(spans, refused, &words);
@@ -268,7 +268,7 @@ impl Exporter {
             wait = (wait * 2).min(LAST_WAIT);
         }
         self.given_up(spans);
-        tracing::warn!(spans = spans.len(), "telemetry was given up");
+        tracing::warn!(spans = spans.len(), "telemetry spans were dropped");
     }
 
     fn accepted(&self, spans: &[Span], refused: u64, words: &str) {
@@ -279,7 +279,7 @@ impl Exporter {
             self.counts
                 .dropped_spans
                 .fetch_add(refused, Ordering::Relaxed);
-            tracing::warn!(refused, words, "the collector did not want all spans");
+            tracing::warn!(refused, words, "the collector rejected some spans");
         }
     }
 

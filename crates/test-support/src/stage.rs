@@ -1,8 +1,8 @@
-//! A stage for scenarios: a workspace, a store, the real tools and a scripted model in; what
-//! happened, as text that a person can read, out.
+//! A stage for scenarios: a workspace, a store, the real tools and a scripted model go in; the
+//! events come out as readable text.
 //!
-//! Nothing here sleeps for luck: a test holds the model's answers to a label, waits until they are
-//! asked for, and lets them go.
+//! Tests do not sleep and hope: a test holds back the completions for a label, waits until they are
+//! requested, and releases them.
 
 mod backstage;
 mod shown;
@@ -11,6 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use sortie_base::redact::Redactor;
 use sortie_core::{
     Confinement, Lang, ListFilter, Mode, NoSkills, NoWorktrees, Notification, RunId, RunRecord,
     SandboxMode, Skills, StoreError, Timestamp, Tool, Worktrees,
@@ -18,7 +19,6 @@ use sortie_core::{
 use sortie_protocol::Task;
 use sortie_runtime::{Agents, FileSink, NewRun, Parts, ProcessClock, Runtime, Settings};
 use sortie_store::{Owner, SqliteStore};
-use sortie_text::Redactor;
 use sortie_tools::{ExecSettings, ToolSettings, standard_tools};
 use tempfile::TempDir;
 use tokio::sync::broadcast;
@@ -27,47 +27,41 @@ use backstage::Voices;
 pub use backstage::{Prompter, Request};
 pub use shown::{Notes, task_lines};
 
-/// How long a test waits for something that must come.
+/// How long a test waits for an expected state.
 pub const PATIENCE: Duration = Duration::from_secs(20);
-/// How often it looks.
+/// The polling interval.
 const LOOK_EVERY: Duration = Duration::from_millis(3);
-/// The name under which runs ask for the scripted model unless they say otherwise.
+/// The name of the scripted model, unless a run asks for another.
 pub const MODEL: &str = "script";
 
-/// What a stage is made from.
+/// The parts of a stage.
 #[derive(Debug)]
 pub struct Play {
     rules: String,
-    /// What an operator has set.
     pub settings: Settings,
-    /// The agents.
     pub agents: Agents,
-    /// Tools beside the standard ones, or instead of those of the same name.
+    /// Additional tools; one with the name of a standard tool replaces it.
     pub more_tools: Vec<Arc<dyn Tool>>,
-    /// Makes worktrees.
     pub worktrees: Arc<dyn Worktrees>,
-    /// Finds skills.
     pub skills: Arc<dyn Skills>,
-    /// What is never written down.
     pub redactor: Redactor,
-    /// The language of everything.
     pub lang: Lang,
 }
 
 impl Play {
-    /// A play after these rules of a scenario, in English.
+    /// Returns a play with these scenario rules, in English.
     pub fn new(rules: &str) -> Self {
         Self::speaking(Lang::En, rules)
     }
 
-    /// A play in a language.
+    /// Returns a play in a language.
     pub fn speaking(lang: Lang, rules: &str) -> Self {
         Self {
             rules: rules.to_owned(),
             settings: Settings {
                 lang,
                 shutdown_grace: Duration::from_millis(50),
-                // A folder of a test is as good as a sandbox, and quicker.
+                // A test's temporary folder replaces the sandbox, and is faster.
                 confinement: Confinement {
                     sandbox: SandboxMode::Off,
                     network: false,
@@ -83,14 +77,14 @@ impl Play {
         }
     }
 
-    /// The same with other settings.
+    /// Changes the settings.
     #[must_use]
     pub fn set(mut self, change: impl FnOnce(&mut Settings)) -> Self {
         change(&mut self.settings);
         self
     }
 
-    /// Opens the store in a folder of its own and starts the runtime.
+    /// Opens the store in a temporary folder and starts the runtime.
     pub async fn begin(self) -> Stage {
         let workspace = TempDir::new().expect("a folder for the workspace");
         let home = TempDir::new().expect("a folder for the store");
@@ -106,7 +100,7 @@ impl Play {
     }
 }
 
-/// A runtime with everything around it.
+/// A runtime with its surroundings.
 #[derive(Debug)]
 pub struct Stage {
     play: Play,
@@ -117,37 +111,37 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// The runtime.
     pub fn runtime(&self) -> &Runtime {
         &self.runtime
     }
 
-    /// The runtime, for a server beside the stage. Whoever holds it lets go before the next life.
+    /// Returns the runtime, for a server beside the stage. The caller must drop it before a
+    /// restart.
     pub fn shared_runtime(&self) -> Arc<Runtime> {
         Arc::clone(&self.runtime)
     }
 
-    /// The model: what it was asked, and how its answers are held back.
+    /// Returns the model, which records its prompts and can hold back completions.
     pub fn model(&self) -> &Prompter {
         &self.prompter
     }
 
-    /// The folder that agents work in.
+    /// Returns the workspace of the agents.
     pub fn workspace(&self) -> &Path {
         self.workspace.path()
     }
 
-    /// Puts a file into the workspace.
+    /// Writes a file into the workspace.
     pub fn put(&self, path: &str, content: &str) {
         std::fs::write(self.workspace().join(path), content).expect("a file for the workspace");
     }
 
-    /// What a file of the workspace contains, if it is there.
+    /// Returns the content of a file in the workspace, if it exists.
     pub fn file(&self, path: &str) -> Option<String> {
         std::fs::read_to_string(self.workspace().join(path)).ok()
     }
 
-    /// A main run that may do everything, to be changed and created.
+    /// Returns options for a main run without restrictions.
     pub fn new_run(&self, task: &str) -> NewRun {
         NewRun {
             lang: self.play.lang,
@@ -157,7 +151,7 @@ impl Stage {
         }
     }
 
-    /// A background task of an agent, called by its label.
+    /// Returns options for a background task of an agent.
     pub fn new_task(&self, agent: &str, label: &str) -> NewRun {
         NewRun {
             agent: Some(agent.to_owned()),
@@ -185,18 +179,18 @@ impl Stage {
         }
     }
 
-    /// Plays a main run to its end and says how it ended.
+    /// Runs a main run to its end and returns its record.
     pub async fn play(&self, task: &str) -> RunRecord {
         let run = self.start(task).await;
         self.end_of(run).await
     }
 
-    /// One record.
+    /// Returns one record.
     pub async fn record(&self, run: RunId) -> RunRecord {
         self.runtime.get(run).await.expect("a record")
     }
 
-    /// All records, oldest first.
+    /// Returns all records, oldest first.
     pub async fn records(&self) -> Vec<RunRecord> {
         let mut records = self
             .runtime
@@ -210,7 +204,7 @@ impl Stage {
         records
     }
 
-    /// The run of this label.
+    /// Returns the run with this label.
     pub async fn run_of(&self, label: &str) -> RunId {
         let records = self.records().await;
         let found = records.iter().find(|record| record.label == label);
@@ -219,12 +213,12 @@ impl Stage {
             .run_id
     }
 
-    /// Waits until something can be seen.
+    /// Waits until `look` returns a value.
     pub async fn until<T>(&self, what: &str, look: impl AsyncFn() -> Option<T>) -> T {
         until(what, look).await
     }
 
-    /// Waits until a record fits.
+    /// Waits until a record matches.
     pub async fn until_record(
         &self,
         run: RunId,
@@ -237,7 +231,7 @@ impl Stage {
         .await
     }
 
-    /// Waits until the model was asked by the run of this label, at this turn.
+    /// Waits until the run with this label has prompted the model at this turn.
     pub async fn until_asked(&self, label: &str, turn: u32) {
         self.until(&format!("turn {turn} of {label}"), async || {
             self.prompter.request(label, turn)
@@ -245,7 +239,8 @@ impl Stage {
         .await;
     }
 
-    /// What happened in a run, one line for each event; ids are labels and times are left out.
+    /// Returns the journal of a run, one line for each event, with labels for ids and without
+    /// times.
     pub async fn log(&self, run: RunId) -> String {
         let entries = self
             .runtime
@@ -255,13 +250,13 @@ impl Stage {
         self.plain(&shown::event_lines(&entries)).await
     }
 
-    /// The end of a run as JSON shows it, one line for each field that says something.
+    /// Returns the final task JSON of a run, one line for each field that is set.
     pub async fn task(&self, run: RunId) -> String {
         let json = Task::from(&self.record(run).await);
         self.plain(&task_lines(&json)).await
     }
 
-    /// What the model read at one turn, one line for each message.
+    /// Returns the messages of one prompt, one line for each.
     pub async fn seen(&self, label: &str, turn: u32) -> String {
         let request = self
             .prompter
@@ -270,13 +265,13 @@ impl Stage {
         self.plain(&shown::message_lines(&request.messages)).await
     }
 
-    /// A text with labels for ids and words for what differs from time to time.
+    /// Replaces ids by labels and other varying parts by placeholders.
     pub async fn plain(&self, text: &str) -> String {
         let records = self.records().await;
         shown::plain(text, &records, self.workspace())
     }
 
-    /// Takes down what is said about all runs from now on.
+    /// Records notifications about all runs from now on.
     pub fn listen(&self) -> Notes {
         Notes::new(self.subscribe())
     }
@@ -285,19 +280,19 @@ impl Stage {
         self.runtime.subscribe()
     }
 
-    /// Shuts the runtime down as a program that ends does, and starts the next.
+    /// Shuts the runtime down in order, and starts the next.
     pub async fn restart(self) -> Self {
         self.restart_as(|play| play).await
     }
 
-    /// The same, with a change to what the next is made from.
+    /// Restarts with changed parts.
     pub async fn restart_as(self, change: impl FnOnce(Play) -> Play) -> Self {
         let (runtime, rest) = self.apart();
         runtime.shut_down().await;
         rest.begin_again(change).await
     }
 
-    /// The same, with something being written to the store between the two.
+    /// Restarts, and runs `between` on the store in between.
     pub async fn restart_and(self, between: impl AsyncFnOnce(&SqliteStore)) -> Self {
         let (runtime, rest) = self.apart();
         runtime.shut_down().await;
@@ -313,7 +308,7 @@ impl Stage {
         self.crash_and(|_| ()).await
     }
 
-    /// The same, with something happening to the workspace between the two lives.
+    /// Crashes, and runs `between` on the workspace in between.
     pub async fn crash_and(self, between: impl FnOnce(&Path)) -> Self {
         let (runtime, rest) = self.apart();
         drop(runtime);
@@ -329,7 +324,7 @@ impl Stage {
             home: self.home,
             prompter: self.prompter,
         };
-        let runtime = Arc::into_inner(self.runtime).expect("nobody else holds the runtime");
+        let runtime = Arc::into_inner(self.runtime).expect("no other owner of the runtime");
         (runtime, rest)
     }
 }
@@ -343,7 +338,7 @@ struct Rest {
 }
 
 impl Rest {
-    /// The tasks of a dropped runtime end when the executor of the test comes to them.
+    /// The tasks of a dropped runtime end when the test's executor polls them.
     async fn until_store_is_free(&self) {
         until("the store is free", async || match open(self.home.path()) {
             Ok(_) => Some(()),
@@ -406,7 +401,7 @@ fn open(home: &Path) -> Result<SqliteStore, StoreError> {
     )
 }
 
-/// Looks until there is something to see, for as long as a test has patience.
+/// Polls until `look` returns a value; panics after [`PATIENCE`].
 pub async fn until<T>(what: &str, look: impl AsyncFn() -> Option<T>) -> T {
     let looking = async {
         loop {

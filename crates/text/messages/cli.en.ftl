@@ -1,4 +1,4 @@
-### What the command line says.
+### Messages of the command line.
 
 ## Progress lines
 
@@ -29,20 +29,20 @@ progress-waiting =
        *[other] [{ $agent }] waiting for { $count } subagents: { $list }
     }
 
-## How a command goes on and ends
+## How a command continues and ends
 
 offline-model = The built-in offline model is in use: it follows fixed rules and understands no language. Choose another with --model or SORTIE_MODEL.
 leftovers =
     { $count ->
-        [one] { $count } task that an earlier process left unfinished goes on as well; `sortie resume` waits for it.
-       *[other] { $count } tasks that an earlier process left unfinished go on as well; `sortie resume` waits for them.
+        [one] { $count } unfinished task of an earlier process continues as well; `sortie resume` waits for it.
+       *[other] { $count } unfinished tasks of an earlier process continue as well; `sortie resume` waits for them.
     }
 stopping = Cancelling; waiting until everything has stopped. Press Ctrl-C again to leave at once.
 cancel-reason-interrupt = stopped with Ctrl-C
 cancel-reason-command = stopped with `sortie tasks cancel`
-terminated = Stopped by a signal. What was running is back in the queue: `sortie resume` goes on with it.
-abandoned = Left at once. What was running is kept as it was: `sortie resume` goes on with it.
-kept-text = It had said this much:
+terminated = Stopped by a signal. Running tasks are back in the queue; continue them with `sortie resume`.
+abandoned = Exited at once. Running tasks are kept; continue them with `sortie resume`.
+kept-text = Text so far:
 kept-child = Kept: the result of [{ $agent }] { $label } (sortie tasks result { $id })
 kept-look = For everything that was kept: sortie tasks show { $id }
 delivery-blocked = The result could not be delivered: { $error }
@@ -51,7 +51,7 @@ demo-label = survey this folder
 demo-prompt = Survey this project: send out three explorers for its layout, its documentation and its hot spots, and combine their reports into one overview.
 spawn-queued = Subagent [{ $label }] is queued (ID: { $id }). `sortie resume` runs it.
 resume-nothing = There is nothing to resume.
-resume-found = Found: { $resumed } to go on with, { $queued } in the queue, { $undelivered } to deliver, { $given_up } given up.
+resume-found = Found: { $resumed } to continue, { $queued } in the queue, { $undelivered } to deliver, { $given_up } given up.
 resume-ended = Task { $id } has already ended: { $status }.
 
 ## Asking the person at the terminal
@@ -72,7 +72,7 @@ replied-denied-because = denied: { $words }
 replied-by-parent = the parent agent
 replied-by-person = a person
 answer-late = Too late, your answer changed nothing: { $reason }
-line-begun-before = That line was begun before the question was shown, so it is no answer to it. Type your answer again.
+line-begun-before = You began that line before the question was shown, so it does not count. Type your answer again.
 approval-reason = because of { $reason }
 approval-lasting = a{ $number } = always in this session: { $rule }
 question-prompt = { $agent } [{ $label }] asks; your answer:
@@ -113,7 +113,7 @@ no-transcript = The transcript has been removed; `sortie tasks show` has what is
 stats-total = total
 result-not-yet = Task { $id } has no result yet: it is { $status }.
 watch-nothing = Nothing is running.
-watch-left-alone = No process is running what is left: `sortie resume` goes on with it.
+watch-left-alone = No process runs the remaining tasks; continue them with `sortie resume`.
 cancel-done =
     { $count ->
         [one] Task { $id } is cancelled.
@@ -166,7 +166,7 @@ tools-except = { $allowed }; never { $denied }
 source-built-in = built in
 source-embedder = the embedding program
 
-## What goes wrong
+## Errors
 
 error-line = error: { $message }
 error-cause = {"  "}because: { $cause }
@@ -181,17 +181,17 @@ error-ambiguous = { $prefix } is the beginning of { $count } ids.
 hint-id = `sortie tasks list --all` shows the ids.
 error-no-home = This system has no data folder for Sortie.
 hint-no-home = Name one with --home or SORTIE_HOME.
-error-workspace = The folder { $path } cannot be worked in.
+error-workspace = The folder { $path } cannot be used as the workspace.
 hint-workspace = Name an existing folder with --workspace.
 error-input = The instruction could not be read from stdin.
 error-empty-input = The instruction is empty.
 hint-empty-input = Say what is to be done: sortie run "Explain this project".
 error-long-input = The instruction is longer than { $max } characters.
 hint-long-input = Put the material into a file and name the file in the instruction.
-error-sink = '{ $address }' is not a place for results.
+error-sink = '{ $address }' is not a valid delivery address.
 hint-sink = Write it as file:PATH.
 error-output = The output could not be written.
-error-process = The operating system did not give the process what it needs.
+error-process = The operating system refused a resource that the process needs.
 error-locked = The store is in use by { $owner }.
 hint-locked = Wait until it is done, or stop it there with Ctrl-C. `sortie tasks list`, `show` and `watch` work meanwhile; another --home has its own store. With `sortie serve`, several commands can work at once.
 error-damaged = The journal of task { $id } is damaged at entry { $seq }: { $what }
@@ -207,7 +207,7 @@ doctor-ok = ok
 doctor-warn = warn
 doctor-fail = fail
 doctor-todo = → { $todo }
-doctor-unknown = cannot be found out
+doctor-unknown = unknown
 doctor-not-found = not found
 doctor-home = home
 doctor-home-new = { $path } (will be made)
@@ -222,15 +222,15 @@ doctor-store-todo = Keep a copy of the folder; then see whether a newer sortie c
 doctor-journal = journals
 doctor-journal-ok = { $runs } checked, { $entries } entries, none damaged
 doctor-journal-damaged = { $count } damaged: { $first }
-doctor-journal-todo = Somebody or something changed the database. Restore it from a copy, or delete the tasks named here.
+doctor-journal-todo = The database was modified outside of Sortie. Restore it from a backup, or delete the tasks named here.
 doctor-tasks = tasks
 doctor-tasks-found = { $active } active, { $blocked } with a blocked delivery
-doctor-tasks-todo = No process is running them: `sortie resume` goes on with them.
+doctor-tasks-todo = No process runs them; continue them with `sortie resume`.
 doctor-lock = lock
 doctor-lock-free = free
 doctor-lock-held = held by { $owner }
 doctor-bwrap = bubblewrap
-doctor-bwrap-todo = Install bubblewrap 0.7 or later: it holds commands best.
+doctor-bwrap-todo = Install bubblewrap 0.7 or later: it confines commands best.
 doctor-landlock = Landlock
 doctor-landlock-on = version { $version }
 doctor-landlock-off = off
@@ -282,8 +282,8 @@ config-project-file = project file
 config-trust-file = trusted folders
 config-none = none
 trust-yes = trusted
-trust-no = not trusted: it can only narrow; `sortie trust` changes that
-trust-given = { $path } is trusted: its sortie.toml may set everything. `sortie trust --revoke` takes it back.
+trust-no = not trusted: it can only restrict settings; `sortie trust` changes that
+trust-given = { $path } is trusted: its sortie.toml may set everything. Revoke with `sortie trust --revoke`.
 trust-revoked = { $path } is no longer trusted.
 trust-not-there = { $path } was not trusted.
 trust-empty = No folder is trusted.
@@ -292,7 +292,7 @@ replay-identical =
         [one] Replayed { $runs } task, { $events } events: the same journal to the byte (sha256 { $digest }).
        *[other] Replayed { $runs } tasks, { $events } events: the same journals to the byte (sha256 { $digest }).
     }
-replay-forked = Task { $id } goes on from event { $at } of { $from }.
+replay-forked = Task { $id } continues from event { $at } of { $from }.
 error-config = The configuration cannot be used: { $problem }
 hint-config = `sortie config schema` has every key; docs/config.md explains them.
 error-no-model = No model is configured, no key is set, and no local server answers.
@@ -307,7 +307,7 @@ error-no-answer = { $model } did not answer within { $seconds } s.
 error-schema = { $path } is not a usable JSON schema: { $problem }
 error-nothing-to-replay = The journal of { $id } has been removed, so it cannot be run again.
 error-replay = Task { $id } comes out differently at event { $seq }. Journal: { $recorded } Replayed: { $replayed }
-doctor-config-todo = Correct the files named, or run `sortie config show` to see what holds.
+doctor-config-todo = Correct the files named, or run `sortie config show` to see the effective values.
 
 # What a run used.
 run-spent = Used: { $spent }.
@@ -325,7 +325,7 @@ source-project = file of the project
 error-web = what is configured under [web] cannot be used: { $why }
 hint-web = `sortie config show web` tells where it is set
 
-## What tasks ask of a person
+## Approval requests and questions
 
 column-kind = Kind
 column-task = Task
@@ -354,7 +354,7 @@ field-preview = What would happen:
 field-lasting = Rules for --always, the narrowest first:
 field-question = Question:
 field-options = Options:
-field-default = If nobody answers:
+field-default = Default if unanswered:
 field-asks = Waits for a reply (sortie approvals):
 reply-open = open
 reply-approved = approved by { $by }
@@ -362,7 +362,7 @@ reply-approved-always = approved by { $by }, always: { $rule }
 reply-refused = refused by { $by }
 reply-refused-because = refused by { $by }: { $words }
 reply-answered = answered: { $text }
-reply-expired = nobody replied in time
+reply-expired = expired without a reply
 approvals-none = Nothing waits for a reply.
 approvals-unknown = There is no request { $id }; `sortie approvals list --all` shows them.
 approvals-how = To reply: sortie approvals approve { $id } [--always], or sortie approvals deny { $id } --because "…"
@@ -371,31 +371,31 @@ approvals-is-question = { $id } is a question: sortie approvals answer { $id } "
 approvals-not-a-question = { $id } asks whether a call may run: sortie approvals approve { $id }, or deny { $id }
 approvals-empty-answer = An answer needs words: the question has no default.
 approvals-no-rule = No rule is suggested for this call. Approve it once, or name a rule: --always='exec(cargo test)'
-approvals-bad-rule = { $rule } is no rule: { $problem }
-approvals-noted = { $id }: { $words }. No process is running the task; `sortie resume` goes on with it.
-approvals-left = { $id }: { $words }. The process that runs the task picks it up ({ $owner }).
+approvals-bad-rule = { $rule } is not a rule: { $problem }
+approvals-noted = { $id }: { $words }. No process runs the task; continue it with `sortie resume`.
+approvals-left = { $id }: { $words }. The process that runs the task will read it ({ $owner }).
 approvals-danger = DANGER { $what }
 field-exact = { $tool }, exactly:
-approvals-run-ended = Too late: the task does not wait for it any more.
-grants-none = Nothing is allowed for the whole session { $session }.
+approvals-run-ended = Too late: the task no longer waits for it.
+grants-none = No rules are granted for session { $session }.
 grants-revoked =
     { $count ->
-        [0] Nothing of the kind was allowed for session { $session }.
-        [one] { $count } rule of session { $session } was taken back.
-       *[other] { $count } rules of session { $session } were taken back.
+        [0] Session { $session } has no such rule.
+        [one] { $count } rule of session { $session } was revoked.
+       *[other] { $count } rules of session { $session } were revoked.
     }
 
 ## Audit and policy
 
-audit-empty = The audit has no such lines.
+audit-empty = The audit log has no such entries.
 audit-checked = { $entries } entries checked; the last hash is { $head }
 audit-damaged =
     { $count ->
-        [one] The audit is not as it was written: { $count } problem.
-       *[other] The audit is not as it was written: { $count } problems.
+        [one] The audit log was modified: { $count } problem.
+       *[other] The audit log was modified: { $count } problems.
     }
-hint-audit = Somebody or something changed the database. Keep a copy of it, and compare with the hash that you kept.
-policy-bad-args = --args wants a JSON object, such as '{"{"}"command": "ls"{"}"}'.
+hint-audit = The database was modified outside of Sortie. Back it up, and compare the hash with the one that you saved.
+policy-bad-args = --args must be a JSON object, such as '{"{"}"command": "ls"{"}"}'.
 policy-no-journal = The journal of { $id } has been removed, and with it what the task was admitted with.
 policy-ruling = { $decision }: { $tool } by agent { $agent }
 word-yes = yes
@@ -422,7 +422,7 @@ changes-line =
        *[other] { $files } files, +{ $insertions } -{ $deletions }
     }{ $fate ->
         [applied] {"; applied"}
-        [discarded] {"; thrown away"}
+        [discarded] {"; discarded"}
        *[open] {""}
     }
 budget-balance = { $kind }: { $spent } of { $limit } spent, { $reserved } reserved, { $left } left
@@ -437,12 +437,12 @@ worktree-applied =
         [one] { $count } file was changed in the checkout.
        *[other] { $count } files were changed in the checkout.
     }
-worktree-discarded = What task { $id } changed is thrown away.
+worktree-discarded = The changes of task { $id } are discarded.
 
 ## Agent files, skills and servers of tools
 
 agents-no-files = There are no agent files here or in your home folder.
-agent-narrowed = the folder is not trusted: the file can only narrow (`sortie trust` changes that)
+agent-narrowed = the folder is not trusted: the file can only restrict (`sortie trust` changes that)
 field-file = File
 field-trust = Trust
 field-folder = Folder
@@ -455,7 +455,7 @@ skills-unknown = There is no skill '{ $name }'. Known: { $known }
 offered-both = models and people
 offered-models = models
 offered-people = people
-offered-nobody = nobody
+offered-nobody = no one
 mcp-no-tool = The server offers no tool { $tool }; `sortie mcp list` shows them.
 mcp-tool-approved = { $tool }: approved ({ $fingerprint })
 mcp-tool-changed = { $tool }: changed, not offered until `sortie mcp approve { $server }` ({ $fingerprint })
@@ -491,7 +491,7 @@ doctor-sandbox = sandbox
 doctor-sandbox-ok = commands run in { $backend }
 doctor-sandbox-off = switched off by sandbox.mode: commands of agents can do all that you can
 doctor-sandbox-off-todo = Set sandbox.mode to required.
-doctor-sandbox-none = nothing here can hold a command, so no command of an agent runs
+doctor-sandbox-none = no sandbox backend works here, so commands of agents do not run
 doctor-sandbox-todo = Install bubblewrap 0.7 or later, or allow user namespaces.
 doctor-bwrap-none = not found, or it does not work here
 doctor-cgroups = control groups
@@ -501,12 +501,12 @@ doctor-cgroups-off = none can be made; limits hold for each process
 ## A server, and its clients
 
 server-name = the server at { $address }
-server-still-starting = A server is starting (pid { $pid }) and does not answer yet. Try again in a moment; `sortie status` tells when it is there.
-server-refuses-flag = { $flag } is for a process that has the store to itself, and the server at { $address } has it. Leave it out and set it in the configuration of the server, or end the server first with `sortie stop`.
-server-gone = The server has stopped. What it ran is kept: it goes on when `sortie serve` or `sortie resume` is started.
-left-in-server = Left. The task goes on in the server: `sortie tasks show { $id }` tells how it is.
-left-all-in-server = Left. What was waited for goes on in the server: `sortie tasks watch` shows it.
-abandoned-in-server = Left at once. The server goes on to cancel the task.
+server-still-starting = A server is starting (pid { $pid }) and does not answer yet. Try again in a moment; `sortie status` shows when it is ready.
+server-refuses-flag = { $flag } needs exclusive access to the store, which the server at { $address } has. Omit it and set it in the configuration of the server, or stop the server first with `sortie stop`.
+server-gone = The server has stopped. Its tasks are kept; continue them with `sortie serve` or `sortie resume`.
+left-in-server = Detached. The task continues in the server; follow it with `sortie tasks show { $id }`.
+left-all-in-server = Detached. The tasks continue in the server; follow them with `sortie tasks watch`.
+abandoned-in-server = Detached at once. The server continues to cancel the task.
 asked-elsewhere = [{ $agent }] { $label } waits for a decision: `sortie approvals show { $id }`
 reply-not-sent = Your reply did not arrive: { $problem }.
 spawn-in-server = Subagent [{ $label }] is queued (ID: { $id }). The server runs it.
@@ -515,8 +515,8 @@ resume-waits =
         [one] The server runs what was left unfinished; waiting for { $count } task.
        *[other] The server runs what was left unfinished; waiting for { $count } tasks.
     }
-pause-done = Task { $id } rests after its present step. `sortie tasks resume { $id }` lets it go on.
-unpause-done = Task { $id } may go on.
+pause-done = Task { $id } pauses after its current step. Continue it with `sortie tasks resume { $id }`.
+unpause-done = Task { $id } continues.
 retry-done = Task [{ $label }] is queued again (ID: { $id }).
 steer-done = Task { $id } reads it before its next step.
 telemetry-off = No traces are sent: { $problem }
@@ -526,49 +526,49 @@ serve-open = `sortie open` gives a link for a browser.
 serve-not-loopback = This address can be reached from other machines: put TLS in front of it, and name its hosts with --host or server.hosts. Every request needs a key.
 serve-resumed =
     { $count ->
-        [one] { $count } task that an earlier process left unfinished goes on.
-       *[other] { $count } tasks that an earlier process left unfinished go on.
+        [one] { $count } unfinished task of an earlier process continues.
+       *[other] { $count } unfinished tasks of an earlier process continue.
     }
 serve-stopping = Stopping: runs go back to the queue. Press Ctrl-C again to leave at once.
-serve-stopped = Stopped. What was running is back in the queue: `sortie serve` or `sortie resume` goes on with it.
+serve-stopped = Stopped. Running tasks are back in the queue; continue them with `sortie serve` or `sortie resume`.
 serve-no-page = This binary was built without the web page; the API works.
 serve-no-model = No model is configured and none was found: tasks have to name one.
-serve-bad-listen = { $text } is no address to listen on; write one like 127.0.0.1:7878 or [::1]:7878.
+serve-bad-listen = { $text } is not an address to listen on; write one like 127.0.0.1:7878 or [::1]:7878.
 serve-bad-tenant = server.tenants.{ $name }: { $problem }
-serve-already = A server is already there at { $address } (pid { $pid }).
+serve-already = A server already listens at { $address } (pid { $pid }).
 serve-already-starting = A server is already starting (pid { $pid }).
 open-browser-failed = No browser could be started ({ $problem }); open the link yourself.
-no-server = No server has this store. `sortie serve` starts one.
-status-running = A server is there at { $address } since { $since } (pid { $pid }, version { $version }).
+no-server = No server is running for this store. `sortie serve` starts one.
+status-running = A server listens at { $address } since { $since } (pid { $pid }, version { $version }).
 status-tasks = { $running } running, { $pending } waiting, { $requests } for a person to decide.
-status-broken = The server at { $address } (pid { $pid }) answers, but cannot do its work: { $problem }
+status-broken = The server at { $address } (pid { $pid }) answers, but cannot work: { $problem }
 status-silent = A server should be at { $address } (pid { $pid }), but does not answer: { $problem }
 status-starting = A server is starting (pid { $pid }).
-status-none = No server has this store.
+status-none = No server is running for this store.
 stop-asked = The server (pid { $pid }) was asked to stop.
 stop-done = The server (pid { $pid }) has stopped.
-stop-slow = The server (pid { $pid }) was asked to stop and is still there after { $seconds } s.
-stop-elsewhere = The server calls itself process { $pid }, which here is another process or none: it runs in a container or on another machine. Stop it there.
+stop-slow = The server (pid { $pid }) was asked to stop and is still running after { $seconds } s.
+stop-elsewhere = The server reports process id { $pid }, which is another process or none on this machine: it runs in a container or on another machine. Stop it there.
 keys-none = There are no keys. The first `sortie serve` makes one.
-keys-created = Key { $id } ({ $name }, { $role }) was made. Its token is shown once, here:
-keys-rotated = Key { $id } ({ $name }) has a new token, which is shown once, here:
-keys-revoked = Key { $id } ({ $name }) no longer opens anything.
-keys-bad-time = { $text } is no length of time; write one like 90s, 30m, 12h or 30d.
+keys-created = Key { $id } ({ $name }, { $role }) was created. Its token is shown only once, here:
+keys-rotated = Key { $id } ({ $name }) has a new token, which is shown only once, here:
+keys-revoked = Key { $id } ({ $name }) is revoked.
+keys-bad-time = { $text } is not a duration; write one like 90s, 30m, 12h or 30d.
 column-name = Name
 column-role = Role
 column-tenant = Tenant
 column-ends = Expires
 error-token = The token in { $path } cannot be read.
-hint-token = `sortie serve` writes it at its start; whoever runs the server must be you. `sortie keys list` shows which keys there are.
+hint-token = `sortie serve` writes it when it starts; run the server as the same user. `sortie keys list` shows the keys.
 error-server = { $problem }.
-hint-server = `sortie status` tells how the server is. If it hangs, end its process; nothing is lost.
-error-stranger = What listens at { $address } is not this server; it was not shown a token.
-hint-stranger = `sortie stop` ends the server that holds the store. Then `sortie serve`, with another port if somebody keeps that one.
+hint-server = `sortie status` shows the state of the server. If it hangs, kill its process; nothing is lost.
+error-stranger = The process that listens at { $address } is not this server; no token was sent to it.
+hint-stranger = Stop the server of this store with `sortie stop`, then run `sortie serve`; choose another port if another program uses that one.
 error-listen = The server cannot listen on { $address }.
 hint-listen = If another program has the port, choose another one with --listen 127.0.0.1:PORT or server.listen; port 0 is any free one.
-error-serve = The server came to an end.
+error-serve = The server stopped with an error.
 doctor-server = server
-doctor-server-none = none; commands work by themselves
+doctor-server-none = none; commands open the store themselves
 doctor-server-running = at { $address }, pid { $pid }
 doctor-server-starting = starting, pid { $pid }
 doctor-server-stale = { $path } was left behind by a server that died (pid { $pid })
@@ -600,4 +600,4 @@ doctor-port-taken = { $address } cannot be listened on: { $problem }
 doctor-port-todo = Choose another one with server.listen or `sortie serve --listen`.
 doctor-open-files = open files
 doctor-open-files-found = a server may have up to { $most } files and connections open
-doctor-open-files-todo = Raise the hard limit (ulimit -Hn, or LimitNOFILE in the unit of the service) to 65536: a few connections of strangers could take what the store needs.
+doctor-open-files-todo = Raise the hard limit (ulimit -Hn, or LimitNOFILE in the unit of the service) to 65536: a few unauthenticated connections could use up the descriptors that the store needs.

@@ -1,4 +1,4 @@
-### 命令行输出的文字。
+### 命令行的消息。
 
 ## 进度行
 
@@ -21,7 +21,7 @@ progress-compacted = 历史已从 { $before } 个字符缩短到 { $after } 个�
 progress-work = { $tools } 次工具调用，{ $seconds } 秒
 progress-waiting = [{ $agent }] 正在等待 { $count } 个子 Agent：{ $list }
 
-## 命令如何继续和结束
+## 命令的继续与结束
 
 offline-model = 正在使用内置的离线模型：它只按固定规则工作，并不理解语言。可用 --model 或 SORTIE_MODEL 选择其他模型。
 leftovers = 之前的进程留下的 { $count } 个未完成任务也会继续运行；用 `sortie resume` 可以等待它们完成。
@@ -30,7 +30,7 @@ cancel-reason-interrupt = 用 Ctrl-C 停止
 cancel-reason-command = 用 `sortie tasks cancel` 停止
 terminated = 已被信号停止。正在运行的任务已放回队列：用 `sortie resume` 继续。
 abandoned = 已立即退出。正在运行的任务保持原样：用 `sortie resume` 继续。
-kept-text = 它到此为止说了：
+kept-text = 已有的文本：
 kept-child = 已保留：[{ $agent }] { $label } 的结果（sortie tasks result { $id }）
 kept-look = 查看全部保留内容：sortie tasks show { $id }
 delivery-blocked = 结果未能送达：{ $error }
@@ -57,14 +57,14 @@ replied-approved = 已批准
 replied-approved-always = 已批准，并始终允许：{ $rule }
 replied-denied = 已拒绝
 replied-denied-because = 已拒绝：{ $words }
-replied-by-parent = 父代理
-replied-by-person = 某人
-answer-late = 太迟了，你的答复没有生效：{ $reason }
+replied-by-parent = 上级 Agent
+replied-by-person = 用户
+answer-late = 太迟了，您的答复没有生效：{ $reason }
 line-begun-before = 这一行在问题显示之前就已开始输入，不作为答复。请重新输入。
 approval-reason = 原因：{ $reason }
 approval-lasting = a{ $number } = 本会话一直允许：{ $rule }
-question-prompt = { $agent } [{ $label }] 提问；你的回答：
-question-prompt-default = { $agent } [{ $label }] 提问；你的回答（回车表示 { $default }）：
+question-prompt = { $agent } [{ $label }] 提问；您的回答：
+question-prompt-default = { $agent } [{ $label }] 提问；您的回答（回车表示 { $default }）：
 approval-size = { $lines } 行，{ $bytes } 字节
 approval-more = … 还有 { $count } 行
 approval-hidden = 有 { $count } 个字符没有显示（在 […] 处）；用 `sortie approvals show { $id }` 查看全部
@@ -164,10 +164,10 @@ error-empty-input = 指令为空。
 hint-empty-input = 请说明要做什么：sortie run "解释这个项目"。
 error-long-input = 指令超过 { $max } 个字符。
 hint-long-input = 请把材料放进文件，并在指令中写明文件名。
-error-sink = '{ $address }' 不是有效的结果去处。
+error-sink = '{ $address }' 不是有效的投递地址。
 hint-sink = 请写成 file:路径。
 error-output = 无法写出结果。
-error-process = 操作系统没有提供进程所需的资源。
+error-process = 操作系统拒绝提供进程所需的资源。
 error-locked = 存储正被 { $owner } 使用。
 hint-locked = 请等它完成，或在那边按 Ctrl-C 停止。期间可以使用 `sortie tasks list`、`show` 和 `watch`；换一个 --home 则使用另一个存储。运行 `sortie serve` 后，多个命令可以同时工作。
 error-damaged = 任务 { $id } 的日志在第 { $seq } 条处损坏：{ $what }
@@ -183,7 +183,7 @@ doctor-ok = 正常
 doctor-warn = 注意
 doctor-fail = 失败
 doctor-todo = → 建议：{ $todo }
-doctor-unknown = 无法得知
+doctor-unknown = 未知
 doctor-not-found = 未找到
 doctor-home = 数据目录
 doctor-home-new = { $path }（将会创建）
@@ -198,7 +198,7 @@ doctor-store-todo = 请先备份该目录，再看更新版本的 sortie 能否�
 doctor-journal = 日志
 doctor-journal-ok = 检查了 { $runs } 份，共 { $entries } 条，没有损坏
 doctor-journal-damaged = { $count } 处损坏：{ $first }
-doctor-journal-todo = 数据库被更改过。请从备份恢复，或删除这里列出的任务。
+doctor-journal-todo = 数据库在 Sortie 之外被修改过。请从备份恢复，或删除这里列出的任务。
 doctor-tasks = 任务
 doctor-tasks-found = { $active } 个未结束，{ $blocked } 个送达受阻
 doctor-tasks-todo = 没有进程在运行它们：用 `sortie resume` 继续。
@@ -206,7 +206,7 @@ doctor-lock = 锁
 doctor-lock-free = 空闲
 doctor-lock-held = 由 { $owner } 持有
 doctor-bwrap = bubblewrap 沙箱
-doctor-bwrap-todo = 请安装 bubblewrap 0.7 或更新版本：它对命令的限制最好。
+doctor-bwrap-todo = 请安装 bubblewrap 0.7 或更新版本：它对命令的隔离最完整。
 doctor-landlock = Landlock 沙箱
 doctor-landlock-on = 版本 { $version }
 doctor-landlock-off = 未启用
@@ -258,8 +258,8 @@ config-project-file = 项目文件
 config-trust-file = 受信任的文件夹
 config-none = 无
 trust-yes = 受信任
-trust-no = 未受信任：只能收窄；可用 `sortie trust` 改变
-trust-given = 已信任 { $path }：其 sortie.toml 可以设置一切。用 `sortie trust --revoke` 收回。
+trust-no = 未受信任：只能收紧设置；可用 `sortie trust` 改变
+trust-given = 已信任 { $path }：其 sortie.toml 可以设置一切。用 `sortie trust --revoke` 撤销。
 trust-revoked = 不再信任 { $path }。
 trust-not-there = { $path } 原本就未受信任。
 trust-empty = 没有受信任的文件夹。
@@ -305,7 +305,7 @@ column-what = 内容
 column-expires = 剩余时间
 column-reply = 答复
 column-rule = 规则
-column-by = 由谁
+column-by = 操作者
 column-at = 时间
 column-layer = 层
 column-source = 来源
@@ -334,7 +334,7 @@ reply-approved-always = { $by } 已批准，并始终允许：{ $rule }
 reply-refused = { $by } 已拒绝
 reply-refused-because = { $by } 已拒绝：{ $words }
 reply-answered = 已回答：{ $text }
-reply-expired = 无人及时答复
+reply-expired = 已过期，无人答复
 approvals-none = 没有等待答复的请求。
 approvals-unknown = 没有请求 { $id }；用 `sortie approvals list --all` 查看。
 approvals-how = 答复方法：sortie approvals approve { $id } [--always]，或 sortie approvals deny { $id } --because "…"
@@ -345,7 +345,7 @@ approvals-empty-answer = 回答不能为空：这个问题没有默认答案。
 approvals-no-rule = 这个调用没有建议的规则。请只批准一次，或写明规则：--always='exec(cargo test)'
 approvals-bad-rule = { $rule } 不是规则：{ $problem }
 approvals-noted = { $id }：{ $words }。没有进程在运行该任务；用 `sortie resume` 继续。
-approvals-left = { $id }：{ $words }。运行该任务的进程会取走它（{ $owner }）。
+approvals-left = { $id }：{ $words }。运行该任务的进程会读取它（{ $owner }）。
 approvals-danger = 危险 { $what }
 field-exact = { $tool }，原文：
 approvals-run-ended = 太迟了：任务已不再等待它。
@@ -353,15 +353,15 @@ grants-none = 会话 { $session } 没有整体允许的规则。
 grants-revoked =
     { $count ->
         [0] 会话 { $session } 没有这样的规则。
-       *[other] 已收回会话 { $session } 的 { $count } 条规则。
+       *[other] 已撤销会话 { $session } 的 { $count } 条规则。
     }
 
 ## 审计与策略
 
-audit-empty = 审计中没有这样的记录。
+audit-empty = 审计日志中没有这样的记录。
 audit-checked = 已检查 { $entries } 条记录；最后的哈希是 { $head }
-audit-damaged = 审计与写入时不符：{ $count } 处问题。
-hint-audit = 有人或某个程序改动了数据库。请保留一份副本，并与您保存的哈希比较。
+audit-damaged = 审计日志被修改过：{ $count } 处问题。
+hint-audit = 数据库在 Sortie 之外被修改过。请先备份，并与您保存的哈希比较。
 policy-bad-args = --args 需要一个 JSON 对象，例如 '{"{"}"command": "ls"{"}"}'。
 policy-no-journal = 任务 { $id } 的日志已被清除，其准入时的策略也随之清除。
 policy-ruling = { $decision }：Agent { $agent } 调用 { $tool }
@@ -402,7 +402,7 @@ worktree-discarded = 已丢弃任务 { $id } 的更改。
 ## Agent 文件、技能与工具服务器
 
 agents-no-files = 这里和您的主目录中都没有 Agent 文件。
-agent-narrowed = 该文件夹未受信任：文件只能收窄（可用 `sortie trust` 改变）
+agent-narrowed = 该文件夹未受信任：文件只能收紧权限（可用 `sortie trust` 改变）
 field-file = 文件
 field-trust = 信任
 field-folder = 文件夹
@@ -443,7 +443,7 @@ doctor-sandbox = 沙箱
 doctor-sandbox-ok = 命令在 { $backend } 中运行
 doctor-sandbox-off = 已由 sandbox.mode 关闭：Agent 的命令可以做您能做的一切
 doctor-sandbox-off-todo = 请将 sandbox.mode 设为 required。
-doctor-sandbox-none = 这里没有可以限制命令的手段，因此 Agent 的命令都不执行
+doctor-sandbox-none = 本机没有可用的沙箱后端，因此 Agent 的命令都不执行
 doctor-sandbox-todo = 请安装 bubblewrap 0.7 或更新版本，或允许用户命名空间。
 doctor-bwrap-none = 未找到，或在此无法工作
 doctor-cgroups = 控制组
@@ -456,9 +456,9 @@ server-name = { $address } 的服务器
 server-still-starting = 服务器正在启动（pid { $pid }），尚未响应。请稍后再试；`sortie status` 会显示它是否就绪。
 server-refuses-flag = { $flag } 只适用于独占存储的进程，而存储现由 { $address } 的服务器持有。请去掉它并在服务器的配置中设置，或先用 `sortie stop` 停止服务器。
 server-gone = 服务器已停止。它运行的任务已保留：启动 `sortie serve` 或 `sortie resume` 后继续。
-left-in-server = 已离开。任务在服务器中继续运行：用 `sortie tasks show { $id }` 查看。
-left-all-in-server = 已离开。所等待的任务在服务器中继续运行：用 `sortie tasks watch` 查看。
-abandoned-in-server = 已立即离开。服务器会继续取消该任务。
+left-in-server = 已断开。任务在服务器中继续运行：用 `sortie tasks show { $id }` 查看。
+left-all-in-server = 已断开。所等待的任务在服务器中继续运行：用 `sortie tasks watch` 查看。
+abandoned-in-server = 已立即断开。服务器会继续取消该任务。
 asked-elsewhere = [{ $agent }] { $label } 正在等待决定：`sortie approvals show { $id }`
 reply-not-sent = 您的回复没有送达：{ $problem }。
 spawn-in-server = 子 Agent [{ $label }] 已排队（ID: { $id }）。由服务器运行。
@@ -482,17 +482,17 @@ serve-bad-tenant = 租户名无效 server.tenants.{ $name }：{ $problem }
 serve-already = { $address } 已有一个服务器（pid { $pid }）。
 serve-already-starting = 已有一个服务器正在启动（pid { $pid }）。
 open-browser-failed = 无法启动浏览器（{ $problem }）；请自行打开链接。
-no-server = 没有服务器持有此存储。用 `sortie serve` 启动。
+no-server = 此存储没有运行中的服务器。用 `sortie serve` 启动。
 status-running = 服务器在 { $address }，始于 { $since }（pid { $pid }，版本 { $version }）。
 status-tasks = { $running } 个运行中，{ $pending } 个等待中，{ $requests } 个待人决定。
 status-broken = { $address } 上的服务器（pid { $pid }）有响应，但无法工作：{ $problem }
 status-silent = 服务器应在 { $address }（pid { $pid }），但没有响应：{ $problem }
 status-starting = 服务器正在启动（pid { $pid }）。
-status-none = 没有服务器持有此存储。
+status-none = 此存储没有运行中的服务器。
 stop-asked = 已请求服务器（pid { $pid }）停止。
 stop-done = 服务器（pid { $pid }）已停止。
 stop-slow = 已请求服务器（pid { $pid }）停止，{ $seconds } 秒后它仍在运行。
-stop-elsewhere = 服务器自称进程 { $pid }，但这里的该进程是另一个或不存在：它运行在容器中或另一台机器上。请在那里停止它。
+stop-elsewhere = 服务器报告的进程号是 { $pid }，而本机上该进程号属于其他进程或不存在：它运行在容器中或另一台机器上。请在那里停止它。
 keys-none = 没有密钥。首次运行 `sortie serve` 时会创建一个。
 keys-created = 密钥 { $id }（{ $name }，{ $role }）已创建。令牌只在此显示一次：
 keys-rotated = 密钥 { $id }（{ $name }）有了新令牌，只在此显示一次：
@@ -503,19 +503,19 @@ column-role = 角色
 column-tenant = 租户
 column-ends = 到期
 error-token = 无法读取 { $path } 中的令牌。
-hint-token = `sortie serve` 启动时写入它；运行服务器的必须是您本人。用 `sortie keys list` 查看有哪些密钥。
+hint-token = `sortie serve` 启动时写入它；请用同一用户运行服务器。用 `sortie keys list` 查看密钥。
 error-server = 服务器出错：{ $problem }。
 hint-server = `sortie status` 会显示服务器的状态。如果它无响应，可结束其进程；不会丢失任何内容。
-error-stranger = 在 { $address } 监听的不是这个服务器；没有向它出示令牌。
+error-stranger = 在 { $address } 监听的不是这个服务器；没有向它发送令牌。
 hint-stranger = `sortie stop` 会结束持有此存储的服务器。然后运行 `sortie serve`；如果该端口被别的程序占用，请换一个端口。
 error-listen = 服务器无法在 { $address } 监听。
 hint-listen = 如果端口被其他程序占用，请用 --listen 127.0.0.1:端口 或 server.listen 另选一个；0 表示任意空闲端口。
-error-serve = 服务器已终止。
+error-serve = 服务器因错误终止。
 doctor-server = 服务器
-doctor-server-none = 无；命令自行工作
+doctor-server-none = 无；命令直接打开存储
 doctor-server-running = 位于 { $address }，pid { $pid }
 doctor-server-starting = 正在启动，pid { $pid }
-doctor-server-stale = { $path } 由已死的服务器（pid { $pid }）遗留
+doctor-server-stale = { $path } 由已终止的服务器（pid { $pid }）遗留
 doctor-server-stale-todo = 无需处理：下次 `sortie serve` 会重新写入。
 doctor-files = 私有文件
 doctor-files-ok = 只有您可以读取和修改

@@ -1,4 +1,4 @@
-### 运行时说的话，读者是人和模型。
+### 运行时的消息，读者是用户和模型。
 ###
 ### 数字带千位分隔符；写成 NUMBER($x, useGrouping: "false") 则不带。
 ### 续行不能以 "["、"*" 或 "." 开头；这样的行要放在最前面，或写成 { "[" }。
@@ -80,15 +80,15 @@ notice-steer-person = [有人补充] 从现在起请考虑以下内容：
 ## 运行如何结束，一句话
 
 fail-max-iterations = 它在完成之前达到了 { $count } 次迭代的上限。
-fail-empty = 模型没有给出回答，再次询问也没有。
+fail-empty = 模型没有返回文本，重试后仍然没有。
 fail-loop = 它用相同的参数调用 { $tool } { $count } 次，已被停止。
 fail-budget = 预算不够进行下一步：{ $limit } 中已花费或预留 { $used }。
 fail-unreadable = 模型连续 { $count } 次写出无法解析的调用，纠正后仍是如此：{ $error }
 fail-text-call = 模型把工具调用写成了文本，没有执行任何操作：{ $message }
 fail-model = 无法调用模型：{ $message }
-fail-context = 对话已超出模型能读的长度，而其中没有可以缩短的内容：{ $message }
-fail-context-still = 即使缩短了较早的回答，对话仍超出模型能读的长度：{ $message }
-fail-filter-question = 提供方的内容过滤拒绝了这个问题：{ $message }
+fail-context = 对话已超出模型的上下文窗口，而其中没有可以缩短的内容：{ $message }
+fail-context-still = 即使缩短了较早的回答，对话仍超出模型的上下文窗口：{ $message }
+fail-filter-question = 提供方的内容过滤拒绝了这个提示：{ $message }
 fail-schema = 结果不符合 schema，改正后仍不符合：{ $problem }
 fail-refusal = 模型拒绝了这项任务。
 fail-filter = 提供方的内容过滤器中止了回答。
@@ -158,7 +158,7 @@ manage-still-running = 错误：子 Agent [{ $label }] 尚未结束，无法接�
 
 ## 需要人来决定的调用
 
-refused-no-person = 已拒绝：{ $tool } 需要人的批准，但现在无人可问，没有执行任何操作。请跳过它继续，并在报告中说明；可以由人加上 --yes 重新运行任务。
+refused-no-person = 已拒绝：{ $tool } 需要审批，但没有可用的审批人，没有执行任何操作。请跳过它继续，并在报告中说明；可以由人加上 --yes 重新运行任务。
 
 ## 预算
 
@@ -183,9 +183,9 @@ question-answer-person = [一位用户回答]
 question-default = [无人及时回答，采用你给出的默认值]
     { $text }
 question-none = 无人及时回答，你也没有给出默认值。请自行决定，选择可以撤销的做法，并在报告中说明你的假设。
-approval-refused = 已拒绝：用户拒绝了 { $tool }，什么都没有执行。不要换一种方式再试；请绕开它继续，或在报告中说明哪些没能完成。
-approval-refused-words = 已拒绝：用户拒绝了 { $tool }，什么都没有执行。用户说：{ $words }
-approval-expired = 已拒绝：没有人及时回答是否允许 { $tool }，什么都没有执行。请绕开它继续，或在报告中说明哪些没能完成。
+approval-refused = 已拒绝：用户拒绝了 { $tool }，没有执行任何操作。不要换一种方式再试；请绕开它继续，或在报告中说明哪些没能完成。
+approval-refused-words = 已拒绝：用户拒绝了 { $tool }，没有执行任何操作。用户说：{ $words }
+approval-expired = 已拒绝：对 { $tool } 的审批请求已过期，没有执行任何操作。请绕开它继续，或在报告中说明哪些没能完成。
 
 ## 工作树
 
@@ -193,14 +193,14 @@ announce-changes = 它在自己的工作树中修改了 { $files } 个文件（+
 changes-applied = 已将 { $count } 个文件应用到工作区：{ $files }。
 changes-discarded = 已丢弃 '{ $label }' 的改动及其分支。
 fail-worktree = 无法为它创建工作树：{ $message }
-answer-unknown = 错误：你的子 Agent 中没有谁在等待 '{ $id }' 的回答。问题本身写明了应使用的 request。
+answer-unknown = 错误：你的子 Agent 都没有在等待 '{ $id }' 的回答。问题本身写明了应使用的 request。
 answer-given = '{ $label }' 已收到你的回答并继续。
 answer-escalated = 现在改为询问用户；用户回答后 '{ $label }' 会继续。
 answer-too-late = '{ $label }' 已经得到回答，或不再等待。
 fail-unreadable-policy = 未启动 Agent '{ $agent }'：策略无法读取，因此全部拒绝。{ $why }
 call-too-many = 未执行：一次回答最多 { $max } 个调用，这次有 { $count } 个。请一次少调用一些。
 
-## The page that lets a browser in
+## 浏览器登录页
 
 login-form = 粘贴令牌即可登录。运行 `sortie open` 会打印一个无需令牌的链接。
 login-needed = 尚未登录。请在服务器所在的机器上运行 `sortie open` 并打开它给出的链接，或粘贴令牌。

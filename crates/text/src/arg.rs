@@ -1,21 +1,21 @@
-//! What a message is filled with.
+//! Arguments of messages.
 
 use std::borrow::Cow;
 
 use fluent_bundle::FluentValue;
 
-/// The largest whole number that a message can count with; Fluent counts in `f64`.
+/// The largest whole number in a message; Fluent uses `f64`.
 const MAX_COUNTED: u64 = 1 << 53;
 
-/// A value that a message is filled with.
+/// An argument of a message.
 ///
 /// Numbers take part in plural rules and are written with thousands separators; an id, a port or
 /// a year is text.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Arg<'a> {
-    /// Written as it is.
+    /// Inserted unchanged.
     Text(Cow<'a, str>),
-    /// Counted and formatted. Finite, at most 2^53 away from zero: the `From` impls see to it.
+    /// Formatted, and used by plural rules. Finite and at most 2^53 from zero, which the `From` impls ensure.
     Number(f64),
 }
 
@@ -27,7 +27,7 @@ impl<'a> Arg<'a> {
         }
     }
 
-    /// Fluent's plural rules panic on what is not a plain number, so such values become text.
+    /// Fluent's plural rules panic on NaN and infinity, so such values become text.
     fn from_float(number: f64) -> Self {
         if number.abs() <= MAX_COUNTED as f64 {
             Self::Number(number)

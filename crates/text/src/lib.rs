@@ -1,26 +1,23 @@
-//! Every word a person reads, and every word the runtime says to a model, in English and Chinese.
+//! All messages for people, and those of the runtime for models, in English and Chinese.
 //!
-//! The words live in `messages/*.ftl`; code names them by id through [`t!`] or [`text`]. Ids,
-//! languages and variables are held together by this crate's tests, which also read the rest of
-//! the workspace: a missing key is found there and not by a user. [`cut_columns`] and its
-//! neighbours are the one place where text is shortened.
+//! The messages are in `messages/*.ftl`; code refers to them by id through [`t!`] or [`text`]. Tests check ids,
+//! languages and variables over the sources of
+//! the whole workspace. [`truncate_columns`] and its
+//! neighbours prepare text for terminals.
 
 mod arg;
-mod cut;
+mod columns;
 mod message;
 mod outcome;
-mod redact;
 
 pub use arg::Arg;
-pub use cut::{
-    Cut, columns, cut_columns, cut_middle, first_chars, one_line, pad_columns, strip_sequences,
-};
+pub use columns::{columns, one_line, pad_columns, strip_sequences, truncate_columns};
 pub use message::{Source, lang_from, sources, text};
 pub use outcome::outcome_error;
-pub use redact::{REDACTED, Redactor};
+pub use sortie_base::truncate::{first_chars, truncate_middle};
 pub use sortie_core::Lang;
 
-/// Says the message of this id: `t!(lang, "task-started", label = label, id = id)`.
+/// Returns a message: `t!(lang, "task-started", label = label, id = id)`.
 #[macro_export]
 macro_rules! t {
     ($lang:expr, $id:expr $(, $name:ident = $value:expr)* $(,)?) => {

@@ -1,4 +1,4 @@
-//! Finding a message and filling it in.
+//! Looks up a message and inserts its arguments.
 
 use std::sync::LazyLock;
 
@@ -10,18 +10,18 @@ use unic_langid::LanguageIdentifier;
 
 use crate::Arg;
 
-/// Decimals of a number whose message asks for no number of them.
+/// Default number of decimals.
 const DEFAULT_MAX_DECIMALS: usize = 3;
 
-/// More decimals than this are never written, whatever a message asks for.
+/// Upper limit of decimals, independent of the message.
 const MAX_DECIMALS: usize = 20;
 
-/// One file of messages, as it is embedded.
+/// An embedded message file.
 #[derive(Clone, Copy, Debug)]
 pub struct Source {
-    /// The file's name.
+    /// File name.
     pub name: &'static str,
-    /// What is in it.
+    /// Content of the file.
     pub ftl: &'static str,
 }
 
@@ -34,7 +34,7 @@ macro_rules! source {
     };
 }
 
-/// The runtime's words and the command line's are kept apart; ids are unique over both.
+/// Messages of the runtime and of the command line are in separate files; ids are unique over both.
 const ENGLISH: &[Source] = &[source!("en.ftl"), source!("cli.en.ftl")];
 const CHINESE: &[Source] = &[source!("zh.ftl"), source!("cli.zh.ftl")];
 
@@ -43,7 +43,7 @@ type Bundle = FluentBundle<FluentResource>;
 static ENGLISH_BUNDLE: LazyLock<Bundle> = LazyLock::new(|| build(Lang::En));
 static CHINESE_BUNDLE: LazyLock<Bundle> = LazyLock::new(|| build(Lang::Zh));
 
-/// The embedded message files of a language.
+/// Returns the embedded message files of a language.
 pub const fn sources(lang: Lang) -> &'static [Source] {
     match lang {
         Lang::En => ENGLISH,
@@ -51,10 +51,10 @@ pub const fn sources(lang: Lang) -> &'static [Source] {
     }
 }
 
-/// Says the message of this id in this language.
+/// Returns a message in a language.
 ///
-/// A message that the language lacks is said in English; one that nobody knows is its id in angle
-/// brackets. A missing argument shows as `{$name}`. Tests find all three before a reader does.
+/// A message that the language lacks is returned in English; an unknown id is returned in angle
+/// brackets. A missing argument appears as `{$name}`. Tests reject all three.
 pub fn text(lang: Lang, id: &str, args: &[(&str, Arg<'_>)]) -> String {
     let args: FluentArgs<'_> = args
         .iter()
@@ -65,7 +65,7 @@ pub fn text(lang: Lang, id: &str, args: &[(&str, Arg<'_>)]) -> String {
         .unwrap_or_else(|| format!("<{id}>"))
 }
 
-/// The language that a locale such as `zh_CN.UTF-8` asks for: Chinese, or else English.
+/// Returns the language of a locale such as `zh_CN.UTF-8`: Chinese, otherwise English.
 pub fn lang_from(locale: Option<&str>) -> Lang {
     let language = locale
         .unwrap_or_default()
@@ -87,12 +87,12 @@ fn bundle(lang: Lang) -> &'static Bundle {
     }
 }
 
-/// Broken entries and doubled ids are left out rather than fatal: a test refuses both.
+/// Broken entries and duplicate ids are skipped, not fatal: a test rejects both.
 fn build(lang: Lang) -> Bundle {
-    // Our two words are well-formed; what is not would count as the undetermined language.
+    // Both identifiers are valid; an invalid one would be the undetermined language.
     let language: LanguageIdentifier = lang.as_str().parse().unwrap_or_default();
     let mut bundle = Bundle::new_concurrent(vec![language]);
-    // The marks would end up in terminals, logs and prompts, where nobody expects them.
+    // Isolation marks would appear in terminals, logs and prompts.
     bundle.set_use_isolating(false);
     bundle.set_formatter(Some(written));
     // Fails only if the bundle has the functions already.
@@ -108,13 +108,13 @@ fn build(lang: Lang) -> Bundle {
 
 fn format_in(bundle: &Bundle, id: &str, args: &FluentArgs<'_>) -> Option<String> {
     let pattern = bundle.get_message(id)?.value()?;
-    // What goes wrong here is a missing argument; the text shows its name in its place.
+    // The only error is a missing argument; the text shows its name instead.
     let mut problems = Vec::new();
     let text = bundle.format_pattern(pattern, Some(args), &mut problems);
     Some(text.into_owned())
 }
 
-/// Writes numbers as `NUMBER` promises: the Rust implementation of Fluent leaves out separators
+/// Formats numbers as `NUMBER` specifies: the Rust implementation of Fluent omits separators
 /// and the limit of decimals.
 fn written<M>(value: &FluentValue<'_>, _memoizer: &M) -> Option<String> {
     let FluentValue::Number(number) = value else {
@@ -141,7 +141,7 @@ fn write_number(number: &FluentNumber) -> String {
     } else {
         whole.to_owned()
     };
-    // What rounds to zero has no sign.
+    // A number that rounds to zero has no sign.
     let is_zero = !digits.contains(|digit: char| ('1'..='9').contains(&digit));
     let sign = if number.value < 0.0 && !is_zero {
         "-"

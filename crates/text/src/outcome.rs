@@ -1,12 +1,12 @@
-//! How a run ended, as a sentence.
+//! Describes how a run ended.
 
 use sortie_core::{CancelledBy, Lang, Outcome};
 
 use crate::t;
 
-/// What went wrong, as a sentence in this language; `None` for a run that completed.
+/// Returns the error of a run as a sentence; `None` for a run that completed.
 ///
-/// A failure's own message was written in the run's language when it failed and stays as it is.
+/// The message of a failure was written in the run's language when it failed and stays unchanged.
 pub fn outcome_error(lang: Lang, outcome: &Outcome) -> Option<String> {
     match outcome {
         Outcome::Completed { .. } => None,

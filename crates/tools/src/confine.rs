@@ -6,7 +6,6 @@
 //! are renamed over it, so that they are atomic and never reach a file that a hard link shares
 //! with the world outside.
 
-mod beneath;
 mod kept;
 mod place;
 mod protected;
@@ -21,11 +20,12 @@ use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, RawMode, Stat};
 use rustix::io::Errno;
+use sortie_base::beneath::Resolver;
 use sortie_base::exact_folder;
+use sortie_base::nearest::similarity;
 use sortie_core::ToolFailure;
 
 use crate::gate::{Gate, Verdict};
-use beneath::Resolver;
 pub(crate) use kept::Kept;
 use kept::KeptInside;
 pub(crate) use place::{NewContent, Parents, Place};
@@ -40,7 +40,7 @@ pub(crate) const MAX_DIRECTORY_ENTRIES: usize = 50_000;
 /// How many similar names are named when a file is missing.
 const MAX_SIMILAR_NAMES: usize = 3;
 /// How much a name must resemble the one asked for, from 0 to 1.
-const SIMILAR_ENOUGH: f32 = 0.6;
+const SIMILAR_ENOUGH: f64 = 0.5;
 
 const DIRECTORY_FLAGS: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
@@ -131,7 +131,7 @@ impl Workspace {
                 root.display(),
             ))
         })?;
-        let resolver = Resolver::detect(directory.as_fd());
+        let resolver = resolver(directory.as_fd());
         Ok(Self {
             root: root.to_owned(),
             directory,
@@ -343,16 +343,15 @@ impl Workspace {
         else {
             return Vec::new();
         };
-        let name = name.to_string_lossy().to_lowercase();
-        let mut scored: Vec<(f32, String)> = entries
+        let name = name.to_string_lossy();
+        let mut scored: Vec<(f64, String)> = entries
             .iter()
             .take(1000)
             .map(|entry| {
-                let other = entry.name.to_string_lossy().to_lowercase();
-                let ratio = similar::TextDiff::from_chars(name.as_str(), other.as_str()).ratio();
-                (ratio, folder.join(&entry.name).display().to_string())
+                let similarity = similarity(&name, &entry.name.to_string_lossy());
+                (similarity, folder.join(&entry.name).display().to_string())
             })
-            .filter(|(ratio, _)| *ratio >= SIMILAR_ENOUGH)
+            .filter(|(similarity, _)| *similarity >= SIMILAR_ENOUGH)
             .collect();
         scored.sort_by(|left, right| right.0.total_cmp(&left.0));
         scored
@@ -393,6 +392,15 @@ impl Workspace {
     pub(crate) fn with_components_only(mut self) -> Self {
         self.resolver = Resolver::Components;
         self
+    }
+}
+
+/// Returns how paths are resolved beneath the workspace. Links are followed only where the kernel tells
+/// where they led: policy decides about that path.
+fn resolver(directory: BorrowedFd<'_>) -> Resolver {
+    match real::path_of(directory) {
+        Ok(_) => Resolver::detect(directory),
+        Err(_) => Resolver::Components,
     }
 }
 

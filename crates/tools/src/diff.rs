@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use similar::{ChangeTag, TextDiff};
 
-use crate::text::cut;
+use sortie_base::truncate::{first_bytes, truncate};
 
 /// How long two texts are compared before the account becomes coarse.
 const MAX_DIFF_TIME: Duration = Duration::from_millis(500);
@@ -35,8 +35,7 @@ pub(crate) fn counts(old: &str, new: &str) -> String {
 
 /// As much of a text as a diff can show of it.
 pub(crate) fn beginning(text: &str) -> &str {
-    let end = text.floor_char_boundary(MAX_SHOWN_BYTES);
-    &text[..end]
+    first_bytes(text, MAX_SHOWN_BYTES)
 }
 
 /// A unified diff without file names, cut to a readable length.
@@ -52,7 +51,7 @@ pub(crate) fn unified(old: &str, new: &str) -> String {
     let mut lines: Vec<String> = whole
         .lines()
         .take(MAX_DIFF_LINES)
-        .map(|line| cut(line, MAX_LINE_CHARS))
+        .map(|line| truncate(line, MAX_LINE_CHARS))
         .collect();
     let left_out = whole.lines().count().saturating_sub(MAX_DIFF_LINES);
     if left_out > 0 {

@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use similar::TextDiff;
+use sortie_base::truncate::truncate;
 use sortie_core::{
     Reconcile, Reconciled, Recovery, Tool, ToolAnswer, ToolContext, ToolFailure, ToolReply,
     ToolSpec, Touches,
@@ -19,7 +20,6 @@ use crate::confine::{Kept, NewContent, OpenFile, Parents, Place, Workspace};
 use crate::diff;
 use crate::fingerprint::{Fingerprint, State, reconcile, temporary_name};
 use crate::preview::shown;
-use crate::text::cut;
 
 /// The largest file that is edited, before and after.
 const MAX_FILE_BYTES: usize = 10 * 1024 * 1024;
@@ -387,7 +387,7 @@ fn not_found(text: &str, arguments: &Arguments) -> ToolFailure {
         .lines()
         .skip(at)
         .take(height)
-        .map(|line| cut(line, MAX_LINE_CHARS))
+        .map(|line| truncate(line, MAX_LINE_CHARS))
         .collect();
     ToolFailure::new(format!(
         "old_string does not occur in {path}. {why} at line {}; copy it exactly:\n{}",
@@ -414,13 +414,13 @@ fn nearest(text: &str, piece: &str) -> Option<(usize, &'static str)> {
             "There is a text that begins the same way",
         ));
     }
-    let first = cut(first, MAX_LINE_CHARS);
+    let first = truncate(first, MAX_LINE_CHARS);
     lines
         .iter()
         .enumerate()
         .take(MAX_HINT_LINES / 10)
         .map(|(at, line)| {
-            let line = cut(line, MAX_LINE_CHARS);
+            let line = truncate(line, MAX_LINE_CHARS);
             (
                 at,
                 TextDiff::from_chars(first.as_str(), line.as_str()).ratio(),

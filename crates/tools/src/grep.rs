@@ -23,7 +23,7 @@ use crate::arguments::{at_most, parse, spec, whole};
 use crate::blocking::{Stop, in_workspace};
 use crate::confine::{Kept, Kind, OpenFile, Workspace};
 use crate::glob::NamePattern;
-use crate::text::cut_around;
+use crate::text::truncate_around;
 use crate::walk::{Walked, walk};
 
 /// The longest pattern.
@@ -318,7 +318,7 @@ impl FileSink<'_> {
             Ok(None) | Err(_) => 0,
         };
         let number = number.unwrap_or(0);
-        let shown = cut_around(line, at, MAX_LINE_CHARS);
+        let shown = truncate_around(line, at, MAX_LINE_CHARS);
         // Writing to a String cannot fail.
         writeln!(self.found.text, "{}{mark}{number}{mark}{shown}", self.path).ok();
     }

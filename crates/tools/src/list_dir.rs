@@ -7,6 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use sortie_base::truncate::truncate;
 use sortie_core::{
     Recovery, Tool, ToolAnswer, ToolContext, ToolFailure, ToolReply, ToolSpec, Touches,
 };
@@ -14,7 +15,6 @@ use sortie_core::{
 use crate::arguments::{parse, spec, whole};
 use crate::blocking::{Stop, in_workspace};
 use crate::confine::{Kept, Kind, Workspace, read_link, stat};
-use crate::text::cut;
 use crate::walk::{Found, walk};
 
 /// How many entries are listed.
@@ -123,7 +123,7 @@ fn list(workspace: &Workspace, arguments: &Arguments, stop: &Stop) -> Result<Str
 fn line(found: &Found) -> String {
     let name = found.path.file_name().unwrap_or_default();
     let mut line = "  ".repeat(found.depth - 1);
-    line.push_str(&cut(&name.to_string_lossy(), MAX_NAME_CHARS));
+    line.push_str(&truncate(&name.to_string_lossy(), MAX_NAME_CHARS));
     // Writing to a String cannot fail.
     match found.kind {
         Kind::Directory => line.push('/'),
@@ -134,7 +134,7 @@ fn line(found: &Found) -> String {
         }
         Kind::Symlink => {
             let target = read_link(&found.directory, name);
-            let target = cut(&target.unwrap_or_default(), MAX_NAME_CHARS);
+            let target = truncate(&target.unwrap_or_default(), MAX_NAME_CHARS);
             write!(line, " -> {target}").ok();
         }
         Kind::Special => line.push_str(" (not a regular file)"),

@@ -1,8 +1,7 @@
 //! What a person sees of a call before saying yes.
 
+use sortie_base::truncate::truncate;
 use sortie_core::ToolFailure;
-
-use crate::text::cut;
 
 /// How many characters are shown.
 const MAX_PREVIEW_CHARS: usize = 8_000;
@@ -10,7 +9,7 @@ const MAX_PREVIEW_CHARS: usize = 8_000;
 /// What would happen, or why nothing would.
 pub(crate) fn shown(preview: Result<String, ToolFailure>) -> String {
     match preview {
-        Ok(text) => cut(&text, MAX_PREVIEW_CHARS),
-        Err(failure) => cut(&format!("It would fail: {failure}"), MAX_PREVIEW_CHARS),
+        Ok(text) => truncate(&text, MAX_PREVIEW_CHARS),
+        Err(failure) => truncate(&format!("It would fail: {failure}"), MAX_PREVIEW_CHARS),
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use sortie_base::truncate::truncate;
 use sortie_core::{
     BlobId, Image, Recovery, Tool, ToolAnswer, ToolContext, ToolFailure, ToolReply, ToolSpec,
     Touches,
@@ -15,7 +16,7 @@ use crate::arguments::{parse, spec, whole};
 use crate::blocking::in_workspace;
 use crate::confine::{Kept, Workspace};
 use crate::picture::{MAX_PICTURE_BYTES, media_type};
-use crate::text::{cut, is_binary};
+use crate::text::is_binary;
 
 /// The largest file that is read.
 const MAX_FILE_BYTES: u64 = 10 * 1024 * 1024;
@@ -199,7 +200,7 @@ fn numbered(text: &str, first: u64, limit: u64) -> (String, u64) {
         .zip(text.lines())
         .skip_while(|(number, _)| *number < first);
     for (number, line) in wanted.take(usize::try_from(limit).unwrap_or(usize::MAX)) {
-        let line = format!("{number}\t{}\n", cut(line, MAX_LINE_CHARS));
+        let line = format!("{number}\t{}\n", truncate(line, MAX_LINE_CHARS));
         if !answer.is_empty() && answer.len() + line.len() > MAX_ANSWER_BYTES {
             break;
         }

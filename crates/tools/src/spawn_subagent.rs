@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use sortie_base::truncate::truncate;
 use sortie_core::{
     Announce, Cleanup, EdgeMode, Isolation, Lang, Priority, Recovery, SkillNarrowing, SpawnRequest,
     Spawned, Spelling, Tool, ToolAnswer, ToolContext, ToolFailure, ToolNarrowing, ToolReply,
@@ -11,7 +12,6 @@ use sortie_core::{
 
 use crate::arguments::{at_most, parse, spec, whole};
 use crate::budget::{self, Account};
-use crate::text::cut;
 
 /// The longest task.
 pub(crate) const MAX_TASK_BYTES: usize = 256 * 1024;
@@ -119,7 +119,7 @@ impl SpawnSubagent {
                             },
                             "additionalProperties": false
                         },
-                        "announce": {"enum": ["steer", "silent"]},
+                        "announce": {"enum": Announce::ALL},
                         "priority": {"enum": ["low", "normal", "high"]},
                         "result_schema": {"type": "object", "description": "JSON schema its result has to fit"},
                         "budget": budget::schema(),
@@ -232,7 +232,7 @@ pub(crate) fn bounded(request: SpawnRequest) -> Result<SpawnRequest, ToolFailure
     Ok(SpawnRequest {
         label: request
             .label
-            .map(|label| cut(label.trim(), MAX_LABEL_CHARS))
+            .map(|label| truncate(label.trim(), MAX_LABEL_CHARS))
             .filter(|label| !label.is_empty()),
         ..request
     })

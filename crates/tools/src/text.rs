@@ -1,4 +1,6 @@
-//! Cutting text between characters, never inside one.
+//! Recognizes binary content, and shortens text and bytes between characters.
+
+use sortie_base::truncate::{first_bytes, truncate};
 
 /// How many bytes are looked at to tell text from binary.
 const BINARY_PROBE_BYTES: usize = 8 * 1024;
@@ -8,23 +10,15 @@ pub(crate) fn is_binary(bytes: &[u8]) -> bool {
     bytes[..bytes.len().min(BINARY_PROBE_BYTES)].contains(&0)
 }
 
-/// The first `max_chars` characters, and a mark if there were more.
-pub(crate) fn cut(text: &str, max_chars: usize) -> String {
-    match text.char_indices().nth(max_chars) {
-        None => text.to_owned(),
-        Some((end, _)) => format!("{}…", &text[..end]),
-    }
-}
-
-/// At most `max_chars` characters around the byte `at`, with marks where something was left out.
-pub(crate) fn cut_around(text: &str, at: usize, max_chars: usize) -> String {
-    let before = text[..text.floor_char_boundary(at)].chars().count();
+/// Returns at most `max_chars` characters around the byte `at`, with `…` where text is missing.
+pub(crate) fn truncate_around(text: &str, at: usize, max_chars: usize) -> String {
+    let before = first_bytes(text, at).chars().count();
     let skipped = before.saturating_sub(max_chars / 2);
     if skipped == 0 || text.chars().count() <= max_chars {
-        return cut(text, max_chars);
+        return truncate(text, max_chars);
     }
     let rest: String = text.chars().skip(skipped).collect();
-    format!("…{}", cut(&rest, max_chars))
+    format!("…{}", truncate(&rest, max_chars))
 }
 
 /// The longest beginning of `bytes` that does not end inside a character.
@@ -61,20 +55,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cuts_between_characters() {
-        let check = |text: &str, max: usize, expected: &str| assert_eq!(cut(text, max), expected);
-        check("", 0, "");
-        check("abc", 3, "abc");
-        check("abcd", 3, "abc…");
-        check("分析项目", 4, "分析项目");
-        check("分析项目", 2, "分析…");
-        check("🦀🦀", 1, "🦀…");
-    }
-
-    #[test]
     fn keeps_the_match_in_view() {
         let check = |text: &str, at: usize, max: usize, expected: &str| {
-            assert_eq!(cut_around(text, at, max), expected);
+            assert_eq!(truncate_around(text, at, max), expected);
         };
         check("short", 3, 10, "short");
         check("0123456789", 0, 4, "0123…");

@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use sortie_core::{ModelError, StopReason};
 
 use crate::bounds;
+use crate::bounds::too_long;
 use crate::decoder::Flow;
 use crate::draft::{CallDraft, Draft, Piece};
-use crate::sse::too_long;
 
 /// Reasoning came as plain text in a field of this name.
 pub(crate) const REASONING_FIELDS: [&str; 2] = ["reasoning_content", "reasoning"];

@@ -6,7 +6,9 @@
 use std::time::SystemTime;
 
 use serde_json::Value;
+use sortie_base::redact::Redactor;
 use sortie_base::retry_after;
+use sortie_base::truncate::truncate;
 use sortie_core::{Fault, ModelError};
 
 use crate::{Dialect, bounds};
@@ -239,8 +241,8 @@ fn sentence(dialect: &Dialect, status: u16, message: &str, advice: &str) -> Stri
         message => message,
     };
     let room =
-        bounds::MESSAGE_CHARS.saturating_sub(who.chars().count() + advice.chars().count() + 5);
-    let message = shortened(message.trim_end_matches(['.', ' ']), room);
+        bounds::MESSAGE_CHARS.saturating_sub(who.chars().count() + advice.chars().count() + 6);
+    let message = truncate(message.trim_end_matches(['.', ' ']), room);
     format!("{who}: {message} ({advice})")
 }
 
@@ -404,30 +406,12 @@ fn whole_ms(ms: f64) -> Option<u64> {
     (ms >= 0.0).then(|| ms.min(MOST_MS).ceil() as u64)
 }
 
-/// The text in one line, without what looks like a key: some vendors repeat the one they refuse.
+/// Returns the text on one line and without keys: some vendors repeat the key that they refuse.
 fn one_line(text: &str) -> String {
-    text.split(|letter: char| letter.is_whitespace() || letter.is_control())
+    let line = text
+        .split(|letter: char| letter.is_whitespace() || letter.is_control())
         .filter(|word| !word.is_empty())
-        .map(|word| if is_key(word) { "[key]" } else { word })
         .collect::<Vec<_>>()
-        .join(" ")
-}
-
-fn is_key(word: &str) -> bool {
-    /// Shorter words are no keys.
-    const KEY_CHARS: usize = 12;
-    let word = word.trim_start_matches(['"', '\'', '(', ':', '=', '`']);
-    let known = ["sk-", "sk_", "gsk_", "xai-", "AIza", "Bearer", "key-"]
-        .iter()
-        .any(|prefix| word.starts_with(prefix));
-    known && word.chars().count() >= KEY_CHARS
-}
-
-fn shortened(text: &str, most: usize) -> String {
-    if text.chars().count() <= most {
-        return text.to_owned();
-    }
-    let mut short: String = text.chars().take(most.saturating_sub(1)).collect();
-    short.push('…');
-    short
+        .join(" ");
+    Redactor::default().redact(&line).into_owned()
 }

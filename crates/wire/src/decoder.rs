@@ -3,11 +3,17 @@
 use std::fmt;
 
 use serde_json::Value;
+use sortie_base::sse::{self, Event, Limits, Reader, Rest};
 use sortie_core::{DeltaSink, ModelAnswer, ModelError, NoDeltas};
 
+use crate::bounds::too_long;
 use crate::draft::{CUT_OFF, Draft};
-use crate::sse::{Event, Rest, Sse, too_long};
 use crate::{Dialect, Format, anthropic, bounds, chat, classify, gemini, responses};
+
+const LIMITS: Limits = Limits {
+    event_bytes: bounds::LINE_BYTES,
+    stream_bytes: Some(bounds::STREAM_BYTES),
+};
 
 /// Whether a stream goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +27,7 @@ pub enum Flow {
 /// Reads one streamed answer.
 pub struct Decoder {
     dialect: Dialect,
-    sse: Sse,
+    sse: Reader,
     stream: Stream,
     draft: Draft,
     shown: bool,
@@ -42,7 +48,7 @@ impl Decoder {
     pub fn new(dialect: &Dialect) -> Self {
         Self {
             dialect: dialect.clone(),
-            sse: Sse::default(),
+            sse: Reader::new(LIMITS),
             stream: Stream::new(dialect),
             draft: Draft::default(),
             shown: false,
@@ -79,7 +85,7 @@ impl Decoder {
     fn read(&mut self, chunk: &[u8], deltas: &dyn DeltaSink) -> Result<Flow, ModelError> {
         let mut rest = chunk;
         while self.flow == Flow::More {
-            let Some(event) = self.sse.next(&mut rest)? else {
+            let Some(event) = self.sse.next(&mut rest).map_err(unreadable)? else {
                 break;
             };
             self.flow = self.event(&event)?;
@@ -97,7 +103,7 @@ impl Decoder {
             return Ok(self.stream.done(&mut self.draft));
         }
         let value: Value = serde_json::from_str(data).map_err(|_| not_json(data))?;
-        classify::check(&self.dialect, &value, event.is_error)?;
+        classify::check(&self.dialect, &value, event.name == "error")?;
         self.stream.event(value, &mut self.draft)
     }
 
@@ -110,12 +116,12 @@ impl Decoder {
     }
 
     fn rest(mut self) -> Result<ModelAnswer, ModelError> {
-        let event = match std::mem::take(&mut self.sse).finish() {
+        let event = match std::mem::replace(&mut self.sse, Reader::new(LIMITS)).finish() {
             Ok(Rest::Document(body)) => return decode_whole(&self.dialect, &body, &NoDeltas),
             Ok(Rest::Event(event)) => event,
             // Half a character, or too much, behind an answer that is complete.
             Err(_) if self.draft.stop.is_some() => None,
-            Err(error) => return Err(error),
+            Err(error) => return Err(unreadable(error)),
         };
         if let Some(event) = event.filter(|_| self.flow == Flow::More)
             && let Err(error) = self.event(&event)
@@ -224,4 +230,15 @@ fn not_json(text: &str) -> ModelError {
         "the server sent something that is not JSON; check the base URL"
     };
     ModelError::retryable(message)
+}
+
+fn unreadable(error: sse::Error) -> ModelError {
+    match error {
+        sse::Error::LongLine => too_long("a line", bounds::LINE_BYTES),
+        sse::Error::LongEvent => too_long("an event", bounds::LINE_BYTES),
+        sse::Error::LongStream => too_long("the answer", bounds::STREAM_BYTES),
+        sse::Error::NotUtf8 => {
+            ModelError::retryable("the server sent bytes that are not UTF-8; asking again may help")
+        }
+    }
 }

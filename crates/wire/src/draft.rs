@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use sortie_core::{AnswerPart, Arguments, ModelAnswer, ModelError, StopReason, Usage};
 
 use crate::bounds;
-use crate::sse::too_long;
+use crate::bounds::too_long;
 
 /// What a stream that ended too early is told as.
 pub(crate) const CUT_OFF: &str =

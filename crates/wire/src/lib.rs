@@ -17,7 +17,6 @@ mod draft;
 mod gemini;
 mod history;
 mod responses;
-mod sse;
 mod steps;
 mod text_call;
 

@@ -1,27 +1,27 @@
 //! Recognises replies in which a model wrote its tool call as text.
 //!
 //! Many small models do not use the wire's tool calls: they write a JSON object into their text,
-//! bare, in a fence, or between the tags of their training format. Such a reply is no answer for a
-//! person. It does not become a call either: its text may be cut, quoted or an example, so nothing
-//! runs from it. The driver asks the turn again in a tool mode in which a call cannot be mistaken.
+//! bare, in a fence, or between the tags of their training format. Such a reply is no final
+//! answer. It does not become a call either: its text may be truncated, a quotation or an example, so
+//! nothing runs from it. The driver repeats the turn in a tool mode in which a call is unambiguous.
 //!
-//! The recognition may therefore err to one side at the price of one more request. A call that is
-//! quoted within a longer answer is none: text before the call is short, and no text follows it.
+//! A false positive therefore costs one more request. A call that is quoted within a longer answer is
+//! not a text call: the text before a call is short, and no text follows it.
 
 use serde_json::{Deserializer, Map, Value};
 use sortie_core::ToolSpec;
 
-/// The longest text that is looked at: a call that writes a file carries the file.
+/// The longest text that is examined: a call that writes a file carries the file.
 const MAX_TEXT_BYTES: usize = 1 << 20;
 /// The longest text before a call ("I will read the file."): a longer one is an answer.
 const MAX_LEAD_CHARS: usize = 400;
 /// Calls in one text; a longer list is data.
 const MAX_CALLS: usize = 64;
-/// How deep wrappers such as `{"tool_calls": [{"function": …}]}` are followed.
+/// The maximum nesting of wrappers such as `{"tool_calls": [{"function": …}]}`.
 const MAX_WRAPPERS: usize = 4;
 
 const FENCE: &str = "```";
-/// Words behind a fence that say nothing about what is in it.
+/// Info strings of fences that do not tell whether a call is inside.
 const PLAIN_FENCES: [&str; 10] = [
     "",
     "json",
@@ -34,7 +34,7 @@ const PLAIN_FENCES: [&str; 10] = [
     "text",
     "plaintext",
 ];
-/// Words behind a fence that stand for a call, whatever is in it.
+/// Info strings of fences that mark a call, whatever is inside.
 const CALL_FENCES: [&str; 8] = [
     "tool",
     "tool_code",
@@ -82,7 +82,7 @@ const TAGS: [&str; 34] = [
     "<|tool_calls_section_end|>",
     "</function>",
 ];
-/// Marks of the end of a turn that servers leave in the text.
+/// End-of-turn tokens that servers leave in the text.
 const ENDS: [&str; 6] = [
     "<|im_end|>",
     "<|eom_id|>",
@@ -108,7 +108,7 @@ const NAME_KEYS: [&str; 8] = [
     "action",
     "command",
 ];
-/// Keys that hold the arguments.
+/// Keys of the arguments.
 const ARGUMENT_KEYS: [&str; 10] = [
     "arguments",
     "parameters",
@@ -121,7 +121,7 @@ const ARGUMENT_KEYS: [&str; 10] = [
     "action_input",
     "function_args",
 ];
-/// Keys that hold a call, or a list of calls.
+/// Keys of a nested call, or of a list of calls.
 const WRAPPER_KEYS: [&str; 7] = [
     "function",
     "tool_calls",
@@ -131,7 +131,7 @@ const WRAPPER_KEYS: [&str; 7] = [
     "tool_uses",
     "calls",
 ];
-/// Keys beside them that say nothing.
+/// Other keys that a call may have.
 const OTHER_KEYS: [&str; 12] = [
     "id",
     "type",
@@ -146,7 +146,7 @@ const OTHER_KEYS: [&str; 12] = [
     "role",
     "content",
 ];
-/// What models put before a name.
+/// Prefixes that models put before the name of a tool.
 const NAMESPACES: [&str; 5] = ["functions.", "default_api.", "tools.", "tool.", "api."];
 
 /// A tool call that a model wrote as text.
@@ -156,12 +156,12 @@ pub struct TextCall {
     pub is_offered: bool,
     /// Whether the arguments are an object with the keys of that tool's schema.
     pub fits: bool,
-    /// Whether words stand before it.
+    /// Whether text precedes the call.
     pub has_lead: bool,
 }
 
-/// The call that `text` consists of, if it does. `result` is the schema that the final answer has to
-/// fit: what fits it is the answer, however it looks.
+/// Returns the call that `text` consists of, if it is one. `result` is the schema of the final answer:
+/// text that fits it is the answer even if it looks like a call.
 pub fn text_call(text: &str, tools: &[ToolSpec], result: Option<&Value>) -> Option<TextCall> {
     let text = after_thoughts(without_ends(text));
     if text.is_empty() || text.len() > MAX_TEXT_BYTES {
@@ -178,8 +178,8 @@ pub fn text_call(text: &str, tools: &[ToolSpec], result: Option<&Value>) -> Opti
     (found.is_offered || !has_lead).then_some(TextCall { has_lead, ..found })
 }
 
-/// Whether a reply that begins like this may turn out to be a call. While it may, its words are not
-/// for the reader.
+/// Returns whether a reply that begins like this may turn out to be a call. Until that is decided, its
+/// text is not shown.
 pub fn may_be_text_call(beginning: &str) -> bool {
     let text = beginning.trim_start();
     if text.is_empty() || text.starts_with(['{', '[', '<']) {
@@ -192,7 +192,7 @@ pub fn may_be_text_call(beginning: &str) -> bool {
 struct Part<'a> {
     lead: &'a str,
     body: &'a str,
-    /// Whether a tag or the word behind a fence says that it is a call.
+    /// Whether a tag or the info string of a fence marks it as a call.
     is_marked: bool,
 }
 
@@ -237,7 +237,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The calls that a text consists of, one after the other or as a list.
+    /// Returns the calls that a text consists of, in sequence or as a list.
     fn calls(&self, body: &str, is_marked: bool) -> Option<Vec<TextCall>> {
         let mut rest = after_tags(body);
         let mut calls = Vec::new();
@@ -383,7 +383,7 @@ impl Reader<'_> {
         self.tools.iter().find(|tool| tool.name == bare)
     }
 
-    /// Whether something that is not JSON was to be a call: `{'name': 'read_file', 'arguments': …`.
+    /// Returns whether text that is not JSON was meant as a call: `{'name': 'read_file', 'arguments': …`.
     fn names_a_tool(&self, body: &str) -> bool {
         if !body.starts_with(['{', '[']) || !body.ends_with(['}', ']']) {
             return false;
@@ -400,7 +400,7 @@ impl Reader<'_> {
     }
 }
 
-/// All calls of one text as one.
+/// Combines all calls of one text into one.
 fn merged(calls: &[TextCall]) -> TextCall {
     TextCall {
         is_offered: calls.iter().any(|call| call.is_offered),
@@ -409,7 +409,7 @@ fn merged(calls: &[TextCall]) -> TextCall {
     }
 }
 
-/// What follows a key in quotes of any kind.
+/// Returns the text after a key in single or double quotes.
 fn quoted<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     ['"', '\''].into_iter().find_map(|quote| {
         let (_, after) = text.split_once(&format!("{quote}{key}{quote}"))?;
@@ -417,7 +417,7 @@ fn quoted<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     })
 }
 
-/// The text from its first tag on. Text behind the last tag makes it an answer.
+/// Returns the text from its first tag on. Text after the last tag makes the reply an answer.
 fn marked(text: &str) -> Option<Part<'_>> {
     let lower = text.to_ascii_lowercase();
     let named = NAMED_TAGS.iter().map(|(open, _)| *open);
@@ -452,7 +452,7 @@ fn marked(text: &str) -> Option<Part<'_>> {
     })
 }
 
-/// The only fence of a text, if the text ends with it.
+/// Returns the only fenced block of a text, if the text ends with it.
 fn fenced(text: &str) -> Option<Part<'_>> {
     let start = match text.starts_with(FENCE) {
         true => 0,
@@ -482,14 +482,14 @@ fn fenced(text: &str) -> Option<Part<'_>> {
     })
 }
 
-/// Where the first line begins that begins like JSON, if the text ends like JSON.
+/// Returns the start of the first line that begins like JSON, if the text ends like JSON.
 fn first_json_line(text: &str) -> Option<usize> {
     let starts = text.match_indices('\n').map(|(at, _)| at + 1);
     let mut starts = starts.filter(|at| text[*at..].starts_with(['{', '[']));
     starts.next().filter(|_| text.ends_with(['}', ']']))
 }
 
-/// `<function=NAME>` at the beginning.
+/// Splits `<function=NAME>` off the beginning.
 fn named_tag(text: &str) -> Option<(&str, &str)> {
     NAMED_TAGS.iter().find_map(|(open, close)| {
         let (start, rest) = (text.get(..open.len())?, text.get(open.len()..)?);
@@ -506,7 +506,7 @@ fn unfenced(body: &str) -> &str {
     inside[at..].trim_end().trim_end_matches('`').trim_end()
 }
 
-/// A text without the tags at its end.
+/// Removes the tags at the end of a text.
 fn before_tags(mut text: &str) -> &str {
     let tag_at = |text: &str| {
         let mut tags = TAGS.into_iter().filter_map(|tag| {
@@ -521,7 +521,7 @@ fn before_tags(mut text: &str) -> &str {
     text
 }
 
-/// A text without the tags, separators and white space at its beginning.
+/// Removes the tags, separators and white space at the beginning of a text.
 fn after_tags(mut text: &str) -> &str {
     loop {
         text = text.trim_start_matches(is_between);
@@ -536,7 +536,7 @@ fn after_tags(mut text: &str) -> &str {
     }
 }
 
-/// A text without the thoughts that a server left at its beginning.
+/// Removes the reasoning that a server left at the beginning of a text.
 fn after_thoughts(text: &str) -> &str {
     match text.split_once("</think>") {
         Some((thoughts, rest)) if text.starts_with("<think>") || !thoughts.contains('{') => {
@@ -554,12 +554,12 @@ fn without_ends(text: &str) -> &str {
     text
 }
 
-/// What may stand between two calls, beside tags.
+/// Returns whether a character may separate two calls.
 fn is_between(char: char) -> bool {
     char.is_whitespace() || char == ',' || char == ';'
 }
 
-/// An object, or a string that is the JSON of one, as in OpenAI's `arguments`.
+/// Returns an object, given as JSON or as a string of JSON like OpenAI's `arguments`.
 fn object_in(value: &Value) -> Option<Value> {
     match value {
         Value::Object(_) => Some(value.clone()),
@@ -568,7 +568,7 @@ fn object_in(value: &Value) -> Option<Value> {
     }
 }
 
-/// Whether an object has the keys that a schema requires, and only keys that it knows.
+/// Returns whether an object has the keys that a schema requires, and no unknown keys.
 fn has_keys_of(value: &Value, schema: &Value) -> bool {
     let Value::Object(fields) = value else {
         return false;
@@ -581,7 +581,7 @@ fn has_keys_of(value: &Value, schema: &Value) -> bool {
     has_required && known.is_none_or(|known| fields.keys().all(|key| known.contains_key(key)))
 }
 
-/// Whether a text is JSON with the keys of the schema that the final answer has to fit.
+/// Returns whether a text is JSON with the keys of the final answer's schema.
 fn is_result(text: &str, schema: &Value) -> bool {
     let body = match fenced(text) {
         Some(part) if part.lead.is_empty() => part.body.trim(),

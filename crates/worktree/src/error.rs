@@ -19,7 +19,7 @@ pub enum WorktreeError {
     },
     /// A link took the place of a folder, or of one above it.
     #[error(
-        "{} is not the folder that it was: a part of its path is a link or no folder by now, and links are not followed there",
+        "{} is not the folder that it was: a component of its path is a link or not a folder; links are not followed here",
         .0.display()
     )]
     Swapped(PathBuf),

@@ -18,11 +18,12 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
+use sortie_base::atomic_file;
 
 use crate::error::At as _;
 use crate::held::open_folder;
 use crate::paths::{below, is_safe, parents};
-use crate::record::{remove_folder, sync_parent, write_durably};
+use crate::record::remove_folder;
 use crate::relocate::{Route, Spot, duplicate, relocate};
 use crate::snapshot::Stamp;
 use crate::{Result, WorktreeError};
@@ -225,7 +226,7 @@ impl Installer {
             source,
         })?;
         let root = open_folder(&place.root)?;
-        write_durably(&path, &bytes)?;
+        atomic_file::replace(&path, &bytes).at("write", &path)?;
         Ok(Self {
             root,
             place: place.clone(),
@@ -388,7 +389,7 @@ impl Installer {
     fn close(&self) -> Result<()> {
         let plan = self.place.plan_file();
         fs::remove_file(&plan).at("remove", &plan)?;
-        sync_parent(&plan)?;
+        atomic_file::sync_parent(&plan).at("write", &plan)?;
         abandon(&self.place)
     }
 

@@ -101,6 +101,14 @@ mod tests {
     }
 
     #[test]
+    fn a_quoted_path_has_no_hidden_characters() {
+        for hidden in sortie_base::hidden::all() {
+            let quoted = quoted(format!("a{hidden}b").as_bytes());
+            assert_eq!(quoted, "'a\u{fffd}b'");
+        }
+    }
+
+    #[test]
     fn protected_names_are_found_at_any_depth() {
         let names: Vec<String> = PROTECTED_NAMES.iter().map(ToString::to_string).collect();
         let check = |path: &str, expected| {

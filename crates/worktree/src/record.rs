@@ -1,10 +1,10 @@
 //! What we keep about a worktree, in a folder of the run's that the child cannot write to.
 
-use std::fs::{self, File};
-use std::io::Write as _;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use sortie_base::atomic_file;
 
 use crate::error::At as _;
 use crate::own_git::OwnGit;
@@ -168,7 +168,7 @@ impl RunFolder {
             path: path.clone(),
             source,
         })?;
-        write_durably(&path, &bytes)
+        atomic_file::replace(&path, &bytes).at("write", &path)
     }
 
     /// Removes the child's files and our git folder; the record stays.
@@ -202,25 +202,6 @@ impl Record {
             root,
         }
     }
-}
-
-/// Writes a file that is there whole or not at all, also after a loss of power.
-pub(crate) fn write_durably(path: &Path, bytes: &[u8]) -> Result<()> {
-    let beside = path.with_extension("new");
-    let mut file = File::create(&beside).at("write", &beside)?;
-    file.write_all(bytes).at("write", &beside)?;
-    file.sync_all().at("write", &beside)?;
-    fs::rename(&beside, path).at("write", path)?;
-    sync_parent(path)
-}
-
-/// Makes a change of a name last.
-pub(crate) fn sync_parent(path: &Path) -> Result<()> {
-    let Some(parent) = path.parent() else {
-        return Ok(());
-    };
-    let folder = File::open(parent).at("open", parent)?;
-    folder.sync_all().at("write", parent)
 }
 
 /// Removes a folder with all that is in it, if it is there.

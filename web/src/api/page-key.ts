@@ -1,15 +1,15 @@
-// The second secret of a login. Browsers send the cookie to every port of a host, so the server wants this
-// key beside it. It is kept in the storage of the page, which belongs to one origin including its port.
+// The second secret of a login. Browsers send the cookie to every port of a host, so the server requires this
+// key as well. The page keeps it in its storage, which belongs to one origin including the port.
 
 const NAME = "sortie.page-key";
 const FRAGMENT = "#page-key=";
-/** Letters of base64url: what the server makes, and what a header and a subprotocol can carry. */
+/** Characters of base64url, as the server creates them; safe in a header and in a subprotocol. */
 const SHAPE = /^[A-Za-z0-9_-]{20,100}$/;
 
-/** The key where the browser blocks storage: it lives as long as the tab. */
+/** The key if the browser blocks storage; it lasts as long as the tab. */
 let unstored: string | null = null;
 
-/** Takes the key out of the address that a login leads to, before anything else reads the address. */
+/** Moves the key from the address that a login opens to the storage, before other code reads the address. */
 export function takePageKey(): void {
   if (!location.hash.startsWith(FRAGMENT)) return;
   const key = location.hash.slice(FRAGMENT.length);
@@ -19,12 +19,12 @@ export function takePageKey(): void {
     localStorage.setItem(NAME, key);
     unstored = null;
   } catch {
-    // Blocked storage: this tab works, a reload asks for a login and says why.
+    // Storage is blocked: this tab works; after a reload the page shows the login screen with the reason.
     unstored = key;
   }
 }
 
-/** The key of the latest login in this browser: another tab may have logged in since. */
+/** Returns the key of the latest login in this browser, which may be that of another tab. */
 export function pageKey(): string | null {
   try {
     const stored = localStorage.getItem(NAME);
@@ -51,7 +51,7 @@ export function onPageKeyChange(changed: (key: string | null) => void): void {
   });
 }
 
-/** What a WebSocket offers in place of headers, which a page cannot set: our protocol, and the key. */
+/** Returns the subprotocols of the WebSocket. They carry the key, as a page cannot set headers for it. */
 export function socketProtocols(): string[] {
   const key = pageKey();
   return key ? ["sortie", `sortie.page-key.${key}`] : ["sortie"];

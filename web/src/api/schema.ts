@@ -11,7 +11,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Agents that runs can be made from, the main one first. */
+        /**
+         * Agents that runs can be made from, the main one first.
+         *     Returns the agents, the main agent first.
+         */
         get: operations["catalogue_agents"];
         put?: never;
         post?: never;
@@ -28,7 +31,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One agent. */
+        /**
+         * One agent.
+         *     Returns one agent.
+         */
         get: operations["catalogue_agent"];
         put?: never;
         post?: never;
@@ -47,10 +53,16 @@ export interface paths {
         };
         /**
          * Calls that wait for a person's yes, the one that waits the longest first.
-         * @description With `all`, also those that have their reply, the newest first. Long texts are cut (`cut` says so);
-         *     `GET /api/approvals/{id}` has them whole. An answer ends after `limit` requests, or earlier when its
-         *     texts are long (8 MiB). When there are more, `Sortie-Next-Cursor` and `Link: rel="next"` say where
-         *     they begin.
+         * @description With `all`, also those that have their reply, the newest first. Long texts are cut (`cut` says
+         *     so); `GET /api/approvals/{id}` has them whole. An answer ends after `limit` requests, or earlier
+         *     when its texts are long (8 MiB). When there are more, `Sortie-Next-Cursor` and `Link: rel="next"`
+         *     say where they begin.
+         *     Returns the open approval requests, oldest first.
+         *
+         *     With `all`, also those that have a reply, newest first. Long texts are truncated (`cut`); `GET
+         *     /api/approvals/{id}` has them whole. A response ends after `limit` requests, or earlier if they
+         *     are long (8 MiB). When there are more, `Sortie-Next-Cursor` and `Link: rel="next"` name the start
+         *     of the next page.
          */
         get: operations["requests_approvals"];
         put?: never;
@@ -68,10 +80,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A call that waits for a person's yes, or did, with all that is needed to decide. */
+        /**
+         * A call that waits for a person's yes, or did, with all that is needed to decide.
+         *     Returns an approval request, with everything that an approver needs to decide.
+         */
         get: operations["requests_approval"];
         put?: never;
-        /** Says whether a call may run. The first reply holds. */
+        /**
+         * Says whether a call may run. The first reply holds.
+         *     Approves or denies a tool call. The first decision applies.
+         */
         post: operations["requests_approve"];
         delete?: never;
         options?: never;
@@ -90,6 +108,10 @@ export interface paths {
          * What happened to calls, in order.
          * @description An answer ends after `limit` lines, or earlier when they are long (8 MiB). When there are more,
          *     `Sortie-Next-Cursor` is the `after` that goes on, and `Link: rel="next"` says it whole.
+         *     Returns the audit log, in order.
+         *
+         *     A response ends after `limit` entries, or earlier if they are long (8 MiB). When there are more,
+         *     `Sortie-Next-Cursor` is the `after` of the next page, and `Link: rel="next"` is its address.
          */
         get: operations["audit_list"];
         put?: never;
@@ -107,7 +129,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Checks the whole chain. */
+        /**
+         * Checks the whole chain.
+         *     Verifies the whole hash chain.
+         */
         get: operations["audit_verify"];
         put?: never;
         post?: never;
@@ -126,7 +151,12 @@ export interface paths {
         };
         /**
          * The accounts of tasks that have not ended, those of the newest first.
-         * @description When there are more than `limit`, `Sortie-Next-Cursor` and `Link: rel="next"` say where they begin.
+         * @description When there are more than `limit`, `Sortie-Next-Cursor` and `Link: rel="next"` say where they
+         *     begin.
+         *     Returns the budgets of tasks that have not ended, newest first.
+         *
+         *     When there are more than `limit`, `Sortie-Next-Cursor` and `Link: rel="next"` name the start of
+         *     the next page.
          */
         get: operations["usage_budgets"];
         put?: never;
@@ -144,7 +174,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The settings in force and who set them, with secrets taken out. */
+        /**
+         * The settings in force and who set them, with secrets taken out.
+         *     Returns the effective settings and where each was set, redacted.
+         */
         get: operations["server_config"];
         put?: never;
         post?: never;
@@ -161,7 +194,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What a check of the server's machine finds. */
+        /**
+         * What a check of the server's machine finds.
+         *     Returns the results of the checks of the server's machine.
+         */
         get: operations["server_doctor"];
         put?: never;
         post?: never;
@@ -181,6 +217,8 @@ export interface paths {
         /**
          * Everything that happens and that the key may see: a snapshot first, then events as over the
          *     WebSocket. Ids are `epoch-seq`; `Last-Event-ID` goes on where that was.
+         *     Streams the live events that the key may see: a snapshot first, then events as over the WebSocket.
+         *     Ids are `epoch-seq`; `Last-Event-ID` resumes.
          */
         get: operations["live_events"];
         put?: never;
@@ -198,10 +236,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Keys, oldest first. */
+        /**
+         * Keys, oldest first.
+         *     Returns the keys, oldest first.
+         */
         get: operations["keys_list"];
         put?: never;
-        /** Makes a key. Its token is in the answer and nowhere else. */
+        /**
+         * Makes a key. Its token is in the answer and nowhere else.
+         *     Creates a key. The response is the only place that has its token.
+         */
         post: operations["keys_create"];
         delete?: never;
         options?: never;
@@ -219,7 +263,10 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** Ends a key, and every browser that came in by it. */
+        /**
+         * Ends a key, and every browser that came in by it.
+         *     Revokes a key, and ends its browser sessions.
+         */
         delete: operations["keys_revoke"];
         options?: never;
         head?: never;
@@ -235,7 +282,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Gives a key another secret. The old one may hold for a while. */
+        /**
+         * Gives a key another secret. The old one may hold for a while.
+         *     Gives a key a new secret. The old one may stay valid for a grace period.
+         */
         post: operations["keys_rotate"];
         delete?: never;
         options?: never;
@@ -252,7 +302,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Makes a link that lets a browser in, once, within five minutes. */
+        /**
+         * Makes a link that lets a browser in, once, within five minutes.
+         *     Creates a link that logs a browser in, once, within five minutes.
+         */
         post: operations["keys_link"];
         delete?: never;
         options?: never;
@@ -269,7 +322,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Ends a browser's session. */
+        /**
+         * Ends a browser's session.
+         *     Ends a browser session.
+         */
         post: operations["keys_logout"];
         delete?: never;
         options?: never;
@@ -284,7 +340,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Who is asking. */
+        /** Returns the caller. */
         get: operations["keys_me"];
         put?: never;
         post?: never;
@@ -301,7 +357,11 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** How busy the models are that were asked so far. Keys of a tenant see none: they are everybody's. */
+        /**
+         * How busy the models are that were asked so far. Keys of a tenant see none: they are everybody's.
+         *     Returns the load of the models that were prompted so far. Empty for keys of a tenant, because
+         *     tenants share the models.
+         */
         get: operations["catalogue_models"];
         put?: never;
         post?: never;
@@ -318,7 +378,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** This document. */
+        /**
+         * This document.
+         *     Returns this document.
+         */
         get: operations["server_openapi"];
         put?: never;
         post?: never;
@@ -337,7 +400,11 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Whether a call would run, who decides, and what every layer says. Nothing is run. */
+        /**
+         * Whether a call would run, who decides, and what every layer says. Nothing is run.
+         *     Evaluates a call against the policy without running it: the decision, and the opinion of every
+         *     layer.
+         */
         post: operations["catalogue_explain"];
         delete?: never;
         options?: never;
@@ -352,7 +419,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Questions that wait for an answer, with pages as `GET /api/approvals` has them. */
+        /**
+         * Questions that wait for an answer, with pages as `GET /api/approvals` has them.
+         *     Returns the open questions, with pages like `GET /api/approvals`.
+         */
         get: operations["requests_questions"];
         put?: never;
         post?: never;
@@ -369,10 +439,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A question that waits for an answer, or did. */
+        /**
+         * A question that waits for an answer, or did.
+         *     Returns a question.
+         */
         get: operations["requests_question"];
         put?: never;
-        /** Answers a question. The first answer holds. */
+        /**
+         * Answers a question. The first answer holds.
+         *     Answers a question. The first answer applies.
+         */
         post: operations["requests_answer"];
         delete?: never;
         options?: never;
@@ -389,7 +465,12 @@ export interface paths {
         };
         /**
          * Conversations, the one with the latest turn first.
-         * @description When there are more than `limit`, `Sortie-Next-Cursor` and `Link: rel="next"` say where they begin.
+         * @description When there are more than `limit`, `Sortie-Next-Cursor` and `Link: rel="next"` say where they
+         *     begin.
+         *     Returns the sessions, the one with the latest turn first.
+         *
+         *     When there are more than `limit`, `Sortie-Next-Cursor` and `Link: rel="next"` name the start of
+         *     the next page.
          */
         get: operations["sessions_list"];
         put?: never;
@@ -410,8 +491,13 @@ export interface paths {
         /**
          * A conversation with its newest turns, oldest first.
          * @description An answer has at most 50 turns, and fewer when their texts are long (8 MiB). When there are more,
-         *     `Sortie-Next-Cursor` is the `before` that goes on. A turn that is too long by itself has its latest
-         *     items, and `left_out` says how many are only in `GET /api/tasks/{id}/transcript`.
+         *     `Sortie-Next-Cursor` is the `before` that goes on. A turn that is too long by itself has its
+         *     latest items, and `left_out` says how many are only in `GET /api/tasks/{id}/transcript`.
+         *     Returns a session with its newest turns, oldest first.
+         *
+         *     A response has at most 50 turns, and fewer if they are long (8 MiB). When there are more,
+         *     `Sortie-Next-Cursor` is the `before` of the next page. A turn that is too long by itself has its
+         *     latest items; `left_out` counts those that only `GET /api/tasks/{id}/transcript` has.
          */
         get: operations["sessions_get"];
         put?: never;
@@ -429,11 +515,17 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What persons allowed for a whole session. */
+        /**
+         * What persons allowed for a whole session.
+         *     Returns the grants of a session.
+         */
         get: operations["sessions_grants"];
         put?: never;
         post?: never;
-        /** Takes back what persons allowed for a session. */
+        /**
+         * Takes back what persons allowed for a session.
+         *     Revokes grants of a session.
+         */
         delete: operations["sessions_revoke"];
         options?: never;
         head?: never;
@@ -451,8 +543,12 @@ export interface paths {
         put?: never;
         /**
          * Says something in a conversation.
-         * @description It goes into the turn that is under way, or begins a new one. With `Accept: text/event-stream` what
-         *     follows is streamed: `accepted`, `text`, `event`, and at last `done` with the task.
+         * @description It goes into the turn that is under way, or begins a new one. With `Accept: text/event-stream`
+         *     what follows is streamed: `accepted`, `text`, `event`, and at last `done` with the task.
+         *     Sends a message to a session.
+         *
+         *     It steers the turn that is executing, or starts a new one. With `Accept: text/event-stream` the
+         *     turn is streamed: `accepted`, `text`, `event`, and finally `done` with the task.
          */
         post: operations["sessions_message"];
         delete?: never;
@@ -468,7 +564,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Skills that runs in a folder could load. */
+        /**
+         * Skills that runs in a folder could load.
+         *     Returns the skills that runs in a folder can load.
+         */
         get: operations["catalogue_skills"];
         put?: never;
         post?: never;
@@ -485,7 +584,12 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What the server is doing. Keys of a tenant see no queues, models and clients: they are everybody's. */
+        /**
+         * What the server is doing. Keys of a tenant see no queues, models and clients: they are
+         *     everybody's.
+         *     Returns the state of the server. Lanes, models and connections are empty for keys of a tenant,
+         *     because tenants share them.
+         */
         get: operations["server_state"];
         put?: never;
         post?: never;
@@ -504,12 +608,19 @@ export interface paths {
         };
         /**
          * Tasks, newest first.
-         * @description An answer ends after `limit` tasks, or earlier when its texts are long (8 MiB). When there are more,
-         *     `Sortie-Next-Cursor` and `Link: rel="next"` say where they begin.
+         * @description An answer ends after `limit` tasks, or earlier when its texts are long (8 MiB). When there are
+         *     more, `Sortie-Next-Cursor` and `Link: rel="next"` say where they begin.
+         *     Returns tasks, newest first.
+         *
+         *     A response ends after `limit` tasks, or earlier if they are long (8 MiB). When there are more,
+         *     `Sortie-Next-Cursor` and `Link: rel="next"` name the start of the next page.
          */
         get: operations["tasks_list"];
         put?: never;
-        /** Makes a task. */
+        /**
+         * Makes a task.
+         *     Creates a task.
+         */
         post: operations["tasks_create"];
         delete?: never;
         options?: never;
@@ -524,7 +635,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** How many tasks are in which state. */
+        /**
+         * How many tasks are in which state.
+         *     Returns the number of tasks by status.
+         */
         get: operations["tasks_stats"];
         put?: never;
         post?: never;
@@ -541,15 +655,24 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A task with all that one view of it needs. */
+        /**
+         * A task with all that one view of it needs.
+         *     Returns a task with everything that a detail view needs.
+         */
         get: operations["tasks_get"];
         put?: never;
         post?: never;
-        /** Removes a task and everything below it; one that runs is cancelled first. */
+        /**
+         * Removes a task and everything below it; one that runs is cancelled first.
+         *     Deletes a task and its descendants; an active one is cancelled first.
+         */
         delete: operations["tasks_delete"];
         options?: never;
         head?: never;
-        /** Changes label or priority of a task that waits in the queue. */
+        /**
+         * Changes label or priority of a task that waits in the queue.
+         *     Changes the label or priority of a queued task.
+         */
         patch: operations["tasks_patch"];
         trace?: never;
     };
@@ -562,7 +685,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Answers a question of a task. */
+        /**
+         * Answers a question of a task.
+         *     Answers a question of a task.
+         */
         post: operations["tasks_answer"];
         delete?: never;
         options?: never;
@@ -579,7 +705,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Brings what a task changed in its worktree into the checkout. */
+        /**
+         * Brings what a task changed in its worktree into the checkout.
+         *     Applies the changes of a task's worktree to the checkout.
+         */
         post: operations["tasks_apply"];
         delete?: never;
         options?: never;
@@ -595,8 +724,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What happened to the calls of a task and of everything below it, with pages as `GET /api/audit` has
-         *     them.
+         * What happened to the calls of a task and of everything below it, with pages as `GET /api/audit`
+         *     has them.
+         *     Returns the audit log of a task and its descendants, with pages like `GET /api/audit`.
          */
         get: operations["tasks_audit"];
         put?: never;
@@ -614,7 +744,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A long output of a task, whole. */
+        /**
+         * A long output of a task, whole.
+         *     Returns a long output of a task, whole.
+         */
         get: operations["tasks_blob"];
         put?: never;
         post?: never;
@@ -633,7 +766,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Stops a task and everything below it. */
+        /**
+         * Stops a task and everything below it.
+         *     Cancels a task and its descendants.
+         */
         post: operations["tasks_cancel"];
         delete?: never;
         options?: never;
@@ -650,7 +786,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Tries a blocked delivery again, or gives it up for good. */
+        /**
+         * Tries a blocked delivery again, or gives it up for good.
+         *     Retries a blocked delivery, or gives it up.
+         */
         post: operations["tasks_delivery"];
         delete?: never;
         options?: never;
@@ -665,7 +804,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What a task changed in its worktree. */
+        /**
+         * What a task changed in its worktree.
+         *     Returns the changes in the worktree of a task.
+         */
         get: operations["tasks_diff"];
         put?: never;
         post?: never;
@@ -684,7 +826,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Throws away what a task changed in its worktree. */
+        /**
+         * Throws away what a task changed in its worktree.
+         *     Discards the changes of a task's worktree.
+         */
         post: operations["tasks_discard"];
         delete?: never;
         options?: never;
@@ -702,8 +847,13 @@ export interface paths {
         /**
          * The journal of a task.
          * @description With `Accept: text/event-stream` it is streamed until the task has ended; `Last-Event-ID` goes on.
-         *     Without, an answer ends when it is long (8 MiB); then `Sortie-Next-Cursor` is the `after` that goes
-         *     on, and `Link: rel="next"` says it whole.
+         *     Without, an answer ends when it is long (8 MiB); then `Sortie-Next-Cursor` is the `after` that
+         *     goes on, and `Link: rel="next"` says it whole.
+         *     Returns the journal of a task.
+         *
+         *     With `Accept: text/event-stream` it is streamed until the task has ended; `Last-Event-ID` resumes.
+         *     Otherwise a response ends when it is long (8 MiB); then `Sortie-Next-Cursor` is the `after` of the
+         *     next page, and `Link: rel="next"` is its address.
          */
         get: operations["tasks_of_task"];
         put?: never;
@@ -723,7 +873,11 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Makes a task that branches off another after one of its entries. What the other did stays done. */
+        /**
+         * Makes a task that branches off another after one of its entries. What the other did stays done.
+         *     Creates a task that continues after an entry of another task's journal. Effects of the other task
+         *     stay.
+         */
         post: operations["tasks_fork"];
         delete?: never;
         options?: never;
@@ -740,7 +894,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Lets a task and everything below it rest after its present step. */
+        /**
+         * Lets a task and everything below it rest after its present step.
+         *     Pauses a task and its descendants after their present step.
+         */
         post: operations["tasks_pause"];
         delete?: never;
         options?: never;
@@ -755,7 +912,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Everything that a task may do, and who says so. */
+        /**
+         * Everything that a task may do, and who says so.
+         *     Returns the policy of a task, with the origin of each rule.
+         */
         get: operations["tasks_policy"];
         put?: never;
         post?: never;
@@ -772,7 +932,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** How a task ended, or how far it is. */
+        /**
+         * How a task ended, or how far it is.
+         *     Returns the result of a task, or its status.
+         */
         get: operations["tasks_result"];
         put?: never;
         post?: never;
@@ -791,7 +954,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Lets a task and everything below it go on. */
+        /**
+         * Lets a task and everything below it go on.
+         *     Resumes a task and its descendants.
+         */
         post: operations["tasks_resume"];
         delete?: never;
         options?: never;
@@ -808,7 +974,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Makes a new task that does the same. */
+        /**
+         * Makes a new task that does the same.
+         *     Creates a new task with the same instruction.
+         */
         post: operations["tasks_retry"];
         delete?: never;
         options?: never;
@@ -825,7 +994,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Adds to a task's instruction, as a person. */
+        /**
+         * Adds to a task's instruction, as a person.
+         *     Adds to the instruction of a task, as a person.
+         */
         post: operations["tasks_steer"];
         delete?: never;
         options?: never;
@@ -840,7 +1012,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** When the runs of a task's tree did what, and what its length came from. */
+        /**
+         * When the runs of a task's tree did what, and what its length came from.
+         *     Returns the timeline of a task's tree, with its critical path.
+         */
         get: operations["tasks_timeline"];
         put?: never;
         post?: never;
@@ -861,6 +1036,10 @@ export interface paths {
          * What was said and done, for people.
          * @description An answer ends when its texts are long (8 MiB); then `Sortie-Next-Cursor` is the `after` that goes
          *     on, and `Link: rel="next"` says it whole.
+         *     Returns the transcript of a task.
+         *
+         *     A response ends when it is long (8 MiB); then `Sortie-Next-Cursor` is the `after` of the next
+         *     page, and `Link: rel="next"` is its address.
          */
         get: operations["tasks_transcript"];
         put?: never;
@@ -880,8 +1059,12 @@ export interface paths {
         };
         /**
          * All tasks of the tree that a task is in, oldest first.
-         * @description An answer ends after 1,000 tasks, or earlier when their texts are long (8 MiB). When there are more,
-         *     `Sortie-Next-Cursor` and `Link: rel="next"` say where they begin.
+         * @description An answer ends after 1,000 tasks, or earlier when their texts are long (8 MiB). When there are
+         *     more, `Sortie-Next-Cursor` and `Link: rel="next"` say where they begin.
+         *     Returns all tasks of the tree of a task, oldest first.
+         *
+         *     A response ends after 1,000 tasks, or earlier if they are long (8 MiB). When there are more,
+         *     `Sortie-Next-Cursor` and `Link: rel="next"` name the start of the next page.
          */
         get: operations["tasks_tree"];
         put?: never;
@@ -903,6 +1086,10 @@ export interface paths {
          * What runs used, by session, agent and model.
          * @description When there are more lines than `limit`, `Sortie-Next-Cursor` and `Link: rel="next"` say where they
          *     begin.
+         *     Returns usage by session, agent and model.
+         *
+         *     When there are more than `limit`, `Sortie-Next-Cursor` and `Link: rel="next"` name the start of
+         *     the next page.
          */
         get: operations["usage_usage"];
         put?: never;
@@ -920,7 +1107,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What runs came to over time, oldest first. Stretches in which nothing began are left out. */
+        /**
+         * What runs came to over time, oldest first. Stretches in which nothing began are left out.
+         *     Returns usage over time, oldest first. Intervals without an admitted run are left out.
+         */
         get: operations["usage_series"];
         put?: never;
         post?: never;
@@ -937,7 +1127,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Opens a WebSocket; see `ClientMessage` and `ServerMessage` for what is said over it. */
+        /**
+         * Opens a WebSocket; see `ClientMessage` and `ServerMessage` for what is said over it.
+         *     Opens a WebSocket. The messages are `ClientMessage` and `ServerMessage`.
+         */
         get: operations["live_connect"];
         put?: never;
         post?: never;
@@ -954,7 +1147,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Whether the server answers. */
+        /**
+         * Whether the server answers.
+         *     Returns whether the server responds.
+         */
         get: operations["server_healthz"];
         put?: never;
         post?: never;
@@ -971,7 +1167,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Numbers for Prometheus. Keys of a tenant see the numbers of their tenant. */
+        /**
+         * Numbers for Prometheus. Keys of a tenant see the numbers of their tenant.
+         *     Returns metrics for Prometheus. Keys of a tenant see the metrics of their tenant.
+         */
         get: operations["server_metrics"];
         put?: never;
         post?: never;
@@ -988,7 +1187,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Whether the server can do its work: a write to the store, at most one each second, has to succeed. */
+        /**
+         * Whether the server can do its work: a write to the store, at most one each second, has to succeed.
+         *     Returns whether the server is ready: a write to the store, at most one per second, has to succeed.
+         */
         get: operations["server_readyz"];
         put?: never;
         post?: never;
@@ -1002,211 +1204,214 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        /** @description A way of working that runs are made from. */
+        /** @enum {string} */
+        Addressee: "parent" | "person";
+        /** @description An agent definition. */
         Agent: {
-            /** @description The colour people see it in. */
+            /** @description The colour of the agent in terminals and in the page. */
             color: string | null;
-            /** @description Whether it is the one that people talk to. */
+            /** @description Whether the agent is the main agent. */
             main: boolean;
             /**
              * Format: int32
-             * @description Its own iteration cap.
+             * @description The agent's own limit of iterations.
              */
             max_iterations: number | null;
-            /** @description Which model it wants: `inherit`, `small`, `plan`, or a name. */
+            /** @description The model that the agent uses: `inherit`, `small`, `plan`, or a name. */
             model: string;
-            /** @description Its name. */
+            /** @description The name of the agent. */
             name: string;
-            /** @description What it is told. */
+            /** @description The system prompt. */
             prompt: string;
-            /** @description Whether it may change nothing. */
+            /** @description Whether the agent must not change anything. */
             read_only: boolean;
             /** @description `built_in`, `embedder`, `user` or `project`. */
             source: string;
-            /** @description Which tools it may have, before policy narrows them. */
+            /** @description The tools that the agent may have, before policy narrows them. */
             tools: components["schemas"]["AgentTools"];
-            /** @description When a parent should choose it. */
+            /** @description When a parent should choose the agent. */
             when_to_use: string;
         };
-        /** @description Which tools an agent may have. Deny wins. */
+        /** @description The tools that an agent may have. Deny takes precedence. */
         AgentTools: {
-            /** @description Null is every tool; an empty list is none. */
+            /** @description Null allows every tool, an empty list none. */
             allow: string[] | null;
-            /** @description Never these. */
+            /** @description Tools that are never allowed. */
             deny: string[];
         };
         /** @description The answer to a question of a task. */
         AnswerBody: {
-            /** @description Which question; its only open one if missing. */
+            /** @description The id of the question; the only open one if missing. */
             request_id?: string | null;
-            /** @description The words. */
+            /** @description The answer. */
             text: string;
         };
-        /** @description The files that an apply changed. */
+        /** @description The result of applying changes. */
         Applied: {
-            /** @description The files. */
+            /** @description The changed files. */
             files: string[];
             /** @description The task. */
             task_id: string;
         };
-        /** @description Whether a call may run: all that a person needs to decide. */
+        /** @description An approval request: everything that an approver needs to decide about a tool call. */
         Approval: {
-            /** @description The exact arguments. */
+            /** @description The exact arguments of the call. */
             arguments: unknown;
-            /** @description What is dangerous about it; empty for an ordinary call. */
+            /**
+             * @description Why the call is dangerous; empty for an ordinary call. A dangerous call needs more than a
+             *     plain yes.
+             */
             dangers: components["schemas"]["Danger"][];
             /**
              * @description What would run, verbatim: the command, the path, the URL, or all arguments as JSON. Show it
              *     first, with hidden characters written out.
              */
             exact: string;
-            /** @description The folder for which a lasting yes counts. */
+            /** @description The folder for which a grant would apply. */
             folder: string;
-            /** @description Rules that a lasting yes could have, the narrowest first. */
+            /** @description Rules that a grant could have, the narrowest first. */
             lasting: string[];
-            /** @description Which layer wants a person to decide. */
+            /** @description The policy layer that requires the decision. */
             layer: components["schemas"]["Layer"];
             /**
-             * @description What would happen: a diff, or notes on the programs that would start. It never replaces
-             *     `exact`.
+             * @description What would happen: a diff, or notes on the programs that would start. It is derived from
+             *     `exact` and never replaces it.
              */
             preview: string | null;
-            /** @description Why, as a sentence. */
+            /** @description Why an approval is needed, as a sentence. */
             reason: string;
-            /** @description Which of its rules. */
+            /** @description The rule of that layer. */
             rule: string | null;
-            /** @description The tool. */
+            /** @description The name of the tool. */
             tool: string;
         };
-        /** @description Whether a call may run. */
+        /** @description A decision about an approval request. */
         ApprovalBody: {
-            /** @description Yes or no. */
+            /** @description The decision. */
             decision: components["schemas"]["ApprovalDecision"];
-            /** @description With a yes: what is allowed for the whole session from now on. */
+            /** @description With `approve`: the rule to grant for the session. */
             lasting?: string | null;
-            /** @description With a no: what to do instead. */
+            /** @description With `deny`: what the run is to do instead. */
             words?: string | null;
         };
         /**
-         * @description Yes or no.
+         * @description A decision about an approval request.
          * @enum {string}
          */
         ApprovalDecision: "approve" | "deny";
-        /** @description Who said yes to a call. */
+        /** @description How a tool call was approved. */
         ApprovedView: {
             /** @enum {string} */
             kind: "person";
-            /** @description Who. */
+            /** @description The approver. */
             name: string;
-            /** @description The request. */
+            /** @description The id of the approval request. */
             request: string;
         } | {
             /** @enum {string} */
             kind: "grant";
-            /** @description What was allowed. */
+            /** @description The rule of the grant. */
             rule: string;
         };
-        /**
-         * @description What is asked for.
-         * @enum {string}
-         */
+        /** @enum {string} */
         AskedFor: "approval" | "question";
-        /** @description One thing that happened to a call, in its place in the chain. */
+        /** @description One entry of the audit log. */
         AuditLine: {
-            /** @description Its agent. */
+            /** @description The agent of the run. */
             agent: string;
-            /** @description When. */
+            /** @description When the entry was written. */
             at: string;
-            /** @description The call. */
+            /** @description The id of the tool call. */
             call: string;
             /**
              * Format: int32
-             * @description How far below the root.
+             * @description The depth of the run below the root.
              */
             depth: number;
             /**
              * Format: int64
-             * @description How long it took.
+             * @description How long the call took, for `ended`.
              */
             duration_ms?: number | null;
-            /** @description The hash over this entry and the hash before. */
+            /** @description The hash over this entry and the hash of the previous one. */
             hash: string;
-            /** @description The arguments, without secrets, bounded. */
+            /** @description The arguments, redacted and truncated. */
             parameters: unknown;
-            /** @description The run that asked for that one. */
+            /** @description The parent of that run; null for a root. */
             parent_id: string | null;
-            /** @description What the rules were, by their hash. */
+            /** @description The hash of the policy that applied. */
             policy: string;
-            /** @description The SHA-256 of what the model reads. */
+            /** @description The SHA-256 of the result that the model reads. */
             result?: string | null;
-            /** @description The first run of the tree. */
+            /** @description The root of its tree. */
             root_id: string;
             ruling: components["schemas"]["Ruling"] | null;
-            /** @description What its commands ran in. */
+            /** @description The sandbox in which its commands ran. */
             sandbox?: Record<string, never> | null;
             /**
              * Format: int64
-             * @description Its place in the chain of the whole server, from 1. A key that sees a part of it sees gaps.
+             * @description The position in the hash chain of the whole server, from 1. A key that sees only a tenant sees
+             *     gaps.
              */
             seq: number;
             /** @description `begun`, `waits` or `ended`. */
             stage: string;
-            /** @description How it went. */
+            /** @description The status of the result, for `ended`. */
             status?: string | null;
             /** @description The run that made the call. */
             task_id: string;
-            /** @description The tool. */
+            /** @description The name of the tool. */
             tool: string;
         };
-        /** @description What a check of the audit found. */
+        /** @description The result of verifying the audit log. */
         AuditVerdict: {
             /**
              * Format: int64
-             * @description Entries read.
+             * @description The number of entries read.
              */
             entries: number;
-            /** @description The hash of the last one: keep it elsewhere, and a cut end can be seen too. */
+            /** @description The hash of the last entry. Keep it elsewhere to detect a truncated log. */
             head: string | null;
-            /** @description Whether nothing is wrong. */
+            /** @description Whether the chain is intact. */
             ok: boolean;
-            /** @description What is wrong, one sentence each. */
+            /** @description The defects found, one sentence each. */
             problems: string[];
         };
-        /** @description One kind of an account, as a run that draws from it sees it. */
+        /** @description What is left of one kind of budget in the account that a run draws from. */
         Balance: {
-            /** @description Of what; money is in millionths of a dollar. */
+            /** @description The kind of budget; `usd` counts millionths of a dollar. */
             kind: components["schemas"]["BudgetKind"];
             /**
              * Format: int64
-             * @description The limit.
+             * @description The limit of the account.
              */
             limit: number;
             /**
              * Format: int64
-             * @description Set aside.
+             * @description The amount that is reserved for prompts under way and for children with accounts of their own.
              */
             reserved: number;
             /**
              * Format: int64
-             * @description Spent for good.
+             * @description The amount that was charged.
              */
             spent: number;
         };
-        /** @description What a run and everything below it may spend. */
+        /** @description The budget of a run and its descendants. */
         Budget: {
             /**
              * Format: int64
-             * @description Runs below it.
+             * @description Descendants.
              */
             children?: number | null;
             /**
              * Format: int64
-             * @description Time from its first claim.
+             * @description Seconds from the first claim.
              */
             seconds?: number | null;
             /**
              * Format: int64
-             * @description Tokens in both directions.
+             * @description Tokens of prompts and completions.
              */
             tokens?: number | null;
             /**
@@ -1222,33 +1427,33 @@ export interface components {
         };
         /** @enum {string} */
         BudgetKind: "tokens" | "usd" | "tool_calls" | "children";
-        /** @description The accounts that one run draws from. */
+        /** @description The budgets of the accounts that one run draws from. */
         BudgetLine: {
-            /** @description Its agent. */
+            /** @description The agent of the run. */
             agent: string;
-            /** @description Each kind that is limited. */
+            /** @description The balance of each limited kind of budget. */
             balances: components["schemas"]["Balance"][];
-            /** @description What people call it. */
+            /** @description The label of the run. */
             label: string;
-            /** @description How far it is. */
+            /** @description The status of the run. */
             status: components["schemas"]["Status"];
             /** @description The run. */
             task_id: string;
         };
-        /** @description Why something is to stop. */
+        /** @description A cancellation. */
         CancelBody: {
-            /** @description For people who wonder later. */
+            /** @description The reason, which the record shows. */
             reason?: string | null;
         };
-        /** @description What a cancel did. */
+        /** @description The result of a cancel. */
         Cancelled: {
             already_ended: components["schemas"]["Status"] | null;
-            /** @description Everything that ends because of it, itself included. */
+            /** @description The tasks that the cancel ends, this one included. */
             cancelled: string[];
             /** @description The task. */
             task_id: string;
         };
-        /** @description How much a run changed. */
+        /** @description The size of a change. */
         ChangeCount: {
             /**
              * Format: int64
@@ -1257,7 +1462,7 @@ export interface components {
             deletions: number;
             /**
              * Format: int64
-             * @description Files.
+             * @description Changed files.
              */
             files: number;
             /**
@@ -1268,99 +1473,99 @@ export interface components {
         };
         /** @enum {string} */
         ChangesFate: "applied" | "discarded";
-        /** @description What a client says over the WebSocket. */
+        /** @description A message of a client over the WebSocket. */
         ClientMessage: (components["schemas"]["Subscribe"] & {
             /** @enum {string} */
             type: "subscribe";
         }) | {
-            /** @description The name that it gave. */
+            /** @description The id of the subscription. */
             id: string;
             /** @enum {string} */
             type: "unsubscribe";
         } | {
             /**
              * Format: int64
-             * @description Comes back.
+             * @description A number that the `pong` repeats.
              */
             n: number;
             /** @enum {string} */
             type: "ping";
         };
-        /** @description One setting, with secrets taken out. */
+        /** @description One setting, redacted. */
         ConfigLine: {
-            /** @description The key, with dots. */
+            /** @description The dotted key. */
             key: string;
-            /** @description Who set it. */
+            /** @description The layer of the configuration that set it. */
             origin: string;
             /** @description The value as text. */
             value: string;
         };
-        /** @description Who is listening. */
+        /** @description The number of connected clients. */
         Connections: {
             /**
              * Format: int64
-             * @description By server-sent events.
+             * @description Clients of server-sent events.
              */
             sse: number;
             /**
              * Format: int64
-             * @description By WebSocket.
+             * @description WebSocket clients.
              */
             websocket: number;
         };
-        /** @description What is said about the connection, and whole states. */
+        /** @description Messages about the connection, and records. */
         Control: {
-            /** @description Names this life of the server. */
+            /** @description Identifies this start of the server. */
             epoch: string;
             /**
              * Format: int64
-             * @description How often it says that it lives.
+             * @description The interval between heartbeats.
              */
             heartbeat_ms: number;
-            /** @description Who is listening. */
+            /** @description The caller. */
             me: components["schemas"]["Me"];
             /**
              * Format: int64
-             * @description The last event so far. Numbers count what happens on the whole server, also what this key
-             *     may not see: whoever comes back has to say where it was.
+             * @description The sequence number of the last event. Events that this key may not see are numbered too,
+             *     so a client resumes from the last number that it received.
              */
             seq: number;
             /** @enum {string} */
             type: "hello";
-            /** @description Its version. */
+            /** @description The version of the server. */
             version: string;
         } | {
-            /** @description The client's name for it. */
+            /** @description The id of the subscription. */
             id: string;
-            /** @description Whether what was missed follows; otherwise a snapshot does. */
+            /** @description Whether the missed events follow; otherwise a snapshot follows. */
             resumed: boolean;
             /** @enum {string} */
             type: "subscribed";
         } | {
-            /** @description The client's name for the subscription. */
+            /** @description The id of the subscription. */
             id: string;
             /**
              * Format: int64
-             * @description How many events were missed, after falling behind.
+             * @description How many events the client missed because it fell behind.
              */
             missed?: number | null;
-            /** @description What they ask. */
+            /** @description Their open requests. */
             requests: components["schemas"]["Request"][];
             /**
              * Format: int64
-             * @description Everything up to here is in it.
+             * @description The sequence number of the last event that the snapshot includes.
              */
             seq: number;
-            /** @description The newest that have not ended, as summaries. */
+            /** @description The newest tasks that have not ended, as summaries. */
             tasks: components["schemas"]["Task"][];
-            /** @description Whether there are more. */
+            /** @description Whether there are more tasks. */
             truncated: boolean;
             /** @enum {string} */
             type: "snapshot";
         } | {
             /**
              * Format: int64
-             * @description Its place among the events.
+             * @description The sequence number of the message.
              */
             seq: number;
             /** @description The records. */
@@ -1368,23 +1573,22 @@ export interface components {
             /** @enum {string} */
             type: "tasks";
         } | {
-            /** @description Its tree. */
+            /** @description The root of its tree. */
             root_id: string;
-            /** @description Its session. */
+            /** @description The session of the task. */
             session_id: string;
-            /** @description The run. */
+            /** @description The task. */
             task_id: string;
             /** @description The piece. */
             text: string;
             /** @enum {string} */
             type: "text";
         } | {
-            /** @description When. */
+            /** @description When it was sent. */
             at: string;
             /**
              * Format: int64
-             * @description The last event so far. Numbers count what happens on the whole server, also what this key
-             *     may not see: whoever comes back has to say where it was.
+             * @description The sequence number of the last event, as in `hello`.
              */
             seq: number;
             /** @enum {string} */
@@ -1392,46 +1596,46 @@ export interface components {
         } | {
             /**
              * Format: int64
-             * @description What the ping had.
+             * @description The number of the ping.
              */
             n: number;
             /** @enum {string} */
             type: "pong";
         } | {
-            /** @description Which kind of mistake. */
+            /** @description The kind of error. */
             code: string;
-            /** @description What to do. */
+            /** @description What to do about it. */
             message: string;
             /** @enum {string} */
             type: "error";
         };
-        /** @description A stretch of time that the length of the whole depends on. */
+        /** @description A span of the critical path. */
         CriticalSpan: {
-            /** @description Its begin. */
+            /** @description The start. */
             from: string;
-            /** @description What was done, as in [`Span`]. */
+            /** @description The kind, as in [`Span`]. */
             kind: string;
             /** @description The run. */
             task_id: string;
-            /** @description Its end. */
+            /** @description The end. */
             until: string;
         };
-        /** @description What is dangerous about a call. */
+        /** @description One reason why a tool call is dangerous. */
         Danger: {
-            /** @description The part that is: one command of several, shortened. */
+            /** @description The dangerous part: one command of several, shortened. */
             command: string;
-            /** @description What could be done instead. */
+            /** @description A safer alternative. */
             instead: string;
-            /** @description What it would do, as a sentence part. */
+            /** @description What it would do, as a part of a sentence. */
             why: string;
         };
         /** @enum {string} */
         Decision: "allow" | "ask" | "deny";
-        /** @description What a delete did. */
+        /** @description The result of a delete. */
         Deleted: {
             /**
              * Format: int64
-             * @description How many records are gone, those below it included.
+             * @description The number of deleted records, descendants included.
              */
             deleted: number;
             /** @description The task. */
@@ -1446,152 +1650,149 @@ export interface components {
         DeliveryAction: "retry" | "dismiss";
         /** @description What to do about a blocked delivery. */
         DeliveryBody: {
-            /** @description Which of the two. */
+            /** @description The action. */
             action: components["schemas"]["DeliveryAction"];
         };
-        /** @description What a run changed in its worktree. */
+        /** @description The changes in the worktree of a task. */
         Diff: {
-            /** @description A unified diff, bounded. */
+            /** @description A unified diff, truncated if it is long. */
             diff: string;
             /** @description The task. */
             task_id: string;
         };
-        /** @description What one check of this machine found. */
+        /** @description The result of one check of this machine. */
         DoctorLine: {
-            /** @description What was found, and what to do. */
+            /** @description The finding, and what to do about it. */
             detail: string;
-            /** @description What was looked at. */
+            /** @description The name of the check. */
             name: string;
-            /** @description Whether it is as it should be. */
+            /** @description Whether the check passed. */
             ok: boolean;
         };
-        /** @description Everything that a run may do, and who says so. */
+        /** @description The policy of a run, with the origin of each rule. */
         EffectivePolicy: {
-            /** @description Whether commands that look dangerous are treated like all others. */
+            /** @description Whether dangerous commands need no approval of their own. */
             allow_dangerous: boolean;
-            /** @description The hash by which audits name it. */
+            /** @description The hash by which the audit log names the policy. */
             hash: string;
-            /** @description Every layer that has a say, the outermost first. */
+            /** @description The layers that have rules, the outermost first. */
             layers: components["schemas"]["PolicyLayer"][];
             /** @description How calls that change something are treated. */
             mode: string;
-            /** @description Whether it may change nothing. */
+            /** @description Whether the run must not change anything. */
             read_only: boolean;
-            /** @description What is decided about each tool, whatever its arguments. */
+            /** @description The decision about each tool, whatever its arguments. */
             tools: components["schemas"]["ToolRuling"][];
         };
-        /** @description A call to be judged, without running it. */
+        /** @description A hypothetical call to evaluate against the policy. */
         ExplainBody: {
             /** @description The agent; the main agent if missing. */
             agent?: string | null;
-            /** @description Its arguments. */
+            /** @description The arguments of the call. */
             arguments?: Record<string, never> | null;
             mode?: components["schemas"]["Mode"] | null;
-            /** @description The tool. */
+            /** @description The name of the tool. */
             tool: string;
-            /** @description The folder. */
+            /** @description The workspace. */
             workspace?: string | null;
         };
-        /** @description What would be decided about a call, and what every layer says. */
+        /** @description The decision about a hypothetical call, with the opinion of every layer. */
         Explained: {
-            /** @description What. */
+            /** @description The decision. */
             decision: components["schemas"]["Decision"];
-            /** @description By which layer. */
+            /** @description The layer that decided. */
             layer: components["schemas"]["Layer"];
-            /** @description Each thing that a layer says. */
+            /** @description The opinions of the layers. */
             layers: components["schemas"]["LayerOpinion"][];
-            /** @description By which of its rules. */
+            /** @description The rule of that layer. */
             rule: string | null;
-            /** @description Why. */
+            /** @description The reason. */
             why: string;
         };
-        /** @description Where a task is to branch off another, and how it goes on. */
+        /** @description Where to fork a task, and how the fork continues. */
         ForkBody: {
             /**
              * Format: int64
-             * @description The last entry of the other's journal that counts.
+             * @description The sequence number of the last journal entry that the fork keeps.
              */
             at: number;
             mode?: components["schemas"]["Mode"] | null;
-            /** @description The model to go on with, if not the same. */
+            /** @description The model; the same if missing. */
             model?: string | null;
         };
-        /** @description Something a person allowed for a whole session. */
+        /** @description A lasting permission for a session. */
         Grant: {
-            /** @description When. */
+            /** @description When it was granted. */
             at: string;
-            /** @description Who allowed it. */
+            /** @description The approver who granted it. */
             by: string;
-            /** @description What is allowed. */
+            /** @description The rule that is allowed. */
             rule: string;
         };
-        /** @description How the server is. */
+        /** @description The health of the server. */
         Health: {
-            /** @description Why it is broken. */
+            /** @description Why the server is `broken`. */
             reason?: string | null;
             /** @description `ok`, `ready`, `stopping`, or `broken` while the store accepts no writes. */
             status: string;
         };
         /** @enum {string} */
         Isolation: "none" | "worktree";
-        /** @description One entry of a run's journal, as the store keeps it. */
+        /** @description One entry of a run's journal. */
         JournalEntry: Record<string, never> & {
+            /** @description When it was appended. */
+            at: string;
             /**
              * Format: int64
-             * @description Milliseconds since 1970.
-             */
-            at: number;
-            /**
-             * Format: int64
-             * @description The fence it was written under.
+             * @description The fencing epoch under which it was appended.
              */
             epoch: number;
-            /** @description What happened. */
+            /** @description The type of the event. */
             event: string;
-            /** @description Whose. */
+            /** @description The run. */
             run: string;
             /**
              * Format: int64
-             * @description Its place.
+             * @description The sequence number in the journal.
              */
             seq: number;
         };
-        /** @description A key, without its secret. */
+        /** @description An API key, without its secret. */
         Key: {
-            /** @description When it was made. */
+            /** @description When the key was created. */
             created_at: string;
-            /** @description When it ends. */
+            /** @description When the key expires. */
             expires_at: string | null;
-            /** @description Its id: the part of the token that is no secret. */
+            /** @description The public part of the token. */
             id: string;
-            /** @description When it was last used, as far as this life of the server knows. */
+            /** @description When the key was last used since the server started. */
             last_used_at: string | null;
-            /** @description What people call it. */
+            /** @description The name of the key. */
             name: string;
-            /** @description What it may do. */
+            /** @description The role of the key. */
             role: components["schemas"]["Role"];
-            /** @description Whose things it sees; null is everybody's. */
+            /** @description The tenant that the key is limited to; null for all tenants. */
             tenant: string | null;
         };
         /** @enum {string} */
         Lane: "main" | "subagent";
-        /** @description One queue. */
+        /** @description The state of one lane. */
         LaneState: {
             /**
              * Format: int32
-             * @description How many do.
+             * @description How many runs are claimed.
              */
             claimed: number;
-            /** @description Which. */
+            /** @description The lane. */
             lane: components["schemas"]["Lane"];
             /**
              * Format: int32
-             * @description How many may run at once.
+             * @description How many runs the lane executes at once.
              */
             limit: number;
             /**
              * Format: int32
-             * @description How many wait.
+             * @description How many runs are queued.
              */
             queued: number;
         };
@@ -1599,243 +1800,92 @@ export interface components {
         Lang: "en" | "zh";
         /** @enum {string} */
         Layer: "global" | "provider" | "agent" | "group" | "sandbox" | "subagent" | "parent" | "spawn" | "grant" | "mode" | "danger" | "session";
-        /** @description What a layer says about a call. */
+        /** @description The opinion of one layer about a call. */
         LayerOpinion: {
-            /** @description Which layer. */
+            /** @description The layer. */
             layer: components["schemas"]["Layer"];
             /** @description `denies`, `lifts`, `leaves_out`, `allows`, `asks`, `approves`, or `nothing`. */
             opinion: string;
-            /** @description By which rule. */
+            /** @description The rule that matched. */
             rule: string | null;
-            /** @description Where its rules stand. */
+            /** @description Where its rules are defined. */
             source: string;
-            /** @description The same as a short sentence. */
+            /** @description The opinion as a short sentence. */
             why: string;
         };
-        /** @description For whom a login link is. */
+        /** @description A login link to create. */
         LinkBody: {
             role?: components["schemas"]["Role"] | null;
         };
-        /** @description Something happened to a task. */
-        LiveEvent: components["schemas"]["LiveKind"] & {
-            /** @description When. */
-            at: string;
-            /** @description The run that asked for it. */
-            parent_id: string | null;
-            /** @description The first run of its tree. */
-            root_id: string;
+        /** @description A live event of a task, with its number on this server. */
+        LiveEvent: components["schemas"]["Notification"] & {
             /**
              * Format: int64
-             * @description Its place among all events of this life of the server. Those count too that a client did not
-             *     ask for or may not see, so it may see gaps.
+             * @description The number of the event since the server started. Events that the client did not subscribe to
+             *     or may not see are numbered too, so a client sees gaps.
              */
             seq: number;
-            /** @description The session that asked for it. */
-            session_id: string;
-            /** @description The task. */
-            task_id: string;
-            /**
-             * Format: int64
-             * @description The end of the task's journal at that moment.
-             */
-            task_seq: number;
         };
-        /** @description What happened to a task. */
-        LiveKind: {
-            /** @description Its agent. */
-            agent: string;
-            /** @description Its label. */
-            label: string;
-            /** @enum {string} */
-            type: "queued";
-        } | {
-            /** @description Its agent. */
-            agent: string;
-            /** @description Its label. */
-            label: string;
-            /** @enum {string} */
-            type: "started";
-        } | {
-            /**
-             * Format: int32
-             * @description 0 to 100.
-             */
-            progress: number;
-            /**
-             * Format: int32
-             * @description Calls made.
-             */
-            tool_calls: number;
-            /** @enum {string} */
-            type: "progress";
-        } | {
-            /** @description Which. */
-            tool: string;
-            /**
-             * Format: int32
-             * @description Calls made before.
-             */
-            tool_calls: number;
-            /** @enum {string} */
-            type: "tool";
-        } | {
-            /**
-             * Format: int32
-             * @description Its place among the questions to the same model.
-             */
-            position: number | null;
-            /**
-             * Format: int64
-             * @description When the provider said to come back.
-             */
-            resumes_in_ms: number | null;
-            /** @enum {string} */
-            type: "held";
-        } | {
-            /**
-             * Format: int64
-             * @description How long it waits first.
-             */
-            delay_ms: number;
-            /** @description What went wrong. */
-            error: string;
-            /** @description The model that is asked next. */
-            model: string;
-            /** @description Whether somebody may have read a part of the answer that is now void. */
-            shown: boolean;
-            /** @enum {string} */
-            type: "retrying";
-        } | {
-            /**
-             * Format: int64
-             * @description Characters after.
-             */
-            chars_after: number;
-            /**
-             * Format: int64
-             * @description Characters before.
-             */
-            chars_before: number;
-            /** @enum {string} */
-            type: "compacted";
-        } | {
-            /** @description What it asks, with long texts cut. */
-            request: components["schemas"]["Request"];
-            /** @enum {string} */
-            type: "asked";
-        } | {
-            /** @description The request. */
-            request_id: string;
-            /** @enum {string} */
-            type: "replied";
-        } | {
-            /** @description How much of what. */
-            balances: components["schemas"]["Balance"][];
-            /** @enum {string} */
-            type: "budget_low";
-        } | {
-            /** @description What; cut after [`LIVE_CHARS`] characters. */
-            text: string;
-            /** @enum {string} */
-            type: "said";
-        } | {
-            /** @enum {string} */
-            type: "paused";
-        } | {
-            /** @enum {string} */
-            type: "resumed";
-        } | {
-            /** @description The result; cut after [`LIVE_CHARS`] characters. */
-            result: string;
-            /** @enum {string} */
-            type: "completed";
-        } | {
-            /** @description Why. */
-            error: string;
-            /** @enum {string} */
-            type: "failed";
-        } | {
-            /** @description The deadline. */
-            error: string;
-            /** @enum {string} */
-            type: "timeout";
-        } | {
-            /** @description By whom. */
-            error: string;
-            /** @enum {string} */
-            type: "cancelled";
-        } | {
-            /** @description Which. */
-            delivery: components["schemas"]["Delivery"];
-            /** @enum {string} */
-            type: "delivery";
-        } | {
-            /** @enum {string} */
-            type: "deleted";
-        };
-        /** @description A link that lets a browser in, once. */
+        /** @description A link that logs a browser in, once. */
         LoginLink: {
-            /** @description Until when. */
+            /** @description When the link expires. */
             expires_at: string;
-            /** @description Where to go. */
+            /** @description The link. */
             url: string;
         };
-        /** @description Who is asking. */
+        /** @description The caller. */
         Me: {
-            /** @description When it ends. */
+            /** @description When the key expires. */
             expires_at: string | null;
-            /** @description The server's language. */
+            /** @description The language of the server. */
             lang: components["schemas"]["Lang"];
             /** @description The name of the key. */
             name: string;
-            /** @description What it may do. */
+            /** @description The role of the key. */
             role: components["schemas"]["Role"];
-            /** @description Whose things it sees; null is everybody's. */
+            /** @description The tenant that the key is limited to; null for all tenants. */
             tenant: string | null;
-            /** @description How it came in. */
+            /** @description How the caller authenticated. */
             via: components["schemas"]["Via"];
         };
-        /** @description What became of a message. */
+        /** @description The result of sending a message. */
         MessageAccepted: {
-            /** @description Whether it went into a run that was already under way. */
+            /** @description Whether the message went to a run that was already executing. */
             steered: boolean;
-            /** @description The run that has it. */
+            /** @description The run that received the message. */
             task_id: string;
         };
-        /**
-         * @description How calls that change something are treated.
-         * @enum {string}
-         */
-        Mode: "default" | "accept_edits" | "plan" | "dont_ask" | "yolo";
-        /** @description One model, as its rate limits see it. */
+        /** @enum {string} */
+        Mode: "plan" | "dont-ask" | "default" | "accept-edits" | "yolo";
+        /** @description The state of one model's rate limits. */
         ModelState: {
             /**
              * Format: int32
-             * @description Questions under way.
+             * @description Prompts under way.
              */
             in_flight: number;
             /**
              * Format: int32
-             * @description How many there may be at once.
+             * @description The limit of concurrent prompts.
              */
             limit: number | null;
-            /** @description Its name. */
+            /** @description The name of the model. */
             model: string;
-            /** @description When it may be asked again. */
+            /** @description Until when the provider accepts no prompts. */
             paused_until: string | null;
             /**
              * Format: int32
-             * @description Questions that wait.
+             * @description Queued prompts.
              */
             queued: number;
-            /** @description How it is. */
+            /** @description The state, in words. */
             state: string;
         };
-        /** @description Something that a command left, that would have acted later outside of the sandbox. */
+        /** @description A file that a command left and that would have taken effect outside of the sandbox. */
         Neutralised: {
             /** @description Why it could not be neutralised. */
             cause: string | null;
-            /** @description Settings of git that were removed. */
+            /** @description The git settings that were removed. */
             dropped?: string[];
             /** @description Where the original is kept. */
             kept_as: string | null;
@@ -1844,31 +1894,31 @@ export interface components {
              *     `not_checked` or `more`.
              */
             measure: string;
-            /** @description Where it is or was, seen from the workspace. */
+            /** @description The path, relative to the workspace. */
             path: string;
         };
-        /** @description A key to be made. */
+        /** @description A key to create. */
         NewKey: {
             /**
              * Format: int64
-             * @description How long it holds; for ever if missing.
+             * @description Seconds until the key expires; never if missing.
              */
             expires_seconds?: number | null;
-            /** @description What people call it; no other key of the same tenant is called so. */
+            /** @description The name, unique within the tenant. */
             name: string;
-            /** @description What it may do. */
+            /** @description The role. */
             role: components["schemas"]["Role"];
-            /** @description Whose things it sees. */
+            /** @description The tenant to limit the key to. */
             tenant?: string | null;
         };
-        /** @description A new key with its token, which is shown once. */
+        /** @description A new key with its token, which is shown only once. */
         NewKeyMade: {
             /** @description The key. */
             key: components["schemas"]["Key"];
             /** @description Its token. */
             token: string;
         };
-        /** @description A message to a conversation. */
+        /** @description A message to a session. */
         NewMessage: {
             /** @description The agent. */
             agent?: string | null;
@@ -1877,188 +1927,337 @@ export interface components {
             mode?: components["schemas"]["Mode"] | null;
             /** @description The model. */
             model?: string | null;
-            /** @description The words. */
+            /** @description The message. */
             text: string;
-            /** @description How hard to think. */
+            /** @description The reasoning effort. */
             thinking?: string | null;
-            /** @description The folder it works in. */
+            /** @description The workspace. */
             workspace?: string | null;
         };
-        /** @description A task to be made. */
+        /** @description A task to create. */
         NewTask: {
             /** @description The agent. */
             agent?: string | null;
             budget?: components["schemas"]["Budget"] | null;
-            /** @description A finished run to go on from. */
+            /** @description An ended run whose history to continue. */
             continues?: string | null;
-            /** @description The model if the agent wants none in particular; the server's own default if missing. */
+            /** @description The model if the agent names none; the default of the server if missing. */
             default_model?: string | null;
-            /** @description Models to ask in turn when the one before cannot answer. */
+            /** @description Models to prompt in turn if the one before fails. */
             fallbacks?: string[] | null;
             isolation?: components["schemas"]["Isolation"] | null;
-            /** @description What people call it. */
+            /** @description A short name for people. */
             label?: string | null;
             lang?: components["schemas"]["Lang"] | null;
-            /** @description Whether it is a main run rather than a background task. */
+            /** @description Whether the task is a main run instead of a background task. */
             main?: boolean;
             /**
              * Format: int32
-             * @description How deep its tree may be.
+             * @description The limit of the depth of its tree.
              */
             max_depth?: number | null;
             /**
              * Format: int32
-             * @description Answers with tool calls before it has to report what it has.
+             * @description The limit of completions with tool calls; then the task has to report what it has.
              */
             max_iterations?: number | null;
             /**
              * Format: int64
-             * @description The most tokens of one answer.
+             * @description The limit of tokens of one completion.
              */
             max_tokens?: number | null;
-            /** @description What it is to do. */
+            /** @description The instruction. */
             message: string;
             mode?: components["schemas"]["Mode"] | null;
-            /** @description The model, whatever the agent wants. */
+            /** @description The model, instead of the agent's. */
             model?: string | null;
             priority?: components["schemas"]["Priority"] | null;
-            /** @description Places outside that want the result, as `file:PATH`; for admins. */
+            /** @description Where else to deliver the result, as `file:PATH`; for admins. */
             report_to?: string[];
-            /** @description The JSON schema that the result has to fit. */
+            /** @description The JSON schema of the result. */
             result_schema?: Record<string, never> | null;
             /** @description `channel:chat_id`. */
             session_id?: string | null;
             /**
              * Format: double
-             * @description From 0, always the likeliest word, to 2.
+             * @description The sampling temperature, from 0 to 2.
              */
             temperature?: number | null;
-            /** @description How hard to think. */
+            /** @description The reasoning effort. */
             thinking?: string | null;
             /**
              * Format: int64
-             * @description How long it may run; 0 is no limit.
+             * @description The time limit; 0 for none.
              */
             timeout_seconds?: number | null;
-            /** @description The folder it works in. */
+            /** @description The workspace. */
             workspace?: string | null;
+        };
+        /** @description A live event of a task. */
+        Notification: components["schemas"]["NotificationKind"] & {
+            /** @description When the event was published. */
+            at: string;
+            /** @description The task that started it; null for a root. */
+            parent_id: string | null;
+            /** @description The root of its tree. */
+            root_id: string;
+            /** @description The session of the task. */
+            session_id: string;
+            /** @description The task. */
+            task_id: string;
+            /**
+             * Format: int64
+             * @description The sequence number of the task's last journal entry when the event was published.
+             */
+            task_seq: number;
+            /** @description The tenant of the task. */
+            tenant: string | null;
+        };
+        /** @description What happened to a task. */
+        NotificationKind: {
+            /** @description The agent of the task. */
+            agent: string;
+            /** @description The label of the task. */
+            label: string;
+            /** @enum {string} */
+            type: "queued";
+        } | {
+            /** @description The agent of the task. */
+            agent: string;
+            /** @description The label of the task. */
+            label: string;
+            /** @enum {string} */
+            type: "started";
+        } | {
+            /**
+             * Format: int32
+             * @description From 0 to 100.
+             */
+            progress: number;
+            /**
+             * Format: int32
+             * @description Tool calls so far.
+             */
+            tool_calls: number;
+            /** @enum {string} */
+            type: "progress";
+        } | {
+            /** @description The name of the tool. */
+            tool: string;
+            /**
+             * Format: int32
+             * @description Tool calls before this one.
+             */
+            tool_calls: number;
+            /** @enum {string} */
+            type: "tool";
+        } | {
+            /**
+             * Format: int32
+             * @description Its position among the prompts for the same model, from 1; null when it continues.
+             */
+            position: number | null;
+            /**
+             * Format: int64
+             * @description How long the provider asked to wait, if it did.
+             */
+            resumes_in_ms: number | null;
+            /** @enum {string} */
+            type: "held";
+        } | {
+            /**
+             * Format: int64
+             * @description How long the task waits first.
+             */
+            delay_ms: number;
+            /** @description Why the model failed. */
+            error: string;
+            /** @description The model that is prompted next. */
+            model: string;
+            /** @description Whether a part of the void completion was streamed. */
+            shown: boolean;
+            /** @enum {string} */
+            type: "retrying";
+        } | {
+            /**
+             * Format: int64
+             * @description Characters of the history after.
+             */
+            chars_after: number;
+            /**
+             * Format: int64
+             * @description Characters of the history before.
+             */
+            chars_before: number;
+            /** @enum {string} */
+            type: "compacted";
+        } | {
+            /** @description The request, with long texts truncated. */
+            request: components["schemas"]["Request"];
+            /** @enum {string} */
+            type: "asked";
+        } | {
+            /** @description The id of the request. */
+            request_id: string;
+            /** @enum {string} */
+            type: "replied";
+        } | {
+            /** @description The budgets that are nearly spent. */
+            balances: components["schemas"]["Balance"][];
+            /** @enum {string} */
+            type: "budget_low";
+        } | {
+            /** @description The text; truncated after 4,000 characters. */
+            text: string;
+            /** @enum {string} */
+            type: "said";
+        } | {
+            /** @enum {string} */
+            type: "changed";
+            waiting_on: components["schemas"]["WaitingOn"] | null;
+        } | {
+            /** @enum {string} */
+            type: "paused";
+        } | {
+            /** @enum {string} */
+            type: "resumed";
+        } | {
+            /** @description The result; truncated after 4,000 characters. */
+            result: string;
+            /** @enum {string} */
+            type: "completed";
+        } | {
+            /** @description Why it failed. */
+            error: string;
+            /** @enum {string} */
+            type: "failed";
+        } | {
+            /** @description The deadline that passed. */
+            error: string;
+            /** @enum {string} */
+            type: "timeout";
+        } | {
+            /** @description Who cancelled it, and why. */
+            error: string;
+            /** @enum {string} */
+            type: "cancelled";
+        } | {
+            /** @description The state of the delivery. */
+            delivery: components["schemas"]["Delivery"];
+            /** @enum {string} */
+            type: "delivery";
+        } | {
+            /** @enum {string} */
+            type: "deleted";
         };
         /** @description The rules of one layer. */
         PolicyLayer: {
-            /** @description Only these calls; null is all. */
+            /** @description Calls that are allowed; null allows all. */
             allow: string[] | null;
-            /** @description Nobody is asked about these. */
+            /** @description Calls that need no approval. */
             approve: string[];
-            /** @description A person is asked about these. */
+            /** @description Calls that need an approval. */
             ask: string[];
-            /** @description Never these. */
+            /** @description Calls that are denied. */
             deny: string[];
-            /** @description Not denied after all. */
+            /** @description Exceptions from `deny`. */
             except: string[];
-            /** @description Which layer. */
+            /** @description The layer. */
             layer: components["schemas"]["Layer"];
-            /** @description Where the rules stand. */
+            /** @description Where the rules are defined. */
             source: string;
         };
         /** @enum {string} */
         Priority: "low" | "normal" | "high";
-        /** @description What went wrong, and what to do next. */
+        /** @description An error, with what to do next. */
         Problem: Record<string, never> & {
-            /** @description What happened, and what to do next. */
+            /** @description What failed, and what to do next. */
             detail: string;
-            /** @description The request that it is about. */
+            /** @description The request that failed. */
             instance?: string | null;
             /**
              * Format: int32
-             * @description The status code.
+             * @description The HTTP status code.
              */
             status: number;
-            /** @description The kind in words. */
+            /** @description The kind of error in words. */
             title: string;
             /** @description `urn:sortie:problem:<slug>`. */
             type: string;
         };
-        /** @description A question in words. */
+        /** @description A question that the `ask` tool puts. */
         Question: {
-            /** @description What holds if nobody answers in time. */
+            /** @description The answer that applies if none arrives in time. */
             default: string | null;
-            /** @description Answers to choose from; others are welcome too. */
+            /** @description Suggested answers; any other answer is accepted too. */
             options: string[];
-            /** @description The words. */
+            /** @description The question. */
             text: string;
-            /** @description Whom it is for. */
-            to: components["schemas"]["QuestionTo"];
+            /** @description Who is to answer. */
+            to: components["schemas"]["Addressee"];
         };
-        /**
-         * @description Who is to answer a question.
-         * @enum {string}
-         */
-        QuestionTo: "parent" | "person";
         /** @enum {string} */
         Reason: "error" | "max_iterations" | "budget" | "empty_result" | "schema" | "loop" | "denied" | "interrupted";
-        /**
-         * @description Which reply.
-         * @enum {string}
-         */
+        /** @enum {string} */
         ReplyKind: "approved" | "refused" | "answered" | "expired";
-        /** @description What came of a reply. */
+        /** @description The result of a reply. */
         ReplyNoted: {
             earlier?: components["schemas"]["ReplyView"] | null;
-            /** @description Whether the run hears it. */
+            /** @description Whether the reply was recorded. */
             noted: boolean;
         };
-        /** @description What was replied. */
+        /** @description The reply to a request. */
         ReplyView: {
-            /** @description Who. */
+            /** @description Who replied. */
             by?: string | null;
-            /** @description What is allowed for the whole session from then on. */
+            /** @description The rule of the grant for the session, for `approved`. */
             lasting?: string | null;
-            /** @description Which reply. */
+            /** @description The kind of the reply. */
             reply: components["schemas"]["ReplyKind"];
-            /** @description The answer. */
+            /** @description The answer, for `answered`. */
             text?: string | null;
-            /** @description What to do instead. */
+            /** @description What the run is to do instead, for `refused`. */
             words?: string | null;
         };
-        /** @description Something a run waits to hear about. */
+        /** @description An approval request or a question that a run waits for. */
         Request: {
-            /** @description Its agent. */
+            /** @description The agent of the run. */
             agent: string;
             approval?: components["schemas"]["Approval"] | null;
-            /** @description When it asked. */
+            /** @description When the run asked. */
             asked_at: string;
             /**
-             * @description Whether texts were cut here: `GET /api/approvals/{id}`, or `/api/questions/{id}`, has them
-             *     whole. Arguments that were cut are the beginning of their JSON, as a text.
+             * @description Whether texts are truncated here: `GET /api/approvals/{id}`, or `/api/questions/{id}`, has
+             *     them whole. Truncated arguments are the beginning of their JSON, as a string.
              */
             cut: boolean;
             /**
              * Format: int32
-             * @description How far below the root.
+             * @description The depth of the run below the root.
              */
             depth: number;
-            /** @description When nobody will be waited for any more. */
+            /** @description When the request expires. */
             expires_at: string;
-            /** @description Its id. */
+            /** @description The id of the request. */
             id: string;
-            /** @description Which of the two it is. */
+            /** @description Whether it is an approval request or a question. */
             kind: components["schemas"]["AskedFor"];
-            /** @description Its label. */
+            /** @description The label of the run. */
             label: string;
             question?: components["schemas"]["Question"] | null;
-            /** @description When. */
+            /** @description When the reply was given. */
             replied_at: string | null;
             reply: components["schemas"]["ReplyView"] | null;
-            /** @description The first run of its tree. */
+            /** @description The root of its tree. */
             root_id: string;
-            /** @description The session that everything is for. */
+            /** @description The session of the tree. */
             session_id: string;
             /** @description The run that asks. */
             task_id: string;
         };
-        /** @description Where a client heard last. */
+        /** @description The position of a client in the event sequence. */
         Resume: {
-            /** @description In which life of the server. */
+            /** @description The epoch of the server. */
             epoch: string;
             /**
              * Format: int64
@@ -2066,122 +2265,122 @@ export interface components {
              */
             seq: number;
         };
-        /** @description How many grants were taken back. */
+        /** @description The result of revoking grants. */
         Revoked: {
             /**
              * Format: int64
-             * @description So many.
+             * @description The number of grants revoked.
              */
             revoked: number;
         };
         /**
-         * @description What a key may do.
+         * @description The role of a key.
          * @enum {string}
          */
         Role: "viewer" | "operator" | "admin";
-        /** @description How a key is to get another secret. */
+        /** @description A rotation of a key's secret. */
         RotateBody: {
             /**
              * Format: int64
-             * @description How long the old secret still holds; not at all if missing.
+             * @description Seconds for which the old secret stays valid; none if missing.
              */
             grace_seconds?: number | null;
         };
-        /** @description What was decided about a call, and by whom. */
+        /** @description The policy decision about a tool call. */
         Ruling: {
             approved?: components["schemas"]["ApprovedView"] | null;
-            /** @description What. */
+            /** @description The decision. */
             decision: components["schemas"]["Decision"];
-            /** @description By which layer. */
+            /** @description The layer that decided. */
             layer: components["schemas"]["Layer"];
-            /** @description By which of its rules. */
+            /** @description The rule of that layer. */
             rule: string | null;
-            /** @description Why, as a short sentence. */
+            /** @description The reason, as a short sentence. */
             why: string;
         };
         /**
-         * @description How much a client wants to hear.
+         * @description Which events a client gets.
          * @enum {string}
          */
         Scope: "all" | "session" | "task" | "tree";
-        /** @description What the server says over the WebSocket. */
+        /** @description A message of the server over the WebSocket. */
         ServerMessage: components["schemas"]["Control"] | components["schemas"]["LiveEvent"];
-        /** @description What the server is doing. */
+        /** @description The state of the server. */
         ServerState: {
-            /** @description Who is listening; nobody for keys of a tenant. */
+            /** @description The connected clients; zero for keys of a tenant. */
             connections: components["schemas"]["Connections"];
-            /** @description Names this life of it: sequence numbers of events count within it. */
+            /** @description Identifies this start of the server: sequence numbers of events are valid within one epoch. */
             epoch: string;
-            /** @description Its home folder; empty for keys of a tenant. */
+            /** @description The home folder; empty for keys of a tenant. */
             home: string;
-            /** @description The queues; none for keys of a tenant, because they are everybody's. */
+            /** @description The lanes; empty for keys of a tenant, because tenants share them. */
             lanes: components["schemas"]["LaneState"][];
-            /** @description The models that were asked; none for keys of a tenant. */
+            /** @description The models that were prompted; empty for keys of a tenant. */
             models: components["schemas"]["ModelState"][];
-            /** @description When it started. */
+            /** @description When the server started. */
             started_at: string;
             /**
              * Format: int64
-             * @description How long it has been up.
+             * @description Seconds since the server started.
              */
             uptime_seconds: number;
-            /** @description Its version. */
+            /** @description The version of the binary. */
             version: string;
         };
-        /** @description A conversation. */
+        /** @description A session: a conversation with the main agent. */
         Session: {
             /** @description The agent of the last turn. */
             agent: string;
             /**
              * Format: double
-             * @description What it cost; null where a price is unknown.
+             * @description The cost; null if a price is unknown.
              */
             cost_usd: number | null;
-            /** @description When something last began in it. */
+            /** @description When the last run was admitted. */
             last_at: string;
             /** @description The model of the last turn. */
             model: string;
-            /** @description Whether the last of them has not ended. */
+            /** @description Whether the last main run has not ended. */
             running: boolean;
             /** @description `channel:chat_id`. */
             session_id: string;
-            /** @description Whom it belongs to. */
+            /** @description The tenant of the session. */
             tenant: string | null;
-            /** @description The first message, cut. */
+            /** @description The first message, truncated. */
             title: string;
             /**
              * Format: int64
-             * @description How many main runs it has.
+             * @description The number of main runs.
              */
             turns: number;
-            /** @description The folder it works in. */
+            /** @description The workspace of its runs. */
             workspace: string;
         };
-        /** @description A conversation with what was said in it. */
+        /** @description A session with its newest turns. */
         SessionDetail: components["schemas"]["Session"] & {
-            /** @description What persons allowed for all of it. */
+            /** @description The grants of the session. */
             grants: components["schemas"]["Grant"][];
-            /** @description What its runs ask and nobody has replied to. */
+            /** @description The open requests of its runs. */
             requests: components["schemas"]["Request"][];
             /** @description The newest turns, oldest first. */
             turns_list: components["schemas"]["Turn"][];
         };
-        /** @description Instructions on disk that a model loads when it needs them. */
+        /** @description Instructions in a file that a model loads when it needs them. */
         Skill: {
-            /** @description When to use it. */
+            /** @description When to use the skill. */
             description: string;
-            /** @description The folder that holds its `SKILL.md`. */
+            /** @description The folder of its `SKILL.md`. */
             folder: string;
-            /** @description Its name. */
+            /** @description The name of the skill. */
             name: string;
             /** @description `project`, `user` or `extra`. */
             source: string;
         };
-        /** @description A stretch of time in which a run did one thing. */
+        /** @description A period in which a run did one thing. */
         Span: {
-            /** @description Whether the length of the whole depends on it. */
+            /** @description Whether the span is on the critical path. */
             critical: boolean;
-            /** @description Its begin. */
+            /** @description The start. */
             from: string;
             /**
              * @description `slot`, `model`, `rate_limit`, `tool`, `approval`, `question`, `children`, `paused` or
@@ -2190,75 +2389,75 @@ export interface components {
             kind: string;
             /** @description The tool or model. */
             name?: string | null;
-            /** @description Its end. */
+            /** @description The end. */
             until: string;
         };
-        /** @description How many tasks are in which state. */
+        /** @description The number of tasks by status. */
         Stats: {
             /**
              * Format: int64
-             * @description Ended by somebody.
+             * @description Tasks that were cancelled.
              */
             cancelled: number;
             /**
              * Format: int64
-             * @description Ended with a result.
+             * @description Tasks that ended with a result.
              */
             completed: number;
             /**
              * Format: int64
-             * @description Ended without.
+             * @description Tasks that failed.
              */
             failed: number;
             /**
              * Format: int64
-             * @description Not started.
+             * @description Tasks that have not started.
              */
             pending: number;
             /**
              * Format: int64
-             * @description Started, not ended.
+             * @description Tasks that have started and not ended.
              */
             running: number;
             /**
              * Format: int64
-             * @description Ended by a deadline.
+             * @description Tasks whose deadline passed.
              */
             timeout: number;
             /**
              * Format: int64
-             * @description All of them.
+             * @description All tasks.
              */
             total: number;
         };
         /** @enum {string} */
         Status: "pending" | "running" | "completed" | "failed" | "timeout" | "cancelled";
-        /** @description Words for a run. */
+        /** @description A text for a run. */
         SteerBody: {
-            /** @description The words. */
+            /** @description The text. */
             text: string;
         };
-        /** @description What a client wants to hear of. */
+        /** @description A subscription. */
         Subscribe: {
-            /** @description The name that the client gives it. */
+            /** @description The id that the client chooses. */
             id: string;
             resume?: components["schemas"]["Resume"] | null;
-            /** @description How much. */
+            /** @description Which events the client gets. */
             scope: components["schemas"]["Scope"];
-            /** @description Of which session, for `session`. */
+            /** @description The session, for `session`. */
             session_id?: string | null;
-            /** @description Of which task, for `task` and `tree`. */
+            /** @description The task, for `task` and `tree`. */
             task_id?: string | null;
-            /** @description Whether to hear what models say while they say it. */
+            /** @description Whether to stream the text of completions. */
             text?: boolean;
         };
-        /** @description A task as JSON: the shape that the command line and every API give out. */
+        /** @description A task: the shape that the command line and the API show. */
         Task: {
-            /** @description The agent's name. */
+            /** @description The name of the agent. */
             agent: string;
-            /** @description What is left of the accounts it draws from; nothing where nothing is limited. */
+            /** @description The balances of the accounts that it draws from; missing if nothing is limited. */
             budget?: components["schemas"]["Balance"][];
-            /** @description Whether somebody wants it stopped. */
+            /** @description Whether a cancellation was requested. */
             cancel_requested: boolean;
             /** @description `subagent:{run_id}:{task_hash}`. */
             child_session: string;
@@ -2266,272 +2465,272 @@ export interface components {
             completed_at: string | null;
             /** @description When it was admitted. */
             created_at: string;
-            /** @description Whether the result has arrived. */
+            /** @description The state of the delivery of the result. */
             delivery: components["schemas"]["Delivery"];
             /**
              * Format: int32
-             * @description How far below the root.
+             * @description The depth below the root.
              */
             depth: number;
-            /** @description What went wrong. */
+            /** @description Why the task ended without a result. */
             error: string | null;
-            /** @description What people call it. */
+            /** @description A short name for people. */
             label: string;
-            /** @description The queue. */
+            /** @description The lane. */
             lane: components["schemas"]["Lane"];
-            /** @description What it is to do. */
+            /** @description The instruction. */
             message: string;
-            /** @description The model that really answered. */
+            /** @description The model that completed its prompts. */
             model: string;
-            /** @description The run that asked. */
+            /** @description The run that started it; null for a root. */
             parent_id: string | null;
-            /** @description Whether somebody has told it to pause. */
+            /** @description Whether the task is paused. */
             paused: boolean;
-            /** @description How urgent. */
+            /** @description The priority. */
             priority: components["schemas"]["Priority"];
             /**
              * Format: int32
-             * @description 0 to 100.
+             * @description From 0 to 100.
              */
             progress: number;
             /**
              * Format: int32
-             * @description Its place in the queue, from 1; that of a tenant's task, among those of the tenant.
+             * @description The position in the queue, from 1; for a task of a tenant, among the tasks of that tenant.
              */
             queue_position: number | null;
             reason: components["schemas"]["Reason"] | null;
-            /** @description The final text, or what there was of it. */
+            /** @description The final text, or the last text if it did not complete. */
             result: string | null;
-            /** @description The first run of the tree. */
+            /** @description The root of its tree. */
             root_id: string;
             /**
              * Format: int64
-             * @description The end of its journal.
+             * @description The sequence number of its last journal entry.
              */
             seq: number;
-            /** @description The session that asked. */
+            /** @description The session of the task. */
             session_id: string;
             /** @description When it was first claimed. */
             started_at: string | null;
-            /** @description How far it is. */
+            /** @description The status. */
             status: components["schemas"]["Status"];
-            /** @description The run id. */
+            /** @description The id of the run. */
             task_id: string;
-            /** @description Whom it belongs to. */
+            /** @description The tenant of the task. */
             tenant: string | null;
             /**
              * Format: int32
-             * @description How many calls it made.
+             * @description The number of tool calls.
              */
             tool_calls: number;
-            /** @description What it and its ended descendants used. */
+            /** @description The usage of the task and its ended descendants. */
             total_usage: components["schemas"]["Usage"];
-            /** @description What it used. */
+            /** @description The usage of the task itself. */
             usage: components["schemas"]["Usage"];
-            /** @description What checks said about the result; none are run yet. */
+            /** @description Reserved for checks of the result; always null for now. */
             verdict: Record<string, never> | null;
             waiting_on: components["schemas"]["WaitingOn"] | null;
         };
-        /** @description A task with everything that one view of it needs. */
+        /** @description A task with everything that a detail view needs. */
         TaskDetail: components["schemas"]["Task"] & {
-            /** @description The branch that its changes are on. */
+            /** @description The branch of its changes. */
             branch: string | null;
             changes: components["schemas"]["ChangeCount"] | null;
             changes_fate: components["schemas"]["ChangesFate"] | null;
             /**
              * Format: int64
-             * @description How many runs it has started.
+             * @description The number of runs that it started.
              */
             children: number;
-            /** @description The run whose history it goes on from. */
+            /** @description The run whose history it continues. */
             continues: string | null;
             /**
              * Format: int32
-             * @description How often its process died under it.
+             * @description How often a process died while executing it.
              */
             crashes: number;
-            /** @description When its time is up, once it has started. */
+            /** @description When the time limit passes, once the task has started. */
             deadline: string | null;
-            /** @description Why delivery was given up. */
+            /** @description Why the delivery is blocked. */
             delivery_error: string | null;
-            /** @description Where it works. */
+            /** @description Whether the task works in a worktree of its own. */
             isolation: components["schemas"]["Isolation"];
             /** @description How calls that change something are treated. */
             mode: string;
             /** @description Whether its commands may reach the network. */
             network: boolean;
-            /** @description What its commands left that would have acted outside of the sandbox. */
+            /** @description Files of its commands that were neutralised. */
             neutralised: components["schemas"]["Neutralised"][];
             /** @description The hash of its policy. */
             policy_hash: string;
-            /** @description What it asks and nobody has replied to. */
+            /** @description Its open requests. */
             requests: components["schemas"]["Request"][];
-            /** @description What its commands are started in. */
+            /** @description The sandbox mode of its commands. */
             sandbox: string;
             /** @description The skills it may load. */
             skills: string[];
-            /** @description How hard the model should think. */
+            /** @description The reasoning effort. */
             thinking: string | null;
             /**
              * Format: double
-             * @description How long it may run.
+             * @description The time limit.
              */
             timeout_seconds: number | null;
-            /** @description Its todo list. */
+            /** @description The todo list. */
             todos: components["schemas"]["TodoItem"][];
             /** @description The tools it may call. */
             tools: string[];
-            /** @description The folder it works in. */
+            /** @description The workspace. */
             workspace: string;
         };
-        /** @description How a queued task is to wait; what is missing stays as it is. */
+        /** @description Changes to a queued task; a missing field stays as it is. */
         TaskPatch: {
-            /** @description What people call it. */
+            /** @description A short name for people. */
             label?: string | null;
             priority?: components["schemas"]["Priority"] | null;
         };
-        /** @description Names a task; what routes without anything else to say answer. */
+        /** @description The id of a task. */
         TaskRef: {
             /** @description The task. */
             task_id: string;
         };
-        /** @description How a task ended, or how far it is. */
+        /** @description The result of a task. */
         TaskResult: {
-            /** @description What went wrong. */
+            /** @description Why the task ended without a result. */
             error: string | null;
-            /** @description The final text, or what there was of it. */
+            /** @description The final text, or the last text if it did not complete. */
             result: string | null;
-            /** @description How far it is. */
+            /** @description The status. */
             status: components["schemas"]["Status"];
             /** @description The task. */
             task_id: string;
-            /** @description What checks said about the result. */
+            /** @description Reserved for checks of the result; always null for now. */
             verdict: Record<string, never> | null;
         };
-        /** @description When the runs of a tree did what, and what its length came from. */
+        /** @description The timeline of a tree, with its critical path. */
         Timeline: {
-            /** @description What the length of the whole came from, in order of time. */
+            /** @description The spans that determine the duration of the tree, in order of time. */
             critical_path: components["schemas"]["CriticalSpan"][];
-            /** @description When it begins. */
+            /** @description The start. */
             from: string;
             /**
              * Format: int64
-             * @description Runs of the tree that are not among them.
+             * @description The number of runs that are not listed.
              */
             left_out: number;
-            /** @description The first run of the tree. */
+            /** @description The root of the tree. */
             root_id: string;
-            /** @description Its runs, oldest first: the root, and of a very large tree the newest ones. */
+            /** @description The runs, oldest first. Of a very large tree: the root and the newest runs. */
             tasks: components["schemas"]["TimelineTask"][];
-            /** @description When it ends, or now. */
+            /** @description The end, or the present. */
             until: string;
         };
-        /** @description One run in a timeline. */
+        /** @description One run of a timeline. */
         TimelineTask: {
-            /** @description Its agent. */
+            /** @description The agent of the run. */
             agent: string;
             /**
              * Format: int32
-             * @description How far below the root.
+             * @description The depth below the root.
              */
             depth: number;
             /** @description When it ended. */
             ended: string | null;
-            /** @description What people call it. */
+            /** @description The label of the run. */
             label: string;
-            /** @description The run that asked for it. */
+            /** @description The run that started it; null for the root. */
             parent_id: string | null;
-            /** @description What it did when. In a long life, short stretches are told with longer ones beside them. */
+            /** @description What the run did when. In a long run, short spans are merged into longer neighbours. */
             spans: components["schemas"]["Span"][];
             /** @description When it was first claimed. */
             started: string | null;
-            /** @description How far it is. */
+            /** @description The status of the run. */
             status: components["schemas"]["Status"];
             /** @description The run. */
             task_id: string;
         };
-        /** @description One line of a todo list. */
+        /** @description One item of a todo list. */
         TodoItem: {
             /** @description `pending`, `in_progress` or `completed`. */
             status: string;
-            /** @description What is to be done. */
+            /** @description The text of the item. */
             text: string;
         };
-        /** @description What is decided about a tool. */
+        /** @description The policy decision about a tool. */
         ToolRuling: {
-            /** @description What. */
+            /** @description The decision. */
             decision: components["schemas"]["Decision"];
-            /** @description By which layer. */
+            /** @description The layer that decided. */
             layer: components["schemas"]["Layer"];
-            /** @description The tool. */
+            /** @description The name of the tool. */
             name: string;
-            /** @description By which of its rules. */
+            /** @description The rule of that layer. */
             rule: string | null;
-            /** @description Why. */
+            /** @description The reason. */
             why: string;
         };
-        /** @description A call of a tool. */
+        /** @description A tool call. */
         TranscriptCall: {
-            /** @description The arguments; text where they are not JSON. */
+            /** @description The arguments; a string if they are not JSON. */
             arguments: unknown;
-            /** @description Its id within the run. */
+            /** @description The id of the call within the run. */
             id: string;
-            /** @description The tool, as the model spelled it. */
+            /** @description The name of the tool, as the model wrote it. */
             name: string;
         };
-        /** @description One thing that happened, for people. */
+        /** @description One item of a transcript. */
         TranscriptItem: {
-            /** @description When. */
+            /** @description When the entry was appended. */
             at: string;
             call?: components["schemas"]["TranscriptCall"] | null;
             /**
-             * @description Who or what: `user`, `assistant`, `reasoning`, `call`, `result`, `announcement`, `steer`,
-             *     `reply`, `question`, `asked`, `notice`, `runtime`, `finished`.
+             * @description The kind of the item: `user`, `assistant`, `reasoning`, `call`, `result`, `announcement`,
+             *     `steer`, `reply`, `question`, `asked`, `notice`, `runtime`, `finished`.
              */
             kind: string;
             result?: components["schemas"]["TranscriptResult"] | null;
             /**
              * Format: int64
-             * @description The place in the journal that it comes from.
+             * @description The sequence number of the journal entry.
              */
             seq: number;
-            /** @description What: whole, not cut. */
+            /** @description The text, not truncated. */
             text: string;
         };
-        /** @description How a call went. */
+        /** @description A tool result. */
         TranscriptResult: {
-            /** @description The call. */
+            /** @description The id of the call. */
             call_id: string;
-            /** @description The task that it started. */
+            /** @description The task that the call started. */
             child?: string | null;
-            /** @description The diff of a file that it changed. */
+            /** @description The diff of a changed file. */
             diff?: string | null;
             /**
              * Format: int64
-             * @description How long it took.
+             * @description How long the call took.
              */
             elapsed_ms: number;
-            /** @description The name of the whole output, where the text is only a part of it. */
+            /** @description The name of the blob with the whole output, if the text is truncated. */
             full?: string | null;
             ruling?: components["schemas"]["Ruling"] | null;
             /** @description `ok`, `error`, `denied` or `interrupted`. */
             status: string;
         };
-        /** @description One turn of a conversation. */
+        /** @description One turn of a session. */
         Turn: {
-            /** @description The runs that it started, with their texts cut. */
+            /** @description The runs that the main run started, as summaries. */
             children: components["schemas"]["Task"][];
-            /** @description What was said and done. */
+            /** @description The transcript of the turn. */
             items: components["schemas"]["TranscriptItem"][];
             /**
              * Format: int64
-             * @description Items before these that did not fit; the task's own transcript has them.
+             * @description The number of earlier items that did not fit; the transcript of the task has them.
              */
             left_out: number;
             /** @description The main run. */
             task: components["schemas"]["Task"];
         };
-        /** @description What a run has used. Unknown is null, never zero. */
+        /** @description What a run used. An unknown value is null, never zero. */
         Usage: {
             /**
              * Format: int64
@@ -2545,88 +2744,88 @@ export interface components {
             cache_write_tokens: number | null;
             /**
              * Format: double
-             * @description Money, estimated.
+             * @description The estimated cost in dollars.
              */
             cost_usd: number | null;
             /**
              * Format: int64
-             * @description Tokens sent.
+             * @description Tokens of prompts.
              */
             input_tokens: number | null;
             /**
              * Format: int64
-             * @description Tokens received.
+             * @description Tokens of completions.
              */
             output_tokens: number | null;
         };
-        /** @description What runs of one session, agent and model used. */
+        /** @description What the runs of one session, agent and model used. */
         UsageLine: {
             /** @description The agent. */
             agent: string;
-            /** @description The model that answered. */
+            /** @description The model that completed the prompts. */
             model: string;
             /**
              * Format: int64
-             * @description How many runs.
+             * @description The number of runs.
              */
             runs: number;
-            /** @description The session that asked. */
+            /** @description The session. */
             session_id: string;
             /**
              * Format: int64
-             * @description How many calls they made.
+             * @description The number of tool calls.
              */
             tool_calls: number;
             /**
              * Format: int64
-             * @description How many of them have no known price.
+             * @description The number of runs without a known price.
              */
             unpriced: number;
-            /** @description What they used. */
+            /** @description Their usage. */
             usage: components["schemas"]["Usage"];
         };
-        /** @description What happened in one stretch of time. */
+        /** @description The usage of one interval. */
         UsagePoint: {
-            /** @description When the stretch begins. */
+            /** @description The start of the interval. */
             at: string;
             /**
              * Format: int64
-             * @description Runs of these that ended with a result.
+             * @description How many of them completed.
              */
             completed: number;
             /**
              * Format: double
-             * @description Money, where known; null if it is known of none of them.
+             * @description The known cost in dollars; null if none is known.
              */
             cost_usd: number | null;
             /**
              * Format: int64
-             * @description Runs of these that ended without.
+             * @description How many of them ended without a result.
              */
             failed: number;
             /**
              * Format: int64
-             * @description Tokens sent, where known.
+             * @description Known tokens of prompts.
              */
             input_tokens: number;
             /**
              * Format: int64
-             * @description Tokens received, where known.
+             * @description Known tokens of completions.
              */
             output_tokens: number;
             /**
              * Format: int64
-             * @description Runs that were admitted.
+             * @description Runs that were admitted in the interval.
              */
             tasks: number;
             /**
              * Format: int64
-             * @description Runs of these with an answer whose price is unknown.
+             * @description How many of them have a completion without a known price.
              */
             unpriced: number;
         };
         /**
-         * @description How somebody showed who they are.
+         * @description How a caller authenticated.
          * @enum {string}
          */
         Via: "key" | "browser";
@@ -2702,13 +2901,13 @@ export interface operations {
     requests_approvals: {
         parameters: {
             query?: {
-                /** @description Also those that have their reply. */
+                /** @description Also requests that have a reply. */
                 all?: boolean;
-                /** @description Of this task. */
+                /** @description Only requests of this task. */
                 task_id?: string;
-                /** @description At most so many; 200 if missing, 1000 at most. */
+                /** @description Maximum number of requests; 200 by default, at most 1000. */
                 limit?: number;
-                /** @description Where the answer before ended. */
+                /** @description The cursor of the previous response. */
                 cursor?: string;
             };
             header?: never;
@@ -2803,11 +3002,11 @@ export interface operations {
     audit_list: {
         parameters: {
             query?: {
-                /** @description Of this task and everything below it. */
+                /** @description Only entries of this task and its descendants. */
                 task_id?: string;
-                /** @description After this place. */
+                /** @description Only entries after this position. */
                 after?: number;
-                /** @description At most so many; 200 if missing, 1000 at most. */
+                /** @description Maximum number of entries; 200 by default, at most 1000. */
                 limit?: number;
             };
             header?: never;
@@ -2866,9 +3065,9 @@ export interface operations {
     usage_budgets: {
         parameters: {
             query?: {
-                /** @description At most so many; 1000 if missing, and at most. */
+                /** @description Maximum number of lines; 1000 by default and at most. */
                 limit?: number;
-                /** @description Where the answer before ended. */
+                /** @description The cursor of the previous response. */
                 cursor?: string;
             };
             header?: never;
@@ -2955,7 +3154,7 @@ export interface operations {
     live_events: {
         parameters: {
             query?: {
-                /** @description What models say while they say it. */
+                /** @description Whether to stream the text of completions. */
                 text?: boolean;
             };
             header?: {
@@ -3288,13 +3487,13 @@ export interface operations {
     requests_questions: {
         parameters: {
             query?: {
-                /** @description Also those that have their reply. */
+                /** @description Also requests that have a reply. */
                 all?: boolean;
-                /** @description Of this task. */
+                /** @description Only requests of this task. */
                 task_id?: string;
-                /** @description At most so many; 200 if missing, 1000 at most. */
+                /** @description Maximum number of requests; 200 by default, at most 1000. */
                 limit?: number;
-                /** @description Where the answer before ended. */
+                /** @description The cursor of the previous response. */
                 cursor?: string;
             };
             header?: never;
@@ -3389,9 +3588,9 @@ export interface operations {
     sessions_list: {
         parameters: {
             query?: {
-                /** @description At most so many. */
+                /** @description Maximum number of sessions. */
                 limit?: number;
-                /** @description Where the answer before ended. */
+                /** @description The cursor of the previous response. */
                 cursor?: string;
             };
             header?: never;
@@ -3422,7 +3621,7 @@ export interface operations {
     sessions_get: {
         parameters: {
             query?: {
-                /** @description Turns before this task. */
+                /** @description Only turns before this task. */
                 before?: string;
             };
             header?: never;
@@ -3487,7 +3686,7 @@ export interface operations {
             query?: {
                 /** @description The rule as it was granted; all if missing. */
                 rule?: string;
-                /** @description The folder that it was granted for; that of the last turn if missing. */
+                /** @description The folder of the grant; that of the last turn if missing. */
                 workspace?: string;
             };
             header?: never;
@@ -3562,7 +3761,7 @@ export interface operations {
     catalogue_skills: {
         parameters: {
             query?: {
-                /** @description The folder; the default one if missing. */
+                /** @description The folder; the default workspace if missing. */
                 workspace?: string;
             };
             header?: never;
@@ -3621,27 +3820,27 @@ export interface operations {
     tasks_list: {
         parameters: {
             query?: {
-                /** @description Of this session. */
+                /** @description Only tasks of this session. */
                 session_id?: string;
-                /** @description In one of these states, with commas between them. */
+                /** @description Only tasks with one of these statuses, separated by commas. */
                 status?: string;
-                /** @description Of this agent. */
+                /** @description Only tasks of this agent. */
                 agent?: string;
-                /** @description Children of this task. */
+                /** @description Only children of this task. */
                 parent_id?: string;
-                /** @description Of this tree. */
+                /** @description Only tasks of this tree. */
                 root_id?: string;
-                /** @description Only the first ones of trees. */
+                /** @description Only roots. */
                 roots?: boolean;
-                /** @description With this text in label or message, or with an id that begins with it. */
+                /** @description Only tasks with this text in the label or message, or with an id that starts with it. */
                 q?: string;
-                /** @description Archived ones too. */
+                /** @description Archived tasks too. */
                 archived?: boolean;
-                /** @description With message and result cut to 280 characters. */
+                /** @description Truncates message and result to 280 characters. */
                 summary?: boolean;
-                /** @description At most so many; 100 if missing, 1000 at most. */
+                /** @description Maximum number of tasks; 100 by default, at most 1000. */
                 limit?: number;
-                /** @description Where the answer before ended. */
+                /** @description The cursor of the previous response. */
                 cursor?: string;
             };
             header?: never;
@@ -3673,7 +3872,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Sent again with the same key, it takes effect once */
+                /** @description A retry with the same key does not create a second task */
                 "Idempotency-Key"?: string | null;
             };
             path?: never;
@@ -3895,9 +4094,9 @@ export interface operations {
     tasks_audit: {
         parameters: {
             query?: {
-                /** @description After this place. */
+                /** @description Only entries after this position. */
                 after?: number;
-                /** @description At most so many. */
+                /** @description Maximum number of entries. */
                 limit?: number;
             };
             header?: never;
@@ -4089,13 +4288,13 @@ export interface operations {
     tasks_of_task: {
         parameters: {
             query?: {
-                /** @description Entries after this one. */
+                /** @description Only entries after this one. */
                 after?: number;
-                /** @description With what the model says while it says it; for streams. */
+                /** @description Whether to stream the text of completions too; for streams. */
                 text?: boolean;
             };
             header?: {
-                /** @description The last entry that was heard */
+                /** @description The last entry that was received */
                 "Last-Event-ID"?: string | null;
             };
             path: {
@@ -4376,7 +4575,7 @@ export interface operations {
     tasks_transcript: {
         parameters: {
             query?: {
-                /** @description After this place in the journal. */
+                /** @description Only items after this journal entry. */
                 after?: number;
             };
             header?: never;
@@ -4409,9 +4608,9 @@ export interface operations {
     tasks_tree: {
         parameters: {
             query?: {
-                /** @description With message and result cut to 280 characters. */
+                /** @description Truncates message and result to 280 characters. */
                 summary?: boolean;
-                /** @description Where the answer before ended. */
+                /** @description The cursor of the previous response. */
                 cursor?: string;
             };
             header?: never;
@@ -4444,9 +4643,9 @@ export interface operations {
     usage_usage: {
         parameters: {
             query?: {
-                /** @description At most so many; 1000 if missing, and at most. */
+                /** @description Maximum number of lines; 1000 by default and at most. */
                 limit?: number;
-                /** @description Where the answer before ended. */
+                /** @description The cursor of the previous response. */
                 cursor?: string;
             };
             header?: never;
@@ -4477,9 +4676,9 @@ export interface operations {
     usage_series: {
         parameters: {
             query?: {
-                /** @description How long each is; an hour if missing. */
+                /** @description The length of an interval; an hour if missing. */
                 bucket?: "hour" | "day";
-                /** @description Since when. */
+                /** @description The start of the first interval. */
                 since?: string;
             };
             header?: never;
@@ -4516,7 +4715,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description From here on it is a WebSocket */
+            /** @description The connection is a WebSocket */
             101: {
                 headers: {
                     [name: string]: unknown;

@@ -1,35 +1,38 @@
-// The words of the public API, as the page uses them: names for parts of what was generated from its document.
-import type { components } from "./schema";
+// Short names for the generated types that the page uses.
+import type { components, paths } from "./schema";
 
 type Schemas = components["schemas"];
 
 export type Agent = Schemas["Agent"];
 export type Approval = Schemas["Approval"];
-export type AuditLine = Schemas["AuditLine"];
 export type Balance = Schemas["Balance"];
 export type Cancelled = Schemas["Cancelled"];
-export type EffectivePolicy = Schemas["EffectivePolicy"];
-export type JournalEntry = Schemas["JournalEntry"];
+export type ClientMessage = Schemas["ClientMessage"];
+export type LiveEvent = Schemas["LiveEvent"];
 export type Me = Schemas["Me"];
-export type MessageAccepted = Schemas["MessageAccepted"];
-export type NewMessage = Schemas["NewMessage"];
-export type NewTask = Schemas["NewTask"];
+export type Mode = Schemas["Mode"];
+export type Priority = Schemas["Priority"];
 export type Question = Schemas["Question"];
 export type Request = Schemas["Request"];
 export type Ruling = Schemas["Ruling"];
 export type ServerState = Schemas["ServerState"];
+export type ServerMessage = Schemas["ServerMessage"];
 export type Session = Schemas["Session"];
 export type SessionDetail = Schemas["SessionDetail"];
 export type Stats = Schemas["Stats"];
 export type Status = Schemas["Status"];
+export type Subscription = Schemas["Subscribe"];
 export type Task = Schemas["Task"];
 export type TaskDetail = Schemas["TaskDetail"];
 export type Timeline = Schemas["Timeline"];
 export type TimelineTask = Schemas["TimelineTask"];
 export type TranscriptItem = Schemas["TranscriptItem"];
-export type TreeBudget = Schemas["BudgetLine"];
 export type Turn = Schemas["Turn"];
 export type UsagePoint = Schemas["UsagePoint"];
 
-/** What time went to. The document leaves it open; a kind this page does not know is `other`. */
-export type SpanKind = "slot" | "model" | "rate_limit" | "tool" | "approval" | "question" | "children" | "paused" | "other";
+/** The query of the list of tasks. */
+export type TaskQuery = NonNullable<paths["/api/tasks"]["get"]["parameters"]["query"]>;
+
+/** Activities of a timeline span. The API documents them as text; an unknown one is shown as `other`. */
+export type SpanKind =
+  "slot" | "model" | "rate_limit" | "tool" | "approval" | "question" | "children" | "paused" | "other";

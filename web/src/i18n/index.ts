@@ -1,8 +1,8 @@
-// Which language, and a text in it.
+// The language of the page, and its texts.
 import { signal } from "@preact/signals";
-import { en, type Key } from "./en";
+import { en, type Key, type Text } from "./en";
 import { zh } from "./zh";
-import { line } from "../markdown/clean";
+import { sanitizeLine } from "../markdown/sanitize";
 
 export type { Key };
 export type Lang = "en" | "zh";
@@ -10,27 +10,43 @@ export type Lang = "en" | "zh";
 const KEPT = "sortie.lang";
 const chosen = localStorage.getItem(KEPT);
 
-/** A choice made here holds; else what the browser prefers, until the server says what it knows. */
-export const lang = signal<Lang>(chosen === "en" || chosen === "zh" ? chosen : navigator.language.toLowerCase().startsWith("zh") ? "zh" : "en");
+/** The choice of the user; without one, the language of the browser, until the server reports its own. */
+export const lang = signal<Lang>(
+  chosen === "en" || chosen === "zh"
+    ? chosen
+    : navigator.language.toLowerCase().startsWith("zh")
+      ? "zh"
+      : "en",
+);
 
 export function choose(to: Lang): void {
   localStorage.setItem(KEPT, to);
   lang.value = to;
 }
 
-/** What the server is set to: it speaks Chinese to those who set it so, unless they chose otherwise here. */
+/** Follows the language of the server, unless the user has chosen one here. */
 export function suggest(to: Lang): void {
   if (!localStorage.getItem(KEPT) && to === "zh") lang.value = to;
 }
 
-/** Values may be words of others, and are made safe to look at. */
+const PLURALS: Record<Lang, Intl.PluralRules> = {
+  en: new Intl.PluralRules("en"),
+  zh: new Intl.PluralRules("zh"),
+};
+
+/** Returns a text with its gaps filled. Values may come from agents, so they are sanitized. */
 export function t(key: Key, values?: Record<string, string | number>): string {
-  const text: string = (lang.value === "zh" ? zh : en)[key];
-  return values ? text.replace(/\{(\w+)\}/g, (whole, name: string) => line(String(values[name] ?? whole))) : text;
+  const texts: Record<Key, Text> = lang.value === "zh" ? zh : en;
+  const text = texts[key];
+  const form =
+    typeof text === "string" ? text : (text[PLURALS[lang.value].select(Number(values?.count))] ?? text.other);
+  return values
+    ? form.replace(/\{(\w+)\}/g, (whole, name: string) => sanitizeLine(String(values[name] ?? whole)))
+    : form;
 }
 
-/** A text for a word of the API; a word this page does not know is shown itself. */
+/** Returns the text for a value of the API, or the value itself if the page does not know it. */
 export function word(family: string, value: string): string {
   const key = `${family}.${value}`;
-  return key in en ? t(key as Key) : line(value);
+  return key in en ? t(key as Key) : sanitizeLine(value);
 }

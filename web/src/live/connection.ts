@@ -1,119 +1,120 @@
-// The one WebSocket of the page: stays connected, says when it is not, goes on where it was.
+// The WebSocket of the page: reconnects, reports its status, and resumes where it was.
 import { signal } from "@preact/signals";
 import { loggedOut } from "../api/client";
 import { socketProtocols } from "../api/page-key";
-import { ALL, type Message, type World } from "./messages";
+import type { ClientMessage, ServerMessage, Subscription } from "../api/types";
+import { ALL, type Store } from "./store";
 
-export type Line = { state: "connecting" } | { state: "on" } | { state: "lost"; until: number; tries: number };
-
-export interface Subscription {
-  id: string;
-  scope: "all" | "session" | "task" | "tree";
-  session_id?: string;
-  task_id?: string;
-  text?: boolean;
-}
+export type ConnectionStatus =
+  { state: "connecting" } | { state: "on" } | { state: "lost"; until: number; tries: number };
 
 const FIRST_MS = 500;
 const LONGEST_MS = 15_000;
-/** Silent for this many heartbeats: a connection that looks open and is not. */
-const SILENT_BEATS = 2.5;
+/** After this many silent heartbeats the connection counts as dead, although it looks open. */
+const MISSED_HEARTBEATS = 2.5;
 
-/** Grows with each try, with some chance in it so that many pages do not come back at once. */
+/** Returns a delay that grows with each attempt, with jitter so that many pages do not reconnect at once. */
 export function backOff(tries: number, chance = Math.random()): number {
   return Math.min(LONGEST_MS, FIRST_MS * 2 ** Math.min(tries, 10)) * (0.75 + chance / 2);
 }
 
 export class Connection {
-  readonly line = signal<Line>({ state: "connecting" });
+  readonly status = signal<ConnectionStatus>({ state: "connecting" });
   private socket: WebSocket | null = null;
-  private readonly wanted = new Map<string, Subscription>([[ALL, { id: ALL, scope: "all" }]]);
+  private readonly subscriptions = new Map<string, Subscription>([[ALL, { id: ALL, scope: "all" }]]);
   private tries = 0;
   private timer: ReturnType<typeof setTimeout> | undefined;
-  private silence: ReturnType<typeof setTimeout> | undefined;
-  private patience = 40_000;
+  private watchdog: ReturnType<typeof setTimeout> | undefined;
+  private silenceLimitMs = 40_000;
 
   constructor(
-    private readonly world: World,
+    private readonly store: Store,
     private readonly probe: () => Promise<unknown>,
   ) {}
 
   open(): void {
     clearTimeout(this.timer);
     if (this.socket) return;
-    const socket = new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/api/ws`, socketProtocols());
+    const socket = new WebSocket(
+      `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/api/ws`,
+      socketProtocols(),
+    );
     this.socket = socket;
-    if (this.tries === 0) this.line.value = { state: "connecting" };
-    socket.onmessage = (event) => this.heard(socket, String(event.data));
-    socket.onclose = () => this.closed(socket);
-    this.listen();
+    if (this.tries === 0) this.status.value = { state: "connecting" };
+    socket.onmessage = (event) => this.onMessage(socket, String(event.data));
+    socket.onclose = () => this.onClose(socket);
+    this.restartWatchdog();
   }
 
-  /** Tries at once if the line is lost; asks for a sign of life if it seems not to be. */
+  /** Reconnects at once if the connection is lost; otherwise sends a ping to detect a dead one. */
   wake(): void {
     if (loggedOut.peek()) return;
-    if (this.line.peek().state === "lost") this.open();
-    else this.say({ type: "ping", n: Date.now() % 1_000_000 });
+    if (this.status.peek().state === "lost") this.open();
+    else this.send({ type: "ping", n: Date.now() % 1_000_000 });
   }
 
-  /** The device says that it has no network: what is shown may be old from now on. */
+  /** Closes the connection: the device has reported that it is offline. */
   offline(): void {
     this.socket?.close();
   }
 
-  /** Adds a subscription, on this connection and on all after it. Returns how to end it. */
+  /** Adds a subscription to this and all later connections. Returns a function that ends it. */
   subscribe(subscription: Subscription): () => void {
-    this.wanted.set(subscription.id, subscription);
-    if (this.line.peek().state === "on") this.say({ type: "subscribe", ...subscription });
+    this.subscriptions.set(subscription.id, subscription);
+    if (this.status.peek().state === "on") this.send({ type: "subscribe", ...subscription });
     return () => {
-      this.wanted.delete(subscription.id);
-      if (this.line.peek().state === "on") this.say({ type: "unsubscribe", id: subscription.id });
+      this.subscriptions.delete(subscription.id);
+      if (this.status.peek().state === "on") this.send({ type: "unsubscribe", id: subscription.id });
     };
   }
 
-  private heard(socket: WebSocket, data: string): void {
+  private onMessage(socket: WebSocket, data: string): void {
     if (socket !== this.socket) return;
-    this.listen();
-    let message: Message;
+    this.restartWatchdog();
+    let message: ServerMessage;
     try {
-      message = JSON.parse(data) as Message;
+      message = JSON.parse(data) as ServerMessage;
     } catch {
-      // Not from our server; a new connection sorts it out.
+      // Not a message of the server; reconnect.
       socket.close();
       return;
     }
-    if (message.type === "hello") this.greeted(message as Extract<Message, { type: "hello" }>);
-    this.world.take(message);
+    if (message.type === "hello") this.onHello(message);
+    this.store.receive(message);
   }
 
-  private greeted(hello: Extract<Message, { type: "hello" }>): void {
-    this.patience = hello.heartbeat_ms * SILENT_BEATS;
-    const at = this.world.resume;
+  private onHello(hello: Extract<ServerMessage, { type: "hello" }>): void {
+    this.silenceLimitMs = hello.heartbeat_ms * MISSED_HEARTBEATS;
+    const at = this.store.resume;
     const resume = at && at.epoch === hello.epoch ? at : undefined;
     this.tries = 0;
-    this.line.value = { state: "on" };
-    for (const subscription of this.wanted.values()) {
-      this.say({ type: "subscribe", ...subscription, ...(resume && subscription.id === ALL ? { resume } : {}) });
+    this.status.value = { state: "on" };
+    for (const subscription of this.subscriptions.values()) {
+      this.send({
+        type: "subscribe",
+        ...subscription,
+        ...(resume && subscription.id === ALL ? { resume } : {}),
+      });
     }
   }
 
-  private say(message: object): void {
+  private send(message: ClientMessage): void {
     if (this.socket?.readyState === WebSocket.OPEN) this.socket.send(JSON.stringify(message));
   }
 
-  private listen(): void {
-    clearTimeout(this.silence);
-    this.silence = setTimeout(() => this.socket?.close(), this.patience);
+  private restartWatchdog(): void {
+    clearTimeout(this.watchdog);
+    this.watchdog = setTimeout(() => this.socket?.close(), this.silenceLimitMs);
   }
 
-  private closed(socket: WebSocket): void {
+  private onClose(socket: WebSocket): void {
     if (socket !== this.socket) return;
     this.socket = null;
-    clearTimeout(this.silence);
+    clearTimeout(this.watchdog);
     const wait = backOff(this.tries);
     this.tries++;
-    this.line.value = { state: "lost", until: Date.now() + wait, tries: this.tries };
-    // A refused upgrade looks like any other failure; asking tells whether the login is over.
+    this.status.value = { state: "lost", until: Date.now() + wait, tries: this.tries };
+    // A rejected upgrade looks like any other failure; the probe shows whether the login has ended.
     void this.probe().catch(() => undefined);
     this.timer = setTimeout(() => {
       if (!loggedOut.peek()) this.open();

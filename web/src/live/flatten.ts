@@ -1,5 +1,6 @@
-// The tree of tasks as lines of a list. Pure: what is shown is decided here and nowhere else.
+// Flattens the task tree to the lines of a list. Pure; only this module decides which tasks are shown.
 import type { Status, Task } from "../api/types";
+import { STATUSES } from "./status";
 import type { Tasks } from "./tasks";
 
 export interface Filter {
@@ -18,9 +19,7 @@ export interface Line {
 
 export const NO_FILTER: Filter = { text: "", statuses: [], agent: "", session: "" };
 
-const STATUSES: ReadonlySet<string> = new Set(["pending", "running", "completed", "failed", "timeout", "cancelled"]);
-
-/** The filter as a part of an address, with its question mark; empty without a filter. */
+/** Returns the filter as the query of an address with its question mark; empty without a filter. */
 export function toQuery(filter: Filter): string {
   const query = new URLSearchParams();
   if (filter.text) query.set("q", filter.text);
@@ -31,11 +30,13 @@ export function toQuery(filter: Filter): string {
   return text && `?${text}`;
 }
 
-/** What an address filters by; words that nobody knows are left out. */
+/** Parses the filter of an address. Unknown statuses are ignored. */
 export function fromQuery(search: string): Filter {
   const query = new URLSearchParams(search);
   const part = (name: string) => (query.get(name) ?? "").slice(0, 200);
-  const statuses = part("status").split(",").filter((status): status is Status => STATUSES.has(status));
+  const statuses = part("status")
+    .split(",")
+    .filter((status): status is Status => (STATUSES as readonly string[]).includes(status));
   return { ...NO_FILTER, text: part("q"), statuses, agent: part("agent"), session: part("session") };
 }
 
@@ -49,20 +50,30 @@ export function fits(task: Task, filter: Filter): boolean {
   if (filter.session && task.session_id !== filter.session) return false;
   if (!filter.text) return true;
   const text = filter.text.toLowerCase();
-  return task.label.toLowerCase().includes(text) || task.message.toLowerCase().includes(text) || task.task_id.startsWith(text);
+  return (
+    task.label.toLowerCase().includes(text) ||
+    task.message.toLowerCase().includes(text) ||
+    task.task_id.startsWith(text)
+  );
 }
 
-/** Trees nest by the server's `max_depth`; deeper than this they are drawn without more indent. */
+/** Indentation stops at this depth. The server limits the depth of trees by `max_depth`. */
 export const MAX_INDENT = 8;
 
 /**
- * Lines from the newest root down, children in the order they were started.
+ * Returns the lines of the tree: the newest root first, children in order of creation.
  *
- * A task whose parent is not here stands as a root. With a filter, what fits is shown together with
- * what it hangs below. `oldest` hides what other questions brought in beyond the loaded part of the list;
- * `matched` are tasks whose text the server found, in words that a summary does not have.
+ * A task whose parent is unknown becomes a root. With a filter, matching tasks are shown with their ancestors.
+ * `oldest` hides tasks beyond the loaded part of the list, which other requests brought in. `matched` are tasks
+ * that the server found by text that a summary does not contain.
  */
-export function flatten(tasks: Tasks, folded: ReadonlySet<string>, filter: Filter, oldest: string, matched: ReadonlySet<string> = NONE): Line[] {
+export function flatten(
+  tasks: Tasks,
+  folded: ReadonlySet<string>,
+  filter: Filter,
+  oldest: string,
+  matched: ReadonlySet<string> = NONE,
+): Line[] {
   const kept = isFiltered(filter) ? keptBy(tasks, filter, matched) : null;
   const roots: string[] = [];
   for (const task of tasks.all()) {
@@ -85,7 +96,7 @@ function keptBy(tasks: Tasks, filter: Filter, matched: ReadonlySet<string>): Set
   for (const signal of tasks.all()) {
     let task: Task | undefined = signal.peek();
     if (!fits(task, filter) && !(matched.has(task.task_id) && fits(task, others))) continue;
-    // Up to the root, or to where somebody has been already.
+    // Up to the root, or to an ancestor that is already kept.
     while (task && !kept.has(task.task_id)) {
       kept.add(task.task_id);
       task = task.parent_id ? tasks.get(task.parent_id)?.peek() : undefined;
@@ -94,14 +105,21 @@ function keptBy(tasks: Tasks, filter: Filter, matched: ReadonlySet<string>): Set
   return kept;
 }
 
-/** With a stack of its own: a tree may be deeper than the stack of a browser. */
-function walk(tasks: Tasks, root: string, folded: ReadonlySet<string>, kept: Set<string> | null, lines: Line[]): void {
+/** Walks a tree without recursion: it may be deeper than the call stack of a browser. */
+function walk(
+  tasks: Tasks,
+  root: string,
+  folded: ReadonlySet<string>,
+  kept: Set<string> | null,
+  lines: Line[],
+): void {
   const waiting: { id: string; depth: number }[] = [{ id: root, depth: 0 }];
   for (let next = waiting.pop(); next; next = waiting.pop()) {
     const children = tasks.children(next.id).filter((child) => !kept || kept.has(child));
     const open = !folded.has(next.id);
     lines.push({ id: next.id, depth: next.depth, children: children.length, open });
     if (!open) continue;
-    for (let at = children.length - 1; at >= 0; at--) waiting.push({ id: children[at]!, depth: next.depth + 1 });
+    for (let at = children.length - 1; at >= 0; at--)
+      waiting.push({ id: children[at]!, depth: next.depth + 1 });
   }
 }

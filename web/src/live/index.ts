@@ -1,24 +1,24 @@
-// What all pages share: the world as it is, and the line to the server.
+// The live state that all pages share, and the connection that updates it.
 import { signal } from "@preact/signals";
-import { get, getAll, getPage, address } from "../api/client";
-import type { Agent, Me, Request, Task } from "../api/types";
+import { get, getAll } from "../api/client";
+import type { Agent } from "../api/types";
 import { suggest } from "../i18n";
 import { Connection } from "./connection";
-import { isOpen, World } from "./messages";
+import { isOpen, Store } from "./store";
 
-export const world = new World();
-export const connection = new Connection(world, () => get<Me>("/api/me"));
-/** Viewers may only look. */
-export function mayAct(): boolean {
-  return world.me.value?.role !== "viewer";
+export const store = new Store();
+export const connection = new Connection(store, () => get("/api/me"));
+/** Returns whether the user may change anything; viewers may not. */
+export function canAct(): boolean {
+  return store.me.value?.role !== "viewer";
 }
 export const agents = signal<Agent[]>([]);
-/** Ticks once a second while the page is seen, for times that run. */
+/** The current time, updated once a second while the page is visible. */
 export const now = signal(Date.now());
 
 export function start(): void {
   connection.open();
-  // A device that wakes, or finds its network again, need not wait for the next try.
+  // A device that wakes up or regains its network reconnects at once.
   addEventListener("online", () => connection.wake());
   addEventListener("offline", () => connection.offline());
   document.addEventListener("visibilitychange", () => {
@@ -31,7 +31,7 @@ export function start(): void {
   }, 1_000);
   void refreshMe();
   void refreshAgents();
-  world.heal.subscribe((times) => {
+  store.resync.subscribe((times) => {
     if (times === 0) return;
     void refreshAgents();
     refreshRequests();
@@ -39,33 +39,33 @@ export function start(): void {
 }
 
 async function refreshMe(): Promise<void> {
-  const me = await get<Me>("/api/me").catch(() => null);
+  const me = await get("/api/me").catch(() => null);
   if (!me) return;
-  world.me.value = me;
+  store.me.value = me;
   suggest(me.lang);
 }
 
 async function refreshAgents(): Promise<void> {
-  // Colours and lists of choices can wait for the next healing.
-  const list = await get<Agent[]>("/api/agents").catch(() => null);
+  // On failure, colours and menus wait for the next resync.
+  const list = await get("/api/agents").catch(() => null);
   if (list) agents.value = list;
 }
 
 let asked: ReturnType<typeof setTimeout> | undefined;
 
-/** Asks for the open requests, once for many wishes: after a healing, and after a reply of our own. */
+/** Reloads the open requests after a resync or a reply. Calls in quick succession cause one reload. */
 export function refreshRequests(): void {
   clearTimeout(asked);
-  asked = setTimeout(async () => {
-    const [approvals, questions] = await Promise.all([getAll<Request>("/api/approvals", "cursor").catch(() => null), getAll<Request>("/api/questions", "cursor").catch(() => null)]);
-    if (!approvals || !questions) return;
-    world.requests.value = new Map([...approvals, ...questions].filter(isOpen).map((request) => [request.id, request]));
-  }, 120);
+  asked = setTimeout(() => void loadRequests(), 120);
 }
 
-/** One page of tasks into the world; what the list no longer has is removed from it. */
-export async function loadTasks(query: Record<string, string | undefined>, cursor: string | null, limit: number, signal?: AbortSignal): Promise<{ ids: string[]; cursor: string | null }> {
-  const page = await getPage<Task>(address("/api/tasks", { ...query, summary: true, limit, cursor }), signal);
-  world.tasks.put(page.items);
-  return { ids: page.items.map((task) => task.task_id), cursor: page.cursor };
+async function loadRequests(): Promise<void> {
+  const [approvals, questions] = await Promise.all([
+    getAll("/api/approvals", "cursor").catch(() => null),
+    getAll("/api/questions", "cursor").catch(() => null),
+  ]);
+  if (!approvals || !questions) return;
+  store.requests.value = new Map(
+    [...approvals, ...questions].filter(isOpen).map((request) => [request.id, request]),
+  );
 }

@@ -1,20 +1,25 @@
-// The tasks this page knows: one signal each, so that a change draws one row and not the list.
+// The tasks that the page knows: one signal each, so that a change draws one row instead of the list.
 import { batch, signal, type Signal } from "@preact/signals";
-import type { Status, Task } from "../api/types";
-
-export const ENDED: ReadonlySet<Status> = new Set(["completed", "failed", "timeout", "cancelled"]);
+import type { Task } from "../api/types";
 
 export class Tasks {
   private readonly known = new Map<string, Signal<Task>>();
   /** Ids by parent ("" for none), in order of creation: ids are UUIDv7 and sort by time. */
   private readonly below = new Map<string, string[]>();
-  /** Grows whenever a task comes or goes. */
+  /** Increments when a task is added or removed. */
   readonly structure = signal(0);
-  /** Grows whenever something that filters and counts look at has changed. */
+  /** Increments when a field that filters and counts depend on has changed. */
   readonly states = signal(0);
 
   get(id: string): Signal<Task> | undefined {
     return this.known.get(id);
+  }
+
+  /** Returns a record. A component that calls this is drawn again when the record arrives or changes. */
+  read(id: string): Task | undefined {
+    const known = this.known.get(id);
+    if (!known) void this.structure.value;
+    return known?.value;
   }
 
   get size(): number {
@@ -29,7 +34,7 @@ export class Tasks {
     return this.below.get(id) ?? [];
   }
 
-  /** Takes records in. An answer that was under way for long may be older than what we know. */
+  /** Adds or updates records. An older record than the known one is ignored: a slow answer may bring it. */
   put(records: readonly Task[]): void {
     batch(() => {
       let came = false;
@@ -44,7 +49,8 @@ export class Tasks {
         }
         const before = old.peek();
         if (task.seq < before.seq) continue;
-        changed ||= before.status !== task.status || before.paused !== task.paused || before.label !== task.label;
+        changed ||=
+          before.status !== task.status || before.paused !== task.paused || before.label !== task.label;
         old.value = task;
       }
       if (came) this.structure.value++;
@@ -71,7 +77,7 @@ export class Tasks {
     });
   }
 
-  /** Sorted in from the end: what is new belongs there. */
+  /** Inserts a task among its siblings, searching from the end, where new tasks belong. */
   private place(task: Task): void {
     const key = task.parent_id ?? "";
     const siblings = this.below.get(key);

@@ -1,19 +1,19 @@
-// `marked` with bounds: its work on words of others grows with their length and no faster.
+// `marked` with limits: the time it spends on untrusted text is at most linear in the length of the text.
 import { Lexer, Tokenizer, type Token, type Tokens } from "marked";
 
-/** Quotes and lists inside each other; what is deeper is a paragraph. */
+/** Nesting limit for quotes and lists; deeper ones become paragraphs. */
 const MAX_NESTED = 12;
 /**
- * The parser looks from each mark through the rest of its paragraph, so the product of both is what a
- * paragraph costs. This is some milliseconds; above it the paragraph is text.
+ * The parser scans from each mark to the end of its paragraph, so the cost of a paragraph is the product of
+ * both. This limit is a few milliseconds; a paragraph above it is shown as plain text.
  */
 export const MAX_COST = 2_000_000;
-/** The same for all paragraphs of one text. */
+/** The limit for all paragraphs of one text together. */
 export const MAX_TOTAL = 24_000_000;
 
 const MARKS: ReadonlySet<number> = new Set(Array.from("*_~`[]!<(\\@:", (mark) => mark.charCodeAt(0)));
 
-/** What the parser would spend on the inside of a paragraph. One look at each character. */
+/** Estimates what the parser would spend on the inline content of a paragraph, in one pass. */
 export function cost(text: string): number {
   let marks = 0;
   for (let at = 0; at < text.length; at++) if (MARKS.has(text.charCodeAt(at))) marks++;
@@ -48,7 +48,7 @@ class BoundedLexer extends Lexer {
   override inlineTokens(source: string, tokens: Token[] = []): Token[] {
     const price = cost(source);
     if (price > MAX_COST || this.spent + price > MAX_TOTAL) {
-      tokens.push({ type: "text", raw: source, text: source, escaped: false } as Tokens.Text);
+      tokens.push({ type: "text", raw: source, text: source, escaped: false });
       return tokens;
     }
     this.spent += price;

@@ -1,17 +1,17 @@
-// Markdown of agents as vnodes: tokens of `marked`, a renderer of our own, and no HTML on the way.
+// Renders Markdown of agents to vnodes: `marked` yields tokens, the renderer is our own, no HTML is produced.
 import type { Token, Tokens } from "marked";
 import type { ComponentChildren, JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { t } from "../i18n";
 import { lex } from "./bounded";
-import { clean, link } from "./clean";
+import { sanitize, link } from "./sanitize";
 import { entities } from "./entities";
 import { Pre } from "../ui/code";
 
-/** Read and drawn at once; the rest comes when asked for. */
+/** Characters that are parsed and drawn at first; the user can load more. */
 const FIRST = 24_000;
 const STEP = 96_000;
-/** Deeper, and the rest is text. */
+/** Nesting limit of tokens; deeper content is shown as text. */
 const MAX_DEPTH = 24;
 const MAX_ROWS = 200;
 
@@ -24,14 +24,17 @@ export function Markdown({ text }: { text: string }) {
       {body}
       {part.length < text.length && (
         <p>
-          <button type="button" class="button small" onClick={() => setLimit(limit + STEP)}>{t("app.more")}</button> <span class="quiet small">{t("app.cut", { count: text.length - part.length })}</span>
+          <button type="button" class="button small" onClick={() => setLimit(limit + STEP)}>
+            {t("app.more")}
+          </button>{" "}
+          <span class="quiet small">{t("app.cut", { count: text.length - part.length })}</span>
         </p>
       )}
     </div>
   );
 }
 
-/** At the end of a line if one is near, and never inside a character. */
+/** Truncates at the end of a line if one is near, and never inside a character. */
 function cutAtLine(text: string, limit: number): string {
   const end = text.lastIndexOf("\n", limit);
   if (end > limit / 2) return text.slice(0, end);
@@ -40,16 +43,16 @@ function cutAtLine(text: string, limit: number): string {
 }
 
 export function render(text: string): ComponentChildren {
-  const safe = clean(text);
+  const safe = sanitize(text);
   try {
     return blocks(ordered(lex(safe)), 0);
   } catch {
-    // A text that the parser does not survive is shown as it is.
+    // If the parser fails, the text is shown as it is.
     return <Pre text={safe} />;
   }
 }
 
-/** Headings begin below that of the page and never skip a level, whatever an agent wrote. */
+/** Renumbers headings: they begin below the heading of the page and never skip a level. */
 function ordered(tokens: Token[]): Token[] {
   let before = 1;
   return tokens.map((token) => {
@@ -68,7 +71,7 @@ function block(token: Token, depth: number): ComponentChildren {
   switch (token.type) {
     case "space":
       return null;
-    // A page that leaves these out could hide words from its reader.
+    // Leaving out definitions would hide text from the reader.
     case "def":
       return <p class="quiet small">{token.raw.trim()}</p>;
     case "heading":
@@ -89,7 +92,7 @@ function block(token: Token, depth: number): ComponentChildren {
       const { tokens } = token as Tokens.Text;
       return tokens ? inlines(tokens, depth + 1) : entities((token as Tokens.Text).text);
     }
-    // HTML is text like any other.
+    // HTML is shown as text.
     case "html":
       return <p class="mono">{token.raw.trim()}</p>;
     default:
@@ -99,8 +102,13 @@ function block(token: Token, depth: number): ComponentChildren {
 
 function heading(token: Tokens.Heading, depth: number): JSX.Element {
   const content = inlines(token.tokens, depth + 1);
-  // Inside lists and quotes it is no part of the outline.
-  if (depth > 0) return <p><strong>{content}</strong></p>;
+  // A heading inside a list or quote is not part of the outline.
+  if (depth > 0)
+    return (
+      <p>
+        <strong>{content}</strong>
+      </p>
+    );
   if (token.depth <= 2) return <h2>{content}</h2>;
   return token.depth === 3 ? <h3>{content}</h3> : <h4>{content}</h4>;
 }
@@ -109,15 +117,22 @@ function List({ list, depth }: { list: Tokens.List; depth: number }) {
   const [rows, setRows] = useState(MAX_ROWS);
   const items = list.items.slice(0, rows).map((item) => (
     <li>
-      {item.task && <span aria-label={item.checked ? t("app.yes") : t("app.no")}>{item.checked ? "☑ " : "☐ "}</span>}
-      {blocks(item.tokens.filter((token) => token.type !== "checkbox"), depth + 1)}
+      {item.task && (
+        <span aria-label={item.checked ? t("app.yes") : t("app.no")}>{item.checked ? "☑ " : "☐ "}</span>
+      )}
+      {blocks(
+        item.tokens.filter((token) => token.type !== "checkbox"),
+        depth + 1,
+      )}
     </li>
   ));
   const start = typeof list.start === "number" ? list.start : 1;
   return (
     <>
       {list.ordered ? <ol start={start}>{items}</ol> : <ul>{items}</ul>}
-      {list.items.length > rows && <More left={list.items.length - rows} onMore={() => setRows(rows + MAX_ROWS)} />}
+      {list.items.length > rows && (
+        <More left={list.items.length - rows} onMore={() => setRows(rows + MAX_ROWS)} />
+      )}
     </>
   );
 }
@@ -131,18 +146,42 @@ function Table({ table, depth }: { table: Tokens.Table; depth: number }) {
     <>
       <div class="table">
         <table>
-          <thead><tr>{table.header.slice(0, MAX_COLUMNS).map((at) => <th scope="col">{cell(at)}</th>)}</tr></thead>
-          <tbody>{table.rows.slice(0, rows).map((row) => <tr>{row.slice(0, MAX_COLUMNS).map((at) => <td>{cell(at)}</td>)}</tr>)}</tbody>
+          <thead>
+            <tr>
+              {table.header.slice(0, MAX_COLUMNS).map((at) => (
+                <th scope="col">{cell(at)}</th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {table.rows.slice(0, rows).map((row) => (
+              <tr>
+                {row.slice(0, MAX_COLUMNS).map((at) => (
+                  <td>{cell(at)}</td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
         </table>
       </div>
-      {table.header.length > MAX_COLUMNS && <p class="quiet small">{t("md.columns", { count: table.header.length - MAX_COLUMNS })}</p>}
-      {table.rows.length > rows && <More left={table.rows.length - rows} onMore={() => setRows(rows + MAX_ROWS)} />}
+      {table.header.length > MAX_COLUMNS && (
+        <p class="quiet small">{t("md.columns", { count: table.header.length - MAX_COLUMNS })}</p>
+      )}
+      {table.rows.length > rows && (
+        <More left={table.rows.length - rows} onMore={() => setRows(rows + MAX_ROWS)} />
+      )}
     </>
   );
 }
 
 function More({ left, onMore }: { left: number; onMore: () => void }) {
-  return <p><button type="button" class="button small" onClick={onMore}>{t("app.more")} ({left})</button></p>;
+  return (
+    <p>
+      <button type="button" class="button small" onClick={onMore}>
+        {t("app.more")} ({left})
+      </button>
+    </p>
+  );
 }
 
 function inlines(tokens: readonly Token[] | undefined, depth: number): ComponentChildren {
@@ -166,9 +205,18 @@ function inline(token: Token, depth: number): ComponentChildren {
     case "escape":
       return (token as Tokens.Escape).text;
     case "link":
-      return <Link address={entities((token as Tokens.Link).href)} text={(token as Tokens.Link).text}>{inlines(inner, depth + 1)}</Link>;
+      return (
+        <Link address={entities((token as Tokens.Link).href)} text={(token as Tokens.Link).text}>
+          {inlines(inner, depth + 1)}
+        </Link>
+      );
     case "image":
-      return <Link address={entities((token as Tokens.Image).href)} text={(token as Tokens.Image).text}>{`${t("md.image")}: ${entities((token as Tokens.Image).text) || "–"}`}</Link>;
+      return (
+        <Link
+          address={entities((token as Tokens.Image).href)}
+          text={(token as Tokens.Image).text}
+        >{`${t("md.image")}: ${entities((token as Tokens.Image).text) || "–"}`}</Link>
+      );
     case "text":
       return inner ? inlines(inner, depth + 1) : entities((token as Tokens.Text).text);
     default:
@@ -176,14 +224,21 @@ function inline(token: Token, depth: number): ComponentChildren {
   }
 }
 
-/** A link that says where it goes. Anything but the web and mail stays text, with its address. */
+/** Draws a link with its host. Targets other than web and mail stay text, with their address. */
 function Link({ address, text, children }: { address: string; text: string; children: ComponentChildren }) {
   const target = link(address);
-  if (!target) return <span title={t("md.link.bad")}>{children} <span class="host">({address.slice(0, 200)})</span></span>;
+  if (!target)
+    return (
+      <span title={t("md.link.bad")}>
+        {children} <span class="host">({address.slice(0, 200)})</span>
+      </span>
+    );
   const named = text === address || text === target.href;
   return (
     <>
-      <a href={target.href} target="_blank" rel="noopener noreferrer nofollow">{children}</a>
+      <a href={target.href} target="_blank" rel="noopener noreferrer nofollow">
+        {children}
+      </a>
       {!named && <span class="host"> ({target.host})</span>}
     </>
   );

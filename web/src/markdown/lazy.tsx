@@ -1,8 +1,8 @@
-// The parser of Markdown comes when the first text does: the list of tasks is there before it.
+// Loads the Markdown parser with the first text, so that the task list does not wait for it.
 import { signal } from "@preact/signals";
 import type { FunctionComponent } from "preact";
 import { useEffect } from "preact/hooks";
-import { clean } from "./clean";
+import { sanitize } from "./sanitize";
 
 const real = signal<FunctionComponent<{ text: string }> | null>(null);
 
@@ -11,5 +11,5 @@ export function Markdown({ text }: { text: string }) {
     if (!real.peek()) void import("./index").then((loaded) => (real.value = loaded.Markdown));
   }, []);
   const Real = real.value;
-  return Real ? <Real text={text} /> : <div class="md">{clean(text.slice(0, 4_000))}</div>;
+  return Real ? <Real text={text} /> : <div class="md">{sanitize(text.slice(0, 4_000))}</div>;
 }

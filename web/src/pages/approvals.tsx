@@ -1,25 +1,34 @@
-// Everybody who waits for a person.
+// The open approval requests and questions.
 import { useEffect } from "preact/hooks";
 import { t } from "../i18n";
-import { refreshRequests, world } from "../live";
+import { refreshRequests, store } from "../live";
 import { useKeys, useTitle } from "../ui/hooks";
 import { RequestCard } from "../ui/request";
 
 export function ApprovalsPage() {
-  useEffect(refreshRequests, [world.heal.value]);
-  const list = [...world.requests.value.values()].sort((a, b) => (a.asked_at < b.asked_at ? -1 : 1));
+  useEffect(refreshRequests, [store.resync.value]);
+  const list = [...store.requests.value.values()].sort((a, b) => (a.asked_at < b.asked_at ? -1 : 1));
   const move = (by: number) => {
     const cards = [...document.querySelectorAll<HTMLElement>("main article")];
     const at = cards.findIndex((card) => card.contains(document.activeElement));
-    cards[Math.max(0, Math.min(cards.length - 1, at + by))]?.querySelector<HTMLElement>("button[data-default], input, button")?.focus();
+    cards[Math.max(0, Math.min(cards.length - 1, at + by))]
+      ?.querySelector<HTMLElement>("button[data-default], input, button")
+      ?.focus();
   };
   useTitle(t("approvals.title"));
   useKeys({ j: () => move(1), k: () => move(-1) });
   return (
     <div class="page">
-      <div class="head"><h1 class="grow">{t("approvals.title")}</h1><span class="quiet" role="status">{t("approvals.count", { count: list.length })}</span></div>
+      <div class="head">
+        <h1 class="grow">{t("approvals.title")}</h1>
+        <span class="quiet" role="status">
+          {t("approvals.count", { count: list.length })}
+        </span>
+      </div>
       {list.length === 0 && <p class="none">{t("approvals.empty")}</p>}
-      {list.map((request) => <RequestCard key={request.id} request={request} linked />)}
+      {list.map((request) => (
+        <RequestCard key={request.id} request={request} linked />
+      ))}
     </div>
   );
 }

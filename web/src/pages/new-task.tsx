@@ -1,17 +1,20 @@
-// A form for one background task.
+// The form for a background task.
 import { useState } from "preact/hooks";
 import { post } from "../api/client";
-import type { NewTask as Body, Task } from "../api/types";
+import type { Mode, Priority, Task } from "../api/types";
 import { lang, t, word } from "../i18n";
-import { agents, world } from "../live";
-import { line } from "../markdown/clean";
+import { agents, store } from "../live";
+import { sanitizeLine } from "../markdown/sanitize";
 import { go } from "../router";
+import { field } from "../ui/form";
 import { useDraft } from "../ui/hooks";
-import { Dialog, say, told } from "../ui/parts";
+import { Dialog, notify, describeProblem } from "../ui/parts";
 
-/** What each role may choose; the server decides. */
-export function modes(): string[] {
-  return world.me.value?.role === "admin" ? ["default", "plan", "accept_edits", "dont_ask", "yolo"] : ["default", "plan", "dont_ask"];
+/** Returns the modes that the role may choose; the server enforces them. */
+export function modes(): Mode[] {
+  return store.me.value?.role === "admin"
+    ? ["default", "plan", "accept-edits", "dont-ask", "yolo"]
+    : ["default", "plan", "dont-ask"];
 }
 
 export function NewTask({ onClose }: { onClose: () => void }) {
@@ -21,54 +24,104 @@ export function NewTask({ onClose }: { onClose: () => void }) {
   const submit = async (event: SubmitEvent) => {
     event.preventDefault();
     const form = new FormData(event.currentTarget as HTMLFormElement);
-    const value = (name: string) => String(form.get(name) ?? "").trim() || undefined;
     if (!message.trim()) return;
     setBusy(true);
     setWrong("");
     let task: Task;
     try {
-      task = await post<Task>("/api/tasks", {
-        message, label: value("label"), agent: value("agent"), mode: value("mode") as Body["mode"], priority: value("priority") as Body["priority"], workspace: value("workspace"), isolation: form.get("isolation") ? "worktree" : undefined, lang: lang.value,
-      } satisfies Body);
+      task = await post("/api/tasks", {
+        body: {
+          message,
+          label: field(form, "label"),
+          agent: field(form, "agent"),
+          mode: field(form, "mode") as Mode | undefined,
+          priority: field(form, "priority") as Priority | undefined,
+          workspace: field(form, "workspace"),
+          isolation: form.get("isolation") ? "worktree" : undefined,
+          lang: lang.value,
+        },
+      });
     } catch (error) {
-      // Here, where the form is: a note would be behind the dialog.
+      // Shown in the form: a notification would be behind the dialog.
       setBusy(false);
-      setWrong(told(error));
+      setWrong(describeProblem(error));
       return;
     }
     setBusy(false);
-    say(t("done.create", { label: line(task.label) }));
+    notify(t("done.create", { label: sanitizeLine(task.label) }));
     setMessage("");
-    world.tasks.put([task]);
+    store.tasks.put([task]);
     onClose();
     go({ page: "task", id: task.task_id, tab: "" });
   };
   return (
     <Dialog title={t("new.title")} onClose={onClose}>
-      <form class="stack" onSubmit={submit}>
-        <label class="labelled">{t("new.message")}
-          <textarea class="field" rows={5} required autofocus value={message} onInput={(event) => setMessage(event.currentTarget.value)}
-            onKeyDown={(event) => event.key === "Enter" && (event.ctrlKey || event.metaKey) && event.currentTarget.form?.requestSubmit()} />
+      <form class="stack" onSubmit={(event) => void submit(event)}>
+        <label class="labelled">
+          {t("new.message")}
+          <textarea
+            class="field"
+            rows={5}
+            required
+            autofocus
+            value={message}
+            onInput={(event) => setMessage(event.currentTarget.value)}
+            onKeyDown={(event) =>
+              event.key === "Enter" &&
+              (event.ctrlKey || event.metaKey) &&
+              event.currentTarget.form?.requestSubmit()
+            }
+          />
         </label>
         <div class="row wrap">
-          <label class="labelled">{t("new.agent")}<AgentSelect /></label>
-          <label class="labelled">{t("new.mode")}<ModeSelect /></label>
-          <label class="labelled">{t("new.priority")}
-            <select class="field" name="priority">{["normal", "high", "low"].map((priority) => <option key={priority} value={priority}>{word("priority", priority)}</option>)}</select>
+          <label class="labelled">
+            {t("new.agent")}
+            <AgentSelect />
+          </label>
+          <label class="labelled">
+            {t("new.mode")}
+            <ModeSelect />
+          </label>
+          <label class="labelled">
+            {t("new.priority")}
+            <select class="field" name="priority">
+              {["normal", "high", "low"].map((priority) => (
+                <option key={priority} value={priority}>
+                  {word("priority", priority)}
+                </option>
+              ))}
+            </select>
           </label>
         </div>
         <details>
           <summary>{t("new.options")}</summary>
           <div class="stack">
-            <label class="labelled">{t("new.label")}<input class="field" name="label" maxLength={200} /></label>
-            <label class="labelled">{t("new.workspace")}<input class="field mono" name="workspace" placeholder={t("new.workspace.hint")} /></label>
-            <label class="check"><input type="checkbox" name="isolation" />{t("new.isolation")}</label>
+            <label class="labelled">
+              {t("new.label")}
+              <input class="field" name="label" maxLength={200} />
+            </label>
+            <label class="labelled">
+              {t("new.workspace")}
+              <input class="field mono" name="workspace" placeholder={t("new.workspace.hint")} />
+            </label>
+            <label class="check">
+              <input type="checkbox" name="isolation" />
+              {t("new.isolation")}
+            </label>
           </div>
         </details>
-        {wrong && <div class="trouble" role="alert">{t("app.error", { what: wrong })}</div>}
+        {wrong && (
+          <div class="trouble" role="alert">
+            {t("app.error", { what: wrong })}
+          </div>
+        )}
         <div class="row end">
-          <button type="button" class="button" onClick={onClose}>{t("app.cancel")}</button>
-          <button type="submit" class="button primary" disabled={busy || !message.trim()}>{t("new.start")}</button>
+          <button type="button" class="button" onClick={onClose}>
+            {t("app.cancel")}
+          </button>
+          <button type="submit" class="button primary" disabled={busy || !message.trim()}>
+            {t("new.start")}
+          </button>
         </div>
       </form>
     </Dialog>
@@ -80,11 +133,23 @@ export function AgentSelect({ main = false }: { main?: boolean }) {
   return (
     <select class="field" name="agent">
       <option value="">–</option>
-      {shown.map((agent) => <option key={agent.name} value={agent.name}>{line(agent.name)}</option>)}
+      {shown.map((agent) => (
+        <option key={agent.name} value={agent.name}>
+          {sanitizeLine(agent.name)}
+        </option>
+      ))}
     </select>
   );
 }
 
 export function ModeSelect() {
-  return <select class="field" name="mode">{modes().map((mode) => <option key={mode} value={mode}>{word("mode", mode)}</option>)}</select>;
+  return (
+    <select class="field" name="mode">
+      {modes().map((mode) => (
+        <option key={mode} value={mode}>
+          {word("mode", mode)}
+        </option>
+      ))}
+    </select>
+  );
 }

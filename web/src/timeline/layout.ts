@@ -1,16 +1,46 @@
-// Where each span of a timeline is drawn. Pure, and bounded by the width of the screen.
+// Computes where each span of a timeline is drawn. Pure; the number of bars is bounded by the width in pixels.
 import type { SpanKind, Timeline, TimelineTask } from "../api/types";
 
-export interface View { from: number; until: number }
-export interface Bar { x: number; width: number; kind: SpanKind; critical: boolean; index: number }
-export interface Tick { x: number; text: string }
-/** A task with times as numbers, its spans sorted by their beginning. */
-export interface Track { id: string; parent: string | null; label: string; agent: string; status: string; depth: number; spans: { from: number; until: number; kind: SpanKind; name: string; critical: boolean }[] }
+export interface View {
+  from: number;
+  until: number;
+}
+export interface Bar {
+  x: number;
+  width: number;
+  kind: SpanKind;
+  critical: boolean;
+  index: number;
+}
+export interface Tick {
+  x: number;
+  text: string;
+}
+/** A task with times as numbers, and its spans sorted by start. */
+export interface Track {
+  id: string;
+  parent: string | null;
+  label: string;
+  agent: string;
+  status: string;
+  depth: number;
+  spans: { from: number; until: number; kind: SpanKind; name: string; critical: boolean }[];
+}
 
-export const KINDS: readonly SpanKind[] = ["slot", "model", "rate_limit", "tool", "approval", "question", "children", "paused", "other"];
-/** Nobody needs to see less than this at once. */
+export const KINDS: readonly SpanKind[] = [
+  "slot",
+  "model",
+  "rate_limit",
+  "tool",
+  "approval",
+  "question",
+  "children",
+  "paused",
+  "other",
+];
+/** The shortest period that can be shown. */
 export const SHORTEST_MS = 20;
-/** Bars thinner than this are joined with their neighbours. */
+/** Bars thinner than this, in pixels, are joined with their neighbours. */
 const THIN = 1.5;
 
 export function tracks(timeline: Timeline): Track[] {
@@ -21,7 +51,7 @@ export function tracks(timeline: Timeline): Track[] {
     const parent = at.parent !== null && ids.has(at.parent) ? at.parent : "";
     byParent.set(parent, [...(byParent.get(parent) ?? []), at]);
   }
-  // Depth first, each below its parent; ids sort by the time of creation.
+  // Depth first, children below their parent; ids sort by time of creation.
   const ordered: Track[] = [];
   const waiting = (byParent.get("") ?? []).sort(byId).reverse();
   for (let next = waiting.pop(); next; next = waiting.pop()) {
@@ -37,24 +67,38 @@ function byId(a: Track, b: Track): number {
 
 function track(task: TimelineTask): Track {
   const spans = task.spans
-    .map((span) => ({ from: Date.parse(span.from), until: Date.parse(span.until), kind: known(span.kind), name: span.name ?? "", critical: span.critical }))
+    .map((span) => ({
+      from: Date.parse(span.from),
+      until: Date.parse(span.until),
+      kind: known(span.kind),
+      name: span.name ?? "",
+      critical: span.critical,
+    }))
     .filter((span) => Number.isFinite(span.from) && span.until >= span.from)
     .sort((a, b) => a.from - b.from);
-  return { id: task.task_id, parent: task.parent_id, label: task.label, agent: task.agent, status: task.status, depth: task.depth, spans };
+  return {
+    id: task.task_id,
+    parent: task.parent_id,
+    label: task.label,
+    agent: task.agent,
+    status: task.status,
+    depth: task.depth,
+    spans,
+  };
 }
 
 function known(kind: string): SpanKind {
   return (KINDS as readonly string[]).includes(kind) ? (kind as SpanKind) : "other";
 }
 
-/** The whole time; never empty, so that divisions by its length are safe. */
+/** Returns the period of the whole timeline; never empty, so that division by its length is safe. */
 export function whole(timeline: Timeline): View {
   const from = Date.parse(timeline.from);
   const until = Date.parse(timeline.until);
   return { from, until: Math.max(until, from + SHORTEST_MS) };
 }
 
-/** The bars of one track that are in view. Neighbours too thin to see become one, of the longest kind. */
+/** Returns the visible bars of one track. Neighbours too thin to see are joined and take the longest kind. */
 export function bars(track: Track, view: View, width: number): Bar[] {
   const scale = width / (view.until - view.from);
   const list: Bar[] = [];
@@ -81,7 +125,7 @@ export function bars(track: Track, view: View, width: number): Bar[] {
   return list;
 }
 
-/** Zooms by a factor around a share of the view; stays within the whole. */
+/** Zooms by a factor around a relative position in the view, and stays within the timeline. */
 export function zoom(view: View, all: View, factor: number, at = 0.5): View {
   const length = Math.min(all.until - all.from, Math.max(SHORTEST_MS, (view.until - view.from) * factor));
   const middle = view.from + (view.until - view.from) * at;
@@ -99,10 +143,13 @@ function within(view: View, all: View): View {
   return { from, until: from + length };
 }
 
-const STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 15_000, 30_000, 60_000, 120_000, 300_000, 600_000, 900_000, 1_800_000, 3_600_000, 7_200_000, 21_600_000, 43_200_000, 86_400_000];
+const STEPS = [
+  1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 15_000, 30_000, 60_000, 120_000, 300_000,
+  600_000, 900_000, 1_800_000, 3_600_000, 7_200_000, 21_600_000, 43_200_000, 86_400_000,
+];
 const TICK_PX = 90;
 
-/** Marks of the axis, counted from the beginning of the tree. */
+/** Returns the marks of the axis, relative to the start of the tree. */
 export function ticks(view: View, start: number, width: number): Tick[] {
   const length = view.until - view.from;
   const wanted = length / Math.max(1, width / TICK_PX);
@@ -126,7 +173,7 @@ function tickText(ms: number, step: number): string {
   return hours > 0 ? `${hours}:${two(minutes)}:${two(rest)}` : `${minutes}:${two(rest)}`;
 }
 
-/** How long a track spent with each kind, longest first. */
+/** Returns the time a track spent on each kind, longest first. */
 export function shares(track: Track): [SpanKind, number][] {
   const sums = new Map<SpanKind, number>();
   for (const span of track.spans) sums.set(span.kind, (sums.get(span.kind) ?? 0) + span.until - span.from);

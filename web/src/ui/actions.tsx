@@ -1,46 +1,50 @@
-// What can be done to a task, the same on every page.
-import { path, post, remove } from "../api/client";
+// The actions on a task, for all pages.
+import { post, remove } from "../api/client";
 import type { Task } from "../api/types";
 import { t, type Key } from "../i18n";
-import { mayAct, world } from "../live";
-import { ENDED } from "../live/tasks";
-import { line } from "../markdown/clean";
+import { canAct, store } from "../live";
+import { hasEnded } from "../live/status";
+import { sanitizeLine } from "../markdown/sanitize";
 import { go } from "../router";
-import { attempt, sure } from "./parts";
+import { attempt, confirm } from "./parts";
 
 export type Action = "cancel" | "pause" | "resume" | "retry" | "delete";
 
-/** What makes sense for a task as it is. Viewers may only look. */
+/** Returns the actions that the state of a task permits; none for viewers. */
 export function possible(task: Task): Action[] {
-  if (!mayAct()) return [];
-  if (ENDED.has(task.status)) return ["retry", "delete"];
+  if (!canAct()) return [];
+  if (hasEnded(task)) return ["retry", "delete"];
   return [task.paused ? "resume" : "pause", "cancel", "delete"];
 }
 
 export function act(task: Task, action: Action): void {
-  const label = line(task.label);
+  const label = sanitizeLine(task.label);
   const id = task.task_id;
   switch (action) {
     case "cancel":
-      return sure(t("do.cancel.sure", { label }), t("do.cancel"), t("do.cancel.no"), () => {
-        void attempt(post<{ cancelled: string[] }>(path`/api/tasks/${id}/cancel`, {}), (done) => t("done.cancel", { count: done.cancelled.length }));
+      return confirm(t("do.cancel.sure", { label }), t("do.cancel"), t("do.cancel.no"), () => {
+        void attempt(post("/api/tasks/{id}/cancel", { path: { id } }), (done) =>
+          t("done.cancel", { count: done.cancelled.length }),
+        );
       });
     case "pause":
     case "resume":
-      void attempt(post<Task>(path`/api/tasks/${id}/${action}`), () => t(`done.${action}`)).then((task) => task && world.tasks.put([task]));
+      void attempt(post(`/api/tasks/{id}/${action}`, { path: { id } }), () => t(`done.${action}`)).then(
+        (task) => task && store.tasks.put([task]),
+      );
       return;
     case "retry":
-      void attempt(post<Task>(path`/api/tasks/${id}/retry`), () => t("done.retry")).then((task) => {
+      void attempt(post("/api/tasks/{id}/retry", { path: { id } }), () => t("done.retry")).then((task) => {
         if (!task) return;
-        world.tasks.put([task]);
+        store.tasks.put([task]);
         go({ page: "task", id: task.task_id, tab: "" });
       });
       return;
     case "delete":
-      return sure(t("do.delete.sure", { label }), t("do.delete"), t("do.delete.no"), () => {
-        void attempt(remove(path`/api/tasks/${id}`), () => t("done.delete")).then((done) => {
+      return confirm(t("do.delete.sure", { label }), t("do.delete"), t("do.delete.no"), () => {
+        void attempt(remove("/api/tasks/{id}", { path: { id } }), () => t("done.delete")).then((done) => {
           if (done === undefined) return;
-          world.tasks.remove([id]);
+          store.tasks.remove([id]);
           if (location.pathname.includes(id)) go({ page: "tasks" });
         });
       });
@@ -51,7 +55,12 @@ export function Actions({ task, small = false }: { task: Task; small?: boolean }
   return (
     <>
       {possible(task).map((action) => (
-        <button type="button" key={action} class={`button ${small ? "small" : ""} ${action === "delete" || action === "cancel" ? "danger" : ""}`} onClick={() => act(task, action)}>
+        <button
+          type="button"
+          key={action}
+          class={`button ${small ? "small" : ""} ${action === "delete" || action === "cancel" ? "danger" : ""}`}
+          onClick={() => act(task, action)}
+        >
           {t((action === "cancel" ? "do.cancel.short" : `do.${action}`) as Key)}
         </button>
       ))}

@@ -1,12 +1,12 @@
-// What components share: loading, following, drafts and keys.
+// Hooks for loading data, following events, drafts, titles and keyboard shortcuts.
 import { effect, signal } from "@preact/signals";
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
-import { passes, Problem } from "../api/client";
+import { isTransient, Problem } from "../api/client";
 import { cut } from "../format";
-import { world } from "../live";
+import { store } from "../live";
 import { backOff } from "../live/connection";
-import type { Event } from "../live/messages";
-import { line } from "../markdown/clean";
+import type { LiveEvent } from "../api/types";
+import { sanitizeLine } from "../markdown/sanitize";
 
 export interface Loaded<T> {
   data: T | undefined;
@@ -14,13 +14,13 @@ export interface Loaded<T> {
   reload: () => void;
 }
 
-/** Many events make one request: after the first, this long is waited for others. */
-const GATHER_MS = 350;
+/** Delay before a reload, so that a burst of events causes one request. */
+const DEBOUNCE_MS = 350;
 
-/** Nobody is asked again sooner than this after "too many requests". */
-const PATIENCE_MS = 2_000;
+/** Minimum delay before a retry, also after a rate limit. */
+const MIN_RETRY_MS = 2_000;
 
-/** What is shown although asking for it again failed, by what it is: the page says so and goes on trying. */
+/** Data that is shown although its reload failed, by key. The page shows a notice and retries. */
 export const stale = signal<ReadonlyMap<string, Problem>>(new Map());
 
 function mark(key: string, problem: Problem | null): void {
@@ -31,24 +31,28 @@ function mark(key: string, problem: Problem | null): void {
   stale.value = next;
 }
 
-export interface Held<T> {
+export interface LoadState<T> {
   key: string | null;
   data?: T;
   problem?: Problem;
 }
 
-/** What is shown after a failure: what was shown before, if the trouble may pass. Pure. */
-export function afterFailure<T>(old: Held<T>, key: string, problem: Problem): Held<T> {
-  return old.key === key && old.data !== undefined && passes(problem) ? old : { key, problem };
+/** Returns the state after a failed load: the old data stays if a retry may succeed. Pure. */
+export function afterFailure<T>(old: LoadState<T>, key: string, problem: Problem): LoadState<T> {
+  return old.key === key && old.data !== undefined && isTransient(problem) ? old : { key, problem };
 }
 
 /**
- * Loads something, and loads it again when the server lived anew, when events were missed, and
- * after each event that `follow` wants. What was shown stays until its successor is there; trouble
- * that may pass is tried again, less and less often.
+ * Loads data, and reloads it when the server restarted, when events were missed, and after each event that
+ * `follow` accepts. The old data stays visible until the new data arrives. Transient failures are retried with
+ * growing delays.
  */
-export function useLoad<T>(key: string | null, load: (signal: AbortSignal) => Promise<T>, follow?: (event: Event) => boolean): Loaded<T> {
-  const [state, setState] = useState<Held<T>>({ key: null });
+export function useLoad<T>(
+  key: string | null,
+  load: (signal: AbortSignal) => Promise<T>,
+  follow?: (event: LiveEvent) => boolean,
+): Loaded<T> {
+  const [state, setState] = useState<LoadState<T>>({ key: null });
   const held = useRef(state);
   held.current = state;
   const latest = useRef({ load, follow, tries: 0 });
@@ -70,11 +74,15 @@ export function useLoad<T>(key: string | null, load: (signal: AbortSignal) => Pr
       (error: unknown) => {
         if (abort.signal.aborted) return;
         const problem = error instanceof Problem ? error : new Problem(0, "unreachable", String(error));
-        const passing = passes(problem);
+        const passing = isTransient(problem);
         const next = afterFailure(held.current, key, problem);
         mark(key, next.data !== undefined ? problem : null);
         setState(next);
-        if (passing) again = setTimeout(() => setTurn((turn) => turn + 1), Math.max(PATIENCE_MS, backOff(latest.current.tries++)));
+        if (passing)
+          again = setTimeout(
+            () => setTurn((turn) => turn + 1),
+            Math.max(MIN_RETRY_MS, backOff(latest.current.tries++)),
+          );
       },
     );
     return () => (abort.abort(), clearTimeout(again));
@@ -84,11 +92,12 @@ export function useLoad<T>(key: string | null, load: (signal: AbortSignal) => Pr
   useEffect(() => {
     if (key === null) return;
     let timer: ReturnType<typeof setTimeout> | undefined;
-    let healed = world.heal.peek();
-    const soon = () => (timer ??= setTimeout(() => ((timer = undefined), setTurn((turn) => turn + 1)), GATHER_MS));
+    let healed = store.resync.peek();
+    const soon = () =>
+      (timer ??= setTimeout(() => ((timer = undefined), setTurn((turn) => turn + 1)), DEBOUNCE_MS));
     const stop = effect(() => {
-      const event = world.event.value;
-      const heal = world.heal.value;
+      const event = store.event.value;
+      const heal = store.resync.value;
       if (heal !== healed) {
         healed = heal;
         soon();
@@ -98,15 +107,19 @@ export function useLoad<T>(key: string | null, load: (signal: AbortSignal) => Pr
   }, [key]);
 
   const fresh = state.key === key;
-  return { data: fresh ? state.data : undefined, problem: fresh ? state.problem : undefined, reload: useCallback(() => setTurn((turn) => turn + 1), []) };
+  return {
+    data: fresh ? state.data : undefined,
+    problem: fresh ? state.problem : undefined,
+    reload: useCallback(() => setTurn((turn) => turn + 1), []),
+  };
 }
 
-/** Keeps the end of the page in sight while something is added, if the reader was there. */
+/** Keeps the page scrolled to its end while content is added, if the user was there. */
 export function useEnd(inner: { current: HTMLElement | null }, on: boolean): void {
   useEffect(() => {
     const area = inner.current?.closest("main");
     if (!on || !area || !inner.current) return;
-    // More may have come before the event of a scroll: the end is where it was when it was last seen.
+    // Content may be added before the scroll event arrives, so the end is measured at the last resize.
     let height = area.scrollHeight;
     const atEnd = () => height - area.scrollTop - area.clientHeight < 60;
     let stick = atEnd();
@@ -118,20 +131,20 @@ export function useEnd(inner: { current: HTMLElement | null }, on: boolean): voi
     observer.observe(inner.current);
     area.addEventListener("scroll", scrolled, { passive: true });
     return () => (observer.disconnect(), area.removeEventListener("scroll", scrolled));
-  }, [on]);
+  }, [on, inner]);
 }
 
-/** What the window is called, besides how many wait for a person. */
+/** The title of the window, without the number of open requests. */
 export const title = signal("");
 const MAX_TITLE = 80;
 
 export function useTitle(text: string): void {
   useEffect(() => {
-    title.value = cut(line(text), MAX_TITLE);
+    title.value = cut(sanitizeLine(text), MAX_TITLE);
   }, [text]);
 }
 
-/** A text that survives a reload, until it is sent. */
+/** A draft that survives a reload of the page until it is sent. */
 export function useDraft(key: string): [string, (text: string) => void] {
   const name = `sortie.draft.${key}`;
   const [drafts, setDrafts] = useState<Record<string, string>>({});
@@ -145,26 +158,29 @@ export function useDraft(key: string): [string, (text: string) => void] {
 }
 
 type Keys = Record<string, (event: KeyboardEvent) => void>;
-const layers: { current: Keys }[] = [];
+const keymaps: { current: Keys }[] = [];
 let prefix: { key: string; at: number } | null = null;
-/** Two keys of one command are pressed within this time. */
+/** The second key of a two-key shortcut must follow within this time. */
 const PREFIX_MS = 1_200;
 
-/** Keys of a page, as `j` or `g t`. Later ones win; nothing is taken from who types. */
+/** Registers shortcuts such as `j` or `g t`. Later registrations win; keys typed into a field are ignored. */
 export function useKeys(keys: Keys): void {
   const held = useRef(keys);
   held.current = keys;
   useEffect(() => {
-    layers.push(held);
-    return () => void layers.splice(layers.indexOf(held), 1);
+    keymaps.push(held);
+    return () => void keymaps.splice(keymaps.indexOf(held), 1);
   }, []);
 }
 
 export function isTyping(target: EventTarget | null): boolean {
-  return target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
+  return (
+    target instanceof HTMLElement &&
+    (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName))
+  );
 }
 
-export function pressed(event: KeyboardEvent): void {
+export function handleKey(event: KeyboardEvent): void {
   if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
   if (document.querySelector("dialog[open]")) return;
   if (isTyping(event.target)) {
@@ -175,11 +191,16 @@ export function pressed(event: KeyboardEvent): void {
   const names = late ? [event.key] : [`${prefix!.key} ${event.key}`, event.key];
   prefix = null;
   for (const name of names) {
-    for (const layer of layers.toReversed()) {
-      const act = layer.current[name];
+    for (const keymap of keymaps.toReversed()) {
+      const act = keymap.current[name];
       if (!act) continue;
-      // A button or link that has the focus takes Enter and Space itself.
-      if ((event.key === "Enter" || event.key === " ") && event.target instanceof Element && event.target.closest("a,button,summary,[role=tab]")) return;
+      // A focused button or link handles Enter and Space itself.
+      if (
+        (event.key === "Enter" || event.key === " ") &&
+        event.target instanceof Element &&
+        event.target.closest("a,button,summary,[role=tab]")
+      )
+        return;
       event.preventDefault();
       act(event);
       return;

@@ -1,8 +1,11 @@
-// Draws a component again only when its properties changed. (The one of `preact/compat` brings much else.)
+// Draws a component again only when its properties changed. (`memo` of `preact/compat` loads much more code.)
 import { Component, h, type FunctionComponent } from "preact";
 
-/** `same` names properties that are new each time and mean the same. */
-export function memo<P extends object>(inner: FunctionComponent<P>, same: readonly (keyof P)[] = []): FunctionComponent<P> {
+/** `same` names properties to ignore: they are new on each render but equivalent. */
+export function memo<P extends object>(
+  inner: FunctionComponent<P>,
+  same: readonly (keyof P)[] = [],
+): FunctionComponent<P> {
   class Memo extends Component<P> {
     override shouldComponentUpdate(next: P): boolean {
       const old = this.props as P;

@@ -1,4 +1,4 @@
-// Small pieces that every page uses.
+// Components that every page uses.
 import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
@@ -7,17 +7,17 @@ import type { Balance, Task } from "../api/types";
 import { amount, duration, elapsed } from "../format";
 import { lang, t, word } from "../i18n";
 import { agents, now } from "../live";
-import { ENDED } from "../live/tasks";
-import { line } from "../markdown/clean";
+import { hasEnded } from "../live/status";
+import { sanitizeLine } from "../markdown/sanitize";
 import { StatusIcon, type Mark } from "./icons";
 
 export function markOf(task: Pick<Task, "status" | "paused">): Mark {
-  return task.paused && !ENDED.has(task.status) ? "paused" : task.status;
+  return task.paused && !hasEnded(task) ? "paused" : task.status;
 }
 
 export function StatusText({ task }: { task: Pick<Task, "status" | "paused" | "cancel_requested"> }) {
   const mark = markOf(task);
-  const cancelling = task.cancel_requested && !ENDED.has(task.status);
+  const cancelling = task.cancel_requested && !hasEnded(task);
   return (
     <span class={`status s-${mark}`}>
       <StatusIcon mark={mark} />
@@ -38,19 +38,24 @@ export function Progress({ task }: { task: Task }) {
 export function AgentName({ name }: { name: string }) {
   const color = agents.value.find((agent) => agent.name === name)?.color;
   const known = color && /^[a-z]+$/.test(color) ? `c-${color}` : "";
-  return <span class="agent"><i class={known} aria-hidden="true" /><span class="cut">{line(name)}</span></span>;
+  return (
+    <span class="agent">
+      <i class={known} aria-hidden="true" />
+      <span class="cut">{sanitizeLine(name)}</span>
+    </span>
+  );
 }
 
-/** What a task waits for, in words. */
-export function waits(task: Task): string {
-  if (ENDED.has(task.status)) return task.reason ? word("reason", task.reason) : "";
+/** Returns what a task waits for, or why it ended. */
+export function waitingText(task: Task): string {
+  if (hasEnded(task)) return task.reason ? word("reason", task.reason) : "";
   if (task.queue_position !== null) return t("wait.queue", { place: task.queue_position });
   return task.waiting_on ? word("wait", task.waiting_on) : "";
 }
 
-/** Runs by the second while the task does; a task that ended does not listen to the clock. */
+/** Shows the elapsed time. Only a running task subscribes to the clock. */
 export function Elapsed({ task }: { task: Task }) {
-  const running = task.started_at !== null && !ENDED.has(task.status);
+  const running = task.started_at !== null && !hasEnded(task);
   return <>{duration(elapsed(task, running ? now.value : 0))}</>;
 }
 
@@ -63,68 +68,103 @@ export function Gauge({ balance }: { balance: Balance }) {
       <span>{name}</span>
       <progress max={balance.limit || 1} value={Math.min(used, balance.limit || 1)} aria-label={name} />
       <span class="quiet">
-        {t("task.budget.of", { spent: amount(balance.kind, balance.spent), limit: amount(balance.kind, balance.limit) })}
-        {balance.reserved > 0 && ` · ${t("task.budget.reserved", { reserved: amount(balance.kind, balance.reserved) })}`}
+        {t("task.budget.of", {
+          spent: amount(balance.kind, balance.spent),
+          limit: amount(balance.kind, balance.limit),
+        })}
+        {balance.reserved > 0 &&
+          ` · ${t("task.budget.reserved", { reserved: amount(balance.kind, balance.reserved) })}`}
       </span>
     </div>
   );
 }
 
 export function Loading() {
-  return <p class="none" role="status">{t("app.loading")}</p>;
+  return (
+    <p class="none" role="status">
+      {t("app.loading")}
+    </p>
+  );
 }
 
-/** A problem in the language of the page. What the server says in detail is English, and stands after it elsewhere. */
-export function told(problem: unknown): string {
-  if (!(problem instanceof Problem)) return line(problem instanceof Error ? problem.message : String(problem));
-  const slug = problem.status === 0 ? "unreachable" : problem.slug || (problem.status === 404 ? "not-found" : "");
+/** Describes a problem in the language of the page. The detail of the server is English and is appended in others. */
+export function describeProblem(problem: unknown): string {
+  if (!(problem instanceof Problem))
+    return sanitizeLine(problem instanceof Error ? problem.message : String(problem));
+  const slug =
+    problem.status === 0 ? "unreachable" : problem.slug || (problem.status === 404 ? "not-found" : "");
   const words = slug ? word("problem", slug) : "";
   if (problem.status === 0 || problem.status === 404) return words;
-  return lang.value === "en" || !words || words === slug ? line(problem.message) : `${words} ${line(problem.message)}`;
+  return lang.value === "en" || !words || words === slug
+    ? sanitizeLine(problem.message)
+    : `${words} ${sanitizeLine(problem.message)}`;
 }
 
-export function Trouble({ problem, again }: { problem: Problem; again?: () => void }) {
+export function ProblemNotice({ problem, again }: { problem: Problem; again?: () => void }) {
   return (
     <div class="trouble" role="alert">
-      <span class="grow">{told(problem)}</span>
-      {again && <button type="button" class="button small" onClick={again}>{t("app.again")}</button>}
+      <span class="grow">{describeProblem(problem)}</span>
+      {again && (
+        <button type="button" class="button small" onClick={again}>
+          {t("app.again")}
+        </button>
+      )}
     </div>
   );
 }
 
-interface Note { id: number; text: string; bad: boolean }
+interface Note {
+  id: number;
+  text: string;
+  bad: boolean;
+}
 const notes = signal<Note[]>([]);
 let noted = 0;
 const NOTE_MS = 5_000;
 const MAX_NOTES = 4;
 
-export function say(text: string, bad = false): void {
+export function notify(text: string, bad = false): void {
   const note = { id: ++noted, text, bad };
   notes.value = [...notes.value, note].slice(-MAX_NOTES);
-  setTimeout(() => (notes.value = notes.value.filter((other) => other !== note)), bad ? NOTE_MS * 2 : NOTE_MS);
+  setTimeout(
+    () => (notes.value = notes.value.filter((other) => other !== note)),
+    bad ? NOTE_MS * 2 : NOTE_MS,
+  );
 }
 
-/** Does something, says that it was done, or why not. */
+/** Awaits an action and notifies the user of its success or failure. Returns undefined on failure. */
 export async function attempt<T>(work: Promise<T>, done?: (result: T) => string): Promise<T | undefined> {
   try {
     const result = await work;
-    if (done) say(done(result));
+    if (done) notify(done(result));
     return result;
   } catch (error) {
-    say(t("app.error", { what: told(error) }), true);
+    notify(t("app.error", { what: describeProblem(error) }), true);
     return undefined;
   }
 }
 
-export function Notes() {
+export function Notifications() {
   return (
     <div class="notes" role="status" aria-live="polite">
-      {notes.value.map((note) => <div key={note.id} class={`note ${note.bad ? "bad" : ""}`}>{note.text}</div>)}
+      {notes.value.map((note) => (
+        <div key={note.id} class={`note ${note.bad ? "bad" : ""}`}>
+          {note.text}
+        </div>
+      ))}
     </div>
   );
 }
 
-export function Dialog({ title, onClose, children }: { title: string; onClose: () => void; children: ComponentChildren }) {
+export function Dialog({
+  title,
+  onClose,
+  children,
+}: {
+  title: string;
+  onClose: () => void;
+  children: ComponentChildren;
+}) {
   const held = useRef<HTMLDialogElement>(null);
   useEffect(() => {
     const dialog = held.current;
@@ -136,22 +176,32 @@ export function Dialog({ title, onClose, children }: { title: string; onClose: (
     };
   }, []);
   return (
-    <dialog ref={held} aria-label={title} onCancel={(event) => (event.preventDefault(), onClose())} onClick={(event) => event.target === held.current && onClose()}>
+    <dialog
+      ref={held}
+      aria-label={title}
+      onCancel={(event) => (event.preventDefault(), onClose())}
+      onClick={(event) => event.target === held.current && onClose()}
+    >
       <h1>{title}</h1>
       {children}
     </dialog>
   );
 }
 
-interface Doubt { text: string; yes: string; no: string; act: () => void }
-const doubt = signal<Doubt | null>(null);
+interface Confirmation {
+  text: string;
+  yes: string;
+  no: string;
+  act: () => void;
+}
+const doubt = signal<Confirmation | null>(null);
 
-/** Asks before something that cannot be taken back. `no` names what happens otherwise, and is the default. */
-export function sure(text: string, yes: string, no: string, act: () => void): void {
+/** Asks the user to confirm an irreversible action. `no` names the alternative, which is the default. */
+export function confirm(text: string, yes: string, no: string, act: () => void): void {
   doubt.value = { text, yes, no, act };
 }
 
-export function Doubts() {
+export function ConfirmDialog() {
   const asked = doubt.value;
   if (!asked) return null;
   const close = () => (doubt.value = null);
@@ -159,8 +209,12 @@ export function Doubts() {
     <Dialog title={asked.yes} onClose={close}>
       <p>{asked.text}</p>
       <div class="row end">
-        <button type="button" class="button" autofocus onClick={close}>{asked.no}</button>
-        <button type="button" class="button danger" onClick={() => (close(), asked.act())}>{asked.yes}</button>
+        <button type="button" class="button" autofocus onClick={close}>
+          {asked.no}
+        </button>
+        <button type="button" class="button danger" onClick={() => (close(), asked.act())}>
+          {asked.yes}
+        </button>
       </div>
     </Dialog>
   );

@@ -1,43 +1,53 @@
-// Somebody asks: cards for approvals and questions, with all that a person needs to decide.
+// Cards for approval requests and questions, with everything the approver needs to decide.
 import { useLayoutEffect, useState } from "preact/hooks";
-import { get, path, post } from "../api/client";
+import { get, post } from "../api/client";
 import type { Approval, Question, Request } from "../api/types";
 import { relative } from "../format";
 import { t, word } from "../i18n";
-import { mayAct, now, refreshRequests, world } from "../live";
-import { clean, exact, exactLine, line } from "../markdown/clean";
+import { canAct, now, refreshRequests, store } from "../live";
+import { sanitize, escapeHidden, escapeHiddenLine, sanitizeLine } from "../markdown/sanitize";
 import { Markdown } from "../markdown/lazy";
 import { href } from "../router";
 import { Json, looksLikeDiff, Preview } from "./code";
 import { useDraft, useLoad } from "./hooks";
-import { AgentName, attempt, Loading, say, Trouble } from "./parts";
+import { AgentName, attempt, Loading, notify, ProblemNotice } from "./parts";
 
-/** As long as a double click, or the reaction of a person to a list that moves. */
+/** The time of a double click, or of a user's reaction to a list that moves. */
 const MOVED_MS = 700;
-/** When a card was last taken away: the next one moves to where it was. */
+/** When a card was last removed: the next card moves to its place, under the pointer. */
 let movedAt = -Infinity;
 
 export function RequestCard({ request, linked = false }: { request: Request; linked?: boolean }) {
   useLayoutEffect(() => () => void (movedAt = performance.now()), []);
-  const title = t(request.kind === "approval" ? "ask.approval" : "ask.question", { label: line(request.label) });
+  const title = t(request.kind === "approval" ? "ask.approval" : "ask.question", {
+    label: sanitizeLine(request.label),
+  });
   return (
-    <article class={`card ask stack ${request.approval?.dangers.length ? "dangerous" : ""}`} aria-label={title}>
+    <article
+      class={`card ask stack ${request.approval?.dangers.length ? "dangerous" : ""}`}
+      aria-label={title}
+    >
       <div class="row wrap">
         <h2 class="grow">{title}</h2>
         <AgentName name={request.agent} />
         <span class="quiet small">{t("ask.expires", { when: relative(request.expires_at, now.value) })}</span>
-        {linked && <a class="button small" href={href({ page: "task", id: request.task_id, tab: "" })}>{t("ask.open")}</a>}
+        {linked && (
+          <a class="button small" href={href({ page: "task", id: request.task_id, tab: "" })}>
+            {t("ask.open")}
+          </a>
+        )}
       </div>
       <Whole request={request} />
     </article>
   );
 }
 
-/** Lists have long texts cut. Nobody decides about what was not shown, so the whole is asked for first. */
+/** Loads the complete request first: lists truncate long texts, and the approver must see all of it. */
 function Whole({ request }: { request: Request }) {
-  const url = request.kind === "approval" ? path`/api/approvals/${request.id}` : path`/api/questions/${request.id}`;
-  const loaded = useLoad(request.cut ? url : null, (signal) => get<Request>(url, signal));
-  if (request.cut && loaded.problem) return <Trouble problem={loaded.problem} again={loaded.reload} />;
+  const loaded = useLoad(request.cut ? `${request.kind}/${request.id}` : null, (signal) =>
+    fetchWhole(request, signal),
+  );
+  if (request.cut && loaded.problem) return <ProblemNotice problem={loaded.problem} again={loaded.reload} />;
   const whole = request.cut ? loaded.data : request;
   if (!whole) return <Loading />;
   return (
@@ -48,55 +58,72 @@ function Whole({ request }: { request: Request }) {
   );
 }
 
-interface Noted { noted?: boolean }
+function fetchWhole({ kind, id }: Request, signal?: AbortSignal): Promise<Request> {
+  const options = { path: { id }, signal };
+  return kind === "approval" ? get("/api/approvals/{id}", options) : get("/api/questions/{id}", options);
+}
 
-/** Requests that this page replied to: no need to say who did. */
+/** Requests that this page replied to; it shows no notice for them. */
 const mine = new Set<string>();
 
-function useReply(request: Request, done: () => void): [boolean, (url: string, body: object, words: string) => void] {
+function useReply(
+  request: Request,
+  done: () => void,
+): [boolean, (send: () => Promise<unknown>, words: string) => void] {
   const [busy, setBusy] = useState(false);
-  const reply = async (url: string, body: object, words: string) => {
-    if (performance.now() - movedAt < MOVED_MS) return say(t("ask.moved"));
+  const reply = async (send: () => Promise<unknown>, words: string) => {
+    if (performance.now() - movedAt < MOVED_MS) return notify(t("ask.moved"));
     setBusy(true);
     mine.add(request.id);
-    const noted = await attempt(post<Noted | null>(url, body), () => words);
+    const noted = await attempt(send(), () => words);
     setBusy(false);
-    // A draft is kept until its words arrived, and no longer.
+    // The draft is deleted only after the server has accepted it.
     if (noted !== undefined) done();
     refreshRequests();
   };
-  return [busy || request.reply !== null, (url, body, words) => void reply(url, body, words)];
+  return [busy || request.reply !== null, (send, words) => void reply(send, words)];
 }
 
-/** How much of what was decided a note repeats. */
-const TOLD_CHARS = 80;
+/** The length at which a notification truncates the text of a request. */
+const MAX_NOTICE_CHARS = 80;
 
-function told(text: string): string {
-  const characters = [...exactLine(text)];
-  return characters.length > TOLD_CHARS ? `${characters.slice(0, TOLD_CHARS).join("")}…` : characters.join("");
+function shorten(text: string): string {
+  const characters = [...escapeHiddenLine(text)];
+  return characters.length > MAX_NOTICE_CHARS
+    ? `${characters.slice(0, MAX_NOTICE_CHARS).join("")}…`
+    : characters.join("");
 }
 
-/** Who replied what, in words. */
+/** Describes who replied to a request, and how. */
 export function replied(request: Request): string {
   const reply = request.reply;
-  const by = exactLine(reply?.by ?? "");
+  const by = escapeHiddenLine(reply?.by ?? "");
   switch (reply?.reply) {
-    case "approved": return t("ask.elsewhere.approved", { by });
-    case "refused": return t("ask.elsewhere.refused", { by });
-    case "answered": return t("ask.elsewhere.answered", { by, text: told(reply.text ?? "") });
-    case "expired": return t("ask.elsewhere.expired");
-    default: return t("ask.elsewhere.ended");
+    case "approved":
+      return t("ask.elsewhere.approved", { by });
+    case "refused":
+      return t("ask.elsewhere.refused", { by });
+    case "answered":
+      return t("ask.elsewhere.answered", { by, text: shorten(reply.text ?? "") });
+    case "expired":
+      return t("ask.elsewhere.expired");
+    default:
+      return t("ask.elsewhere.ended");
   }
 }
 
-/** Says who replied to a card that is taken away before the eyes of a person. */
+/** Shows a notification when a request that is on screen was answered by another client. */
 export function watchWithdrawn(): void {
-  world.withdrawn.subscribe((request) => {
+  store.withdrawn.subscribe((request) => {
     if (!request || mine.delete(request.id)) return;
-    const url = request.kind === "approval" ? path`/api/approvals/${request.id}` : path`/api/questions/${request.id}`;
-    const what = request.approval ? `${exactLine(request.approval.tool)} ${told(request.approval.exact)}` : told(request.question?.text ?? "");
-    // Without an answer there is nothing to say: the card is gone either way.
-    void get<Request>(url).then((whole) => say(t("ask.withdrawn", { what, reply: replied(whole) })), () => undefined);
+    const what = request.approval
+      ? `${escapeHiddenLine(request.approval.tool)} ${shorten(request.approval.exact)}`
+      : shorten(request.question?.text ?? "");
+    // If this fails no notification is shown; the card is removed either way.
+    void fetchWhole(request).then(
+      (whole) => notify(t("ask.withdrawn", { what, reply: replied(whole) })),
+      () => undefined,
+    );
   });
 }
 
@@ -105,72 +132,173 @@ function ApprovalForm({ request, approval }: { request: Request; approval: Appro
   const [lasting, setLasting] = useState("");
   const [busy, reply] = useReply(request, () => setWords(""));
   const dangerous = approval.dangers.length > 0;
-  const what = `${exactLine(approval.tool)} ${told(approval.exact)}`;
-  const decide = (decision: "approve" | "deny") =>
+  const what = `${escapeHiddenLine(approval.tool)} ${shorten(approval.exact)}`;
+  const approve = () =>
     reply(
-      path`/api/approvals/${request.id}`,
-      { decision, ...(decision === "approve" ? (lasting ? { lasting } : {}) : words.trim() ? { words: words.trim() } : {}) },
-      t(decision === "approve" ? "ask.approved" : "ask.denied", { what }),
+      () =>
+        post("/api/approvals/{id}", {
+          path: { id: request.id },
+          body: { decision: "approve", lasting: lasting || undefined },
+        }),
+      t("ask.approved", { what }),
+    );
+  const deny = () =>
+    reply(
+      () =>
+        post("/api/approvals/{id}", {
+          path: { id: request.id },
+          body: { decision: "deny", words: words.trim() || undefined },
+        }),
+      t("ask.denied", { what }),
     );
   return (
     <>
       {dangerous && (
         <div class="dangers" role="note">
           <b>{t("ask.danger")}</b>
-          <ul>{approval.dangers.map((danger) => <li><b>{clean(danger.why)}</b> <code>{exactLine(danger.command)}</code> {t("ask.instead", { what: clean(danger.instead) })}</li>)}</ul>
+          <ul>
+            {approval.dangers.map((danger) => (
+              <li>
+                <b>{sanitize(danger.why)}</b> <code>{escapeHiddenLine(danger.command)}</code>{" "}
+                {t("ask.instead", { what: sanitize(danger.instead) })}
+              </li>
+            ))}
+          </ul>
         </div>
       )}
       <div>
-        <h3>{t("ask.exact", { tool: exactLine(approval.tool) })}</h3>
-        <pre class="code exact" tabIndex={0}>{exact(approval.exact)}</pre>
+        <h3>{t("ask.exact", { tool: escapeHiddenLine(approval.tool) })}</h3>
+        <pre class="code exact" tabIndex={0}>
+          {escapeHidden(approval.exact)}
+        </pre>
       </div>
-      {approval.preview && <div><h3>{t(looksLikeDiff(approval.preview) ? "ask.preview.diff" : "ask.preview")}</h3><Preview text={approval.preview} /></div>}
+      {approval.preview && (
+        <div>
+          <h3>{t(looksLikeDiff(approval.preview) ? "ask.preview.diff" : "ask.preview")}</h3>
+          <Preview text={approval.preview} />
+        </div>
+      )}
       <dl class="facts">
-        <dt>{t("ask.reason")}</dt><dd>{clean(approval.reason)} <span class="tag">{t("ask.layer", { layer: word("layer", approval.layer) })}</span>{approval.rule && <> <code>{exactLine(approval.rule)}</code></>}</dd>
-        <dt>{t("ask.folder")}</dt><dd class="mono">{exactLine(approval.folder)}</dd>
+        <dt>{t("ask.reason")}</dt>
+        <dd>
+          {sanitize(approval.reason)}{" "}
+          <span class="tag">{t("ask.layer", { layer: word("layer", approval.layer) })}</span>
+          {approval.rule && (
+            <>
+              {" "}
+              <code>{escapeHiddenLine(approval.rule)}</code>
+            </>
+          )}
+        </dd>
+        <dt>{t("ask.folder")}</dt>
+        <dd class="mono">{escapeHiddenLine(approval.folder)}</dd>
       </dl>
-      <details open={hasMore(approval)}><summary>{t("ask.arguments")}</summary><Json value={approval.arguments} open={2} safely={exact} /></details>
-      {mayAct() && !dangerous && approval.lasting.length > 0 && (
-        <label class="labelled">{t("ask.lasting")}
+      <details open={hasMore(approval)}>
+        <summary>{t("ask.arguments")}</summary>
+        <Json value={approval.arguments} open={2} safely={escapeHidden} />
+      </details>
+      {canAct() && !dangerous && approval.lasting.length > 0 && (
+        <label class="labelled">
+          {t("ask.lasting")}
           <select class="field" value={lasting} onChange={(event) => setLasting(event.currentTarget.value)}>
             <option value="">{t("ask.lasting.once")}</option>
-            {approval.lasting.map((rule) => <option key={rule} value={rule}>{exactLine(rule)}</option>)}
+            {approval.lasting.map((rule) => (
+              <option key={rule} value={rule}>
+                {escapeHiddenLine(rule)}
+              </option>
+            ))}
           </select>
         </label>
       )}
-      {mayAct() && <label class="labelled">{t("ask.words")}<input class="field" value={words} maxLength={2_000} onInput={(event) => setWords(event.currentTarget.value)} /></label>}
-      {mayAct() && <div class="row">
-        <button type="button" class={`button ${dangerous ? "primary" : ""}`} data-default disabled={busy} onClick={() => decide("deny")}>{t("ask.deny")}</button>
-        <button type="button" class={`button ${dangerous ? "danger" : "primary"}`} disabled={busy} onClick={() => decide("approve")}>{t("ask.approve")}</button>
-      </div>}
+      {canAct() && (
+        <label class="labelled">
+          {t("ask.words")}
+          <input
+            class="field"
+            value={words}
+            maxLength={2_000}
+            onInput={(event) => setWords(event.currentTarget.value)}
+          />
+        </label>
+      )}
+      {canAct() && (
+        <div class="row">
+          <button
+            type="button"
+            class={`button ${dangerous ? "primary" : ""}`}
+            data-default
+            disabled={busy}
+            onClick={deny}
+          >
+            {t("ask.deny")}
+          </button>
+          <button
+            type="button"
+            class={`button ${dangerous ? "danger" : "primary"}`}
+            disabled={busy}
+            onClick={approve}
+          >
+            {t("ask.approve")}
+          </button>
+        </div>
+      )}
     </>
   );
 }
 
-/** Whether a call has arguments that neither the exact text nor the change shows. */
+/** Returns whether a call has arguments that neither the exact text nor the diff shows. */
 function hasMore(approval: Approval): boolean {
   const all = approval.arguments;
   if (typeof all !== "object" || all === null) return true;
-  const shown = (name: string, value: unknown) => value === approval.exact || (approval.preview !== null && ["content", "old_string", "new_string"].includes(name));
-  return approval.exact !== JSON.stringify(all) && !Object.entries(all).every(([name, value]) => shown(name, value));
+  const shown = (name: string, value: unknown) =>
+    value === approval.exact ||
+    (approval.preview !== null && ["content", "old_string", "new_string"].includes(name));
+  return (
+    approval.exact !== JSON.stringify(all) &&
+    !Object.entries(all).every(([name, value]) => shown(name, value))
+  );
 }
 
 function QuestionForm({ request, question }: { request: Request; question: Question }) {
   const [text, setText] = useDraft(`answer.${request.id}`);
   const [busy, reply] = useReply(request, () => setText(""));
-  const send = (answer: string) => answer.trim() && reply(path`/api/questions/${request.id}`, { text: answer.trim() }, t("ask.answered", { what: told(answer.trim()) }));
+  const send = (answer: string) =>
+    answer.trim() &&
+    reply(
+      () => post("/api/questions/{id}", { path: { id: request.id }, body: { text: answer.trim() } }),
+      t("ask.answered", { what: shorten(answer.trim()) }),
+    );
   return (
     <>
       <Markdown text={question.text} />
       {question.to === "parent" && <p class="quiet small">{t("ask.toParent")}</p>}
-      {mayAct() && question.options.length > 0 && (
-        <div class="row wrap">{question.options.map((option) => <button type="button" key={option} class="button" disabled={busy} onClick={() => send(option)}>{line(option)}</button>)}</div>
+      {canAct() && question.options.length > 0 && (
+        <div class="row wrap">
+          {question.options.map((option) => (
+            <button type="button" key={option} class="button" disabled={busy} onClick={() => send(option)}>
+              {sanitizeLine(option)}
+            </button>
+          ))}
+        </div>
       )}
-      {mayAct() && <form class="row" onSubmit={(event) => (event.preventDefault(), send(text))}>
-        <input class="field grow" aria-label={t("ask.answer")} placeholder={t("ask.answer")} value={text} maxLength={20_000} onInput={(event) => setText(event.currentTarget.value)} />
-        <button type="submit" class="button primary" disabled={busy || !text.trim()}>{t("do.send")}</button>
-      </form>}
-      {question.default !== null && <p class="quiet small">{t("ask.answer.default", { text: line(question.default) })}</p>}
+      {canAct() && (
+        <form class="row" onSubmit={(event) => (event.preventDefault(), send(text))}>
+          <input
+            class="field grow"
+            aria-label={t("ask.answer")}
+            placeholder={t("ask.answer")}
+            value={text}
+            maxLength={20_000}
+            onInput={(event) => setText(event.currentTarget.value)}
+          />
+          <button type="submit" class="button primary" disabled={busy || !text.trim()}>
+            {t("do.send")}
+          </button>
+        </form>
+      )}
+      {question.default !== null && (
+        <p class="quiet small">{t("ask.answer.default", { text: sanitizeLine(question.default) })}</p>
+      )}
     </>
   );
 }

@@ -1,4 +1,4 @@
-// Light, dark, or as the system has it.
+// The colour theme: light, dark, or that of the system.
 import { effect, signal } from "@preact/signals";
 
 export type Theme = "auto" | "light" | "dark";
@@ -17,7 +17,7 @@ effect(() => {
   }
 });
 
-/** From what is seen to the other, and then back to the system's choice. */
+/** Switches to the opposite of the visible theme, then to the other one, then back to the system's. */
 export function cycle(): void {
   const dark = matchMedia("(prefers-color-scheme: dark)").matches;
   const order: Theme[] = dark ? ["auto", "light", "dark"] : ["auto", "dark", "light"];

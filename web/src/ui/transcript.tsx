@@ -1,143 +1,247 @@
-// What was said and done in a run. A call and its result are one thing that unfolds.
+// The transcript of a run. A tool call and its result are one entry that can be expanded.
 import { useMemo, useState } from "preact/hooks";
-import { getText, path } from "../api/client";
+import { getText } from "../api/client";
 import type { Ruling, TranscriptItem } from "../api/types";
 import { clock, duration } from "../format";
 import { t, word, type Key } from "../i18n";
-import { clean, line } from "../markdown/clean";
+import { sanitize, sanitizeLine } from "../markdown/sanitize";
 import { Markdown } from "../markdown/lazy";
 import { href } from "../router";
-import { Diff, exactDiff, Json, Pre } from "./code";
+import { Diff, escapeHiddenDiff, Json, Pre } from "./code";
 import { Icon, StatusIcon } from "./icons";
 import { attempt } from "./parts";
 
-/** One entry: something said, or a call with what came of it. */
-export type Entry = { kind: "said"; item: TranscriptItem } | { kind: "call"; call: TranscriptItem; result: TranscriptItem | undefined; over: boolean };
+/** One entry: a text, or a tool call with its result. */
+export type Entry =
+  | { kind: "said"; item: TranscriptItem }
+  | { kind: "call"; call: TranscriptItem; result: TranscriptItem | undefined; over: boolean };
 
-/** What comes only after every call before it was answered: the next words of the model, or the end. */
-const AFTER: ReadonlySet<string> = new Set(["assistant", "reasoning", "call", "finished"]);
+/** Items that follow only when all earlier calls have their results: the next completion, or the end. */
+const AFTER_CALLS: ReadonlySet<string> = new Set(["assistant", "reasoning", "call", "finished"]);
 
 /**
- * Joins results to their calls, wherever they stand. A call that waited for a child has none: the child's
- * report answers it. `until` is where the whole transcript is, if these are a part of it.
+ * Joins tool results to their calls, in any order. A call that waited for a child has no result: the child's
+ * announcement answers it. `until` is the last sequence number of the transcript if `items` is a part of it.
  */
 export function entries(items: readonly TranscriptItem[], until = 0): Entry[] {
   const results = new Map<string, TranscriptItem>();
   for (const item of items) if (item.result) results.set(item.result.call_id, item);
   const called = new Set(items.flatMap((item) => (item.call ? [item.call.id] : [])));
-  const last = items.reduce((last, item) => (AFTER.has(item.kind) ? Math.max(last, item.seq) : last), until);
+  const last = items.reduce(
+    (last, item) => (AFTER_CALLS.has(item.kind) ? Math.max(last, item.seq) : last),
+    until,
+  );
   const list: Entry[] = [];
   for (const item of items) {
-    if (item.call) list.push({ kind: "call", call: item, result: results.get(item.call.id), over: last > item.seq });
+    if (item.call)
+      list.push({ kind: "call", call: item, result: results.get(item.call.id), over: last > item.seq });
     else if (!item.result || !called.has(item.result.call_id)) list.push({ kind: "said", item });
   }
   return list;
 }
 
-/** Drawn at once, from the end; earlier ones on demand. */
+/** Entries drawn at first, from the end; the user can load earlier ones. */
 const SHOWN = 120;
 
-export function Transcript({ task, items, unfolded = false, until = 0 }: { task: string; items: readonly TranscriptItem[]; unfolded?: boolean; until?: number }) {
+export function Transcript({
+  task,
+  items,
+  unfolded = false,
+  until = 0,
+}: {
+  task: string;
+  items: readonly TranscriptItem[];
+  unfolded?: boolean;
+  until?: number;
+}) {
   const [limit, setLimit] = useState(SHOWN);
   const all = useMemo(() => entries(items, until), [items, until]);
   const hidden = Math.max(0, all.length - limit);
   return (
     <div class="items">
-      {hidden > 0 && <button type="button" class="button small" onClick={() => setLimit(limit + SHOWN * 4)}>{t("item.older", { count: hidden })}</button>}
-      {all.slice(hidden).map((entry) => (entry.kind === "said" ? <Said key={entry.item.seq} item={entry.item} /> : <Call key={entry.call.call!.id} task={task} call={entry.call} result={entry.result} over={entry.over} open={unfolded} />))}
+      {hidden > 0 && (
+        <button type="button" class="button small" onClick={() => setLimit(limit + SHOWN * 4)}>
+          {t("item.older", { count: hidden })}
+        </button>
+      )}
+      {all
+        .slice(hidden)
+        .map((entry) =>
+          entry.kind === "said" ? (
+            <ItemView key={entry.item.seq} item={entry.item} />
+          ) : (
+            <Call
+              key={entry.call.call!.id}
+              task={task}
+              call={entry.call}
+              result={entry.result}
+              over={entry.over}
+              open={unfolded}
+            />
+          ),
+        )}
       {all.length === 0 && <p class="quiet">{t("item.empty")}</p>}
     </div>
   );
 }
 
-function Who({ item }: { item: TranscriptItem }) {
-  return <div class="who"><b>{word("item", item.kind)}</b><time dateTime={item.at}>{clock(item.at)}</time></div>;
+function ItemHeader({ item }: { item: TranscriptItem }) {
+  return (
+    <div class="who">
+      <b>{word("item", item.kind)}</b>
+      <time dateTime={item.at}>{clock(item.at)}</time>
+    </div>
+  );
 }
 
-const PLAIN: ReadonlySet<string> = new Set(["runtime", "notice", "finished", "asked", "reply"]);
+const PLAIN_TEXT: ReadonlySet<string> = new Set(["runtime", "notice", "finished", "asked", "reply"]);
 
-/** The result stands above already, as the last words; a failure does not. */
+/** Shortens the end of a completed run: its result is already shown above. A failure is not. */
 function ending(text: string): string {
   return text.startsWith("completed:") ? "completed" : text.slice(0, 4_000);
 }
 
-export function Said({ item }: { item: TranscriptItem }) {
+export function ItemView({ item }: { item: TranscriptItem }) {
   return (
     <section class={`item ${/^[a-z_]+$/.test(item.kind) ? item.kind : ""}`}>
-      <Who item={item} />
-      {PLAIN.has(item.kind) ? <p class="quiet small">{clean(item.kind === "finished" ? ending(item.text) : item.text)}</p> : <Markdown text={item.text} />}
+      <ItemHeader item={item} />
+      {PLAIN_TEXT.has(item.kind) ? (
+        <p class="quiet small">{sanitize(item.kind === "finished" ? ending(item.text) : item.text)}</p>
+      ) : (
+        <Markdown text={item.text} />
+      )}
     </section>
   );
 }
 
-const TELLING: readonly string[] = ["path", "file_path", "command", "pattern", "query", "url", "description"];
+const SUMMARY_FIRST: readonly string[] = [
+  "path",
+  "file_path",
+  "command",
+  "pattern",
+  "query",
+  "url",
+  "description",
+];
 
-/** The first words of the arguments, for the folded line. */
+/** Returns the beginning of the arguments, for the collapsed entry. */
 export function summary(value: unknown): string {
-  if (typeof value !== "object" || value === null) return line(String(value ?? ""));
+  if (value === null || value === undefined) return "";
+  if (typeof value !== "object")
+    return sanitizeLine(typeof value === "string" ? value : JSON.stringify(value));
   const fields = Object.entries(value);
-  // What a person looks for comes first, in whatever order a model wrote it.
-  const place = ([key]: [string, unknown]) => (TELLING.includes(key) ? TELLING.indexOf(key) : TELLING.length);
-  const parts = fields.sort((a, b) => place(a) - place(b)).map(([, part]) => (typeof part === "string" ? part.slice(0, 400) : JSON.stringify(part)));
-  return line(parts.join("  ").slice(0, 400));
+  // The most telling arguments come first, whatever order the model wrote them in.
+  const place = ([key]: [string, unknown]) =>
+    SUMMARY_FIRST.includes(key) ? SUMMARY_FIRST.indexOf(key) : SUMMARY_FIRST.length;
+  const parts = fields
+    .sort((a, b) => place(a) - place(b))
+    .map(([, part]) => (typeof part === "string" ? part.slice(0, 400) : JSON.stringify(part)));
+  return sanitizeLine(parts.join("  ").slice(0, 400));
 }
 
-/** What a tool said, and the change in it: one that the server names, or the first that looks like one. */
+/** Splits the output of a tool into a diff and the rest. The server names the diff, or the first hunk marks it. */
 export function outputOf(item: TranscriptItem): { diff: string; rest: string } {
   const diff = item.result?.diff;
-  if (diff) return { diff, rest: item.text.endsWith(diff) ? item.text.slice(0, -diff.length).trim() : item.text };
+  if (diff)
+    return { diff, rest: item.text.endsWith(diff) ? item.text.slice(0, -diff.length).trim() : item.text };
   const hunk = /^@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@/m.exec(item.text);
   if (!hunk) return { diff: "", rest: item.text };
   const lines = item.text.slice(0, hunk.index).split("\n");
-  // The names of the files stand above the first place; the last of these lines is empty.
+  // File names precede the first hunk; the last of these lines is empty.
   let from = lines.length - 1;
   while (from > 0 && /^(?:--- |\+\+\+ |diff |index )/.test(lines[from - 1]!)) from--;
   const begin = lines.slice(0, from).reduce((sum, line) => sum + line.length + 1, 0);
   return { diff: item.text.slice(begin), rest: item.text.slice(0, begin).trim() };
 }
 
-/** What a call that changes a file wants, as a change; null for other calls. */
-export function wanted(name: string, values: unknown): string | null {
+/** Returns the change that a call to edit or write a file requests, as a diff; null for other calls. */
+export function requestedChange(name: string, values: unknown): string | null {
   if (typeof values !== "object" || values === null) return null;
   const { path, old_string: before, new_string: after, content } = values as Record<string, unknown>;
-  const lines = (sign: string, text: unknown) => (typeof text === "string" && text !== "" ? text.replace(/\n$/, "").split("\n").map((line) => sign + line) : []);
+  const lines = (sign: string, text: unknown) =>
+    typeof text === "string" && text !== ""
+      ? text
+          .replace(/\n$/, "")
+          .split("\n")
+          .map((line) => sign + line)
+      : [];
   const head = typeof path === "string" ? [`--- ${path.split("\n")[0]}`, `+++ ${path.split("\n")[0]}`] : [];
-  if (name === "edit_file" && typeof before === "string" && typeof after === "string") return [...head, ...lines("-", before), ...lines("+", after)].join("\n");
-  if (name === "write_file" && typeof content === "string") return [...head, ...lines("+", content)].join("\n");
+  if (name === "edit_file" && typeof before === "string" && typeof after === "string")
+    return [...head, ...lines("-", before), ...lines("+", after)].join("\n");
+  if (name === "write_file" && typeof content === "string")
+    return [...head, ...lines("+", content)].join("\n");
   return null;
 }
 
-const GOOD: ReadonlySet<string> = new Set(["ok"]);
-
-function Call({ task, call, result, over, open }: { task: string; call: TranscriptItem; result: TranscriptItem | undefined; over: boolean; open: boolean }) {
+function Call({
+  task,
+  call,
+  result,
+  over,
+  open,
+}: {
+  task: string;
+  call: TranscriptItem;
+  result: TranscriptItem | undefined;
+  over: boolean;
+  open: boolean;
+}) {
   const [shown, setShown] = useState<boolean | null>(null);
   const outcome = result?.result;
-  const good = outcome && GOOD.has(outcome.status);
+  const good = outcome?.status === "ok";
   const seen = shown ?? open;
   const said = seen && result ? outputOf(result) : null;
-  const change = seen ? said?.diff || wanted(call.call!.name, call.call!.arguments) : null;
+  const change = seen ? said?.diff || requestedChange(call.call!.name, call.call!.arguments) : null;
   return (
     <section class="item call">
-      <Who item={call} />
-      <details class="call" open={seen} onToggle={(event) => event.currentTarget.open !== seen && setShown(event.currentTarget.open)}>
+      <ItemHeader item={call} />
+      <details
+        class="call"
+        open={seen}
+        onToggle={(event) => event.currentTarget.open !== seen && setShown(event.currentTarget.open)}
+      >
         <summary>
           <Icon name="chevron" size={12} />
-          <b class="mono">{line(call.call!.name)}</b>
+          <b class="mono">{sanitizeLine(call.call!.name)}</b>
           <span class="quiet mono cut grow small">{summary(call.call!.arguments)}</span>
-          {outcome
-            ? <span class={`status small ${good ? "s-completed" : "s-failed"}`}><StatusIcon mark={good ? "completed" : "failed"} />{good ? "" : word("outcome", outcome.status)} <span class="quiet">{duration(outcome.elapsed_ms)}</span></span>
-            : over ? <span class="status small quiet">{t("item.reported")}</span>
-            : <span class="status small s-running"><StatusIcon mark="running" />{t("item.running")}</span>}
+          {outcome ? (
+            <span class={`status small ${good ? "s-completed" : "s-failed"}`}>
+              <StatusIcon mark={good ? "completed" : "failed"} />
+              {good ? "" : word("outcome", outcome.status)}{" "}
+              <span class="quiet">{duration(outcome.elapsed_ms)}</span>
+            </span>
+          ) : over ? (
+            <span class="status small quiet">{t("item.reported")}</span>
+          ) : (
+            <span class="status small s-running">
+              <StatusIcon mark="running" />
+              {t("item.running")}
+            </span>
+          )}
         </summary>
         {seen && (
           <div>
             <h3>{t("item.arguments")}</h3>
             <Json value={call.call!.arguments} open={change ? 0 : 2} />
             {outcome?.ruling && <RulingLine ruling={outcome.ruling} />}
-            {change && <><h3>{t("item.change")}</h3><Diff text={change} safely={exactDiff} /></>}
-            {said?.rest && <><h3>{t("item.output")}</h3><Pre text={said.rest} /></>}
+            {change && (
+              <>
+                <h3>{t("item.change")}</h3>
+                <Diff text={change} safely={escapeHiddenDiff} />
+              </>
+            )}
+            {said?.rest && (
+              <>
+                <h3>{t("item.output")}</h3>
+                <Pre text={said.rest} />
+              </>
+            )}
             {outcome?.full && <Whole task={task} blob={outcome.full} />}
-            {outcome?.child && <a class="button small" href={href({ page: "task", id: outcome.child, tab: "" })}>{t("item.child")}</a>}
+            {outcome?.child && (
+              <a class="button small" href={href({ page: "task", id: outcome.child, tab: "" })}>
+                {t("item.child")}
+              </a>
+            )}
           </div>
         )}
       </details>
@@ -145,7 +249,7 @@ function Call({ task, call, result, over, open }: { task: string; call: Transcri
   );
 }
 
-/** A person by name, or the rule that one allowed before. */
+/** Returns the name of the approver, or the rule of the grant. */
 function approver(approved: NonNullable<Ruling["approved"]>): string {
   return approved.kind === "person" ? approved.name : approved.rule;
 }
@@ -154,7 +258,9 @@ export function RulingLine({ ruling }: { ruling: Ruling }) {
   const key = (ruling.decision === "allow" ? "item.ruling" : `item.ruling.${ruling.decision}`) as Key;
   return (
     <p class="small quiet">
-      {t(key)}: <span class={`tag ${ruling.decision === "deny" ? "bad" : ""}`}>{word("layer", ruling.layer)}</span> {ruling.rule && <code>{line(ruling.rule)}</code>} {clean(ruling.why)}
+      {t(key)}:{" "}
+      <span class={`tag ${ruling.decision === "deny" ? "bad" : ""}`}>{word("layer", ruling.layer)}</span>{" "}
+      {ruling.rule && <code>{sanitizeLine(ruling.rule)}</code>} {sanitize(ruling.why)}
       {ruling.approved && ` · ${t("item.approved", { who: approver(ruling.approved) })}`}
     </p>
   );
@@ -164,8 +270,12 @@ function Whole({ task, blob }: { task: string; blob: string }) {
   const [text, setText] = useState<string | null>(null);
   if (text !== null) return <Pre text={text} />;
   const load = async () => {
-    const whole = await attempt(getText(path`/api/tasks/${task}/blobs/${blob}`));
+    const whole = await attempt(getText("/api/tasks/{id}/blobs/{blob}", { path: { id: task, blob } }));
     if (whole !== undefined) setText(whole);
   };
-  return <button type="button" class="button small" onClick={() => void load()}>{t("item.full")}</button>;
+  return (
+    <button type="button" class="button small" onClick={() => void load()}>
+      {t("item.full")}
+    </button>
+  );
 }

@@ -1,10 +1,10 @@
-// Which lines of a long list are drawn. Pure.
+// Computes which lines of a long list are drawn. Pure.
 export interface Window {
   first: number;
   last: number;
 }
 
-/** Drawn beyond both edges, so that a quick scroll shows lines and not emptiness. */
+/** Lines drawn beyond both edges, so that a quick scroll does not show an empty area. */
 export const BEYOND = 12;
 
 export function visible(scroll: number, height: number, row: number, count: number): Window {
@@ -13,7 +13,7 @@ export function visible(scroll: number, height: number, row: number, count: numb
   return { first, last: Math.max(first, last) };
 }
 
-/** Where to scroll so that a line is in sight; the same place if it is already. */
+/** Returns the scroll position that makes a line visible; unchanged if it is visible already. */
 export function intoView(index: number, scroll: number, height: number, row: number): number {
   if (index * row < scroll) return index * row;
   if ((index + 1) * row > scroll + height) return (index + 1) * row - height;

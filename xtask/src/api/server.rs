@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::{Value, json};
 
-/// How long it may take to start, and to answer us.
+/// The longest that a start or a response may take.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How often we look.
+/// The interval of polling.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// What the scripted model does: a child that reads a file, a call that needs a person, and an end.
+/// The scripted model: a child that reads a file, a tool call that needs approval, and an end.
 const SCRIPT: &str = r#"
 version: 1
 rules:
@@ -38,21 +38,21 @@ pub(super) struct Server {
     token: String,
 }
 
-/// What is in its store.
+/// Objects in its store.
 #[derive(Debug)]
 pub(super) struct Seeded {
     task: String,
-    /// One that may be deleted.
+    /// A task that requests may delete.
     spare: String,
     session: &'static str,
     approval: String,
-    /// Not the one that we ask with.
+    /// A key other than the one that authenticates the requests.
     key: String,
 }
 
 impl Seeded {
-    /// Tells Schemathesis what exists, so that requests are about something. The first that fits
-    /// counts.
+    /// Returns a configuration that passes ids of existing objects to Schemathesis. The first entry
+    /// that matches counts.
     pub(super) fn config(&self) -> String {
         let operations = [
             ("DELETE", "^/api/tasks/[^/]*$", "id", self.spare.as_str()),
@@ -78,10 +78,10 @@ impl Seeded {
 }
 
 impl Server {
-    /// Starts it and waits until it answers.
+    /// Starts the server and waits until it responds.
     pub(super) fn start(binary: &Path, folder: &Path) -> Result<Self> {
         let workspace = folder.join("workspace");
-        fs::create_dir(&workspace).context("making a workspace")?;
+        fs::create_dir(&workspace).context("cannot create the workspace")?;
         fs::write(workspace.join("note.txt"), "a note\n")?;
         fs::write(folder.join("script.yaml"), SCRIPT)?;
         let child = Command::new(binary)
@@ -90,7 +90,7 @@ impl Server {
             .args(["serve", "--listen", "127.0.0.1:0", "--json"])
             .current_dir(&workspace)
             .env("HOME", folder)
-            // Whatever is asked, nobody outside is.
+            // No request may reach a real provider.
             .env(
                 "SORTIE__MODEL",
                 format!("script:{}", folder.join("script.yaml").display()),
@@ -100,9 +100,9 @@ impl Server {
             .env_remove("SORTIE_HOME")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(File::create(folder.join("log")).context("making a log")?)
+            .stderr(File::create(folder.join("log")).context("cannot create the log")?)
             .spawn()
-            .context("starting sortie serve")?;
+            .context("cannot start sortie serve")?;
         let mut server = Self {
             child,
             folder: folder.to_owned(),
@@ -125,7 +125,7 @@ impl Server {
                     .trim_start_matches("http://")
                     .clone_into(&mut self.address);
                 token.trim().clone_into(&mut self.token);
-                if self.ask("GET /readyz", None).is_ok() {
+                if self.send("GET /readyz", None).is_ok() {
                     return Ok(());
                 }
             }
@@ -143,26 +143,26 @@ impl Server {
         fs::read_to_string(self.folder.join("log")).unwrap_or_default()
     }
 
-    /// An address of it.
+    /// Returns the URL of a path.
     pub(super) fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
 
-    /// What opens it.
+    /// Returns the token of the local administrator.
     pub(super) fn token(&self) -> &str {
         &self.token
     }
 
-    /// Whether it still runs.
+    /// Returns whether the process is still running.
     pub(super) fn is_alive(&mut self) -> Result<bool> {
         Ok(self
             .child
             .try_wait()
-            .context("watching the server")?
+            .context("cannot poll the server")?
             .is_none())
     }
 
-    /// Makes a few runs (one with a child, one that waits for a person, one that is done) and a key.
+    /// Creates a few runs (one with a child, one that waits for approval, one that has ended) and a key.
     pub(super) fn seed(&self) -> Result<Seeded> {
         let session = "api:seeded";
         let task = self.run("send one out", session, |task| {
@@ -172,11 +172,15 @@ impl Server {
             task["waiting_on"] == "approval"
         })?;
         let spare = self.run("say a word", session, |task| task["status"] == "completed")?;
-        let approvals = self.ask("GET /api/approvals", None)?;
-        let approval = approvals[0]["id"].as_str().context("nobody is asked")?;
-        let wish = json!({"name": "spare", "role": "viewer"});
-        let made = self.ask("POST /api/keys", Some(&wish))?;
-        let key = made["key"]["id"].as_str().context("no key was made")?;
+        let approvals = self.send("GET /api/approvals", None)?;
+        let approval = approvals[0]["id"]
+            .as_str()
+            .context("there is no approval request")?;
+        let request = json!({"name": "spare", "role": "viewer"});
+        let made = self.send("POST /api/keys", Some(&request))?;
+        let key = made["key"]["id"]
+            .as_str()
+            .context("the server created no key")?;
         Ok(Seeded {
             task,
             spare,
@@ -201,28 +205,29 @@ impl Server {
             "model": model,
             "workspace": self.folder.join("workspace"),
         });
-        let task = self.ask("POST /api/tasks", Some(&body))?;
+        let task = self.send("POST /api/tasks", Some(&body))?;
         let id = task["task_id"]
             .as_str()
             .context("a task without an id")?
             .to_owned();
         let deadline = Instant::now() + PATIENCE;
         loop {
-            let task = self.ask(&format!("GET /api/tasks/{id}"), None)?;
+            let task = self.send(&format!("GET /api/tasks/{id}"), None)?;
             if is_there(&task) {
                 return Ok(id);
             }
             ensure!(
                 Instant::now() < deadline,
-                "{message:?} does not get there: {task}"
+                "{message:?} does not reach the expected state: {task}"
             );
             std::thread::park_timeout(LOOK_EVERY);
         }
     }
 
-    /// HTTP 1.0, as it has neither chunks nor connections that stay open.
-    fn ask(&self, line: &str, body: Option<&Value>) -> Result<Value> {
-        let mut stream = TcpStream::connect(&self.address).context("reaching the server")?;
+    /// Sends a request by HTTP 1.0, which has neither chunks nor persistent connections.
+    fn send(&self, line: &str, body: Option<&Value>) -> Result<Value> {
+        let mut stream =
+            TcpStream::connect(&self.address).context("cannot connect to the server")?;
         stream.set_read_timeout(Some(PATIENCE))?;
         let body = body.map(Value::to_string).unwrap_or_default();
         let (address, token, length) = (&self.address, &self.token, body.len());
@@ -235,22 +240,22 @@ impl Server {
         stream.read_to_string(&mut answer)?;
         let (head, body) = answer
             .split_once("\r\n\r\n")
-            .context("the server gave no answer")?;
+            .context("the server sent no response")?;
         let status = head.split_whitespace().nth(1).unwrap_or_default();
         if !status.starts_with('2') {
-            bail!("{line} was answered with {status}: {body}");
+            bail!("{line} returned {status}: {body}");
         }
-        serde_json::from_str(body).with_context(|| format!("the answer to {line}"))
+        serde_json::from_str(body).with_context(|| format!("invalid response to {line}"))
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended by itself, and then there is nothing to do.
+        // The process may have ended already.
         if self.child.kill().is_ok()
             && let Err(error) = self.child.wait()
         {
-            eprintln!("warning: the server was not seen to end: {error}");
+            eprintln!("warning: cannot wait for the server: {error}");
         }
     }
 }

@@ -1,7 +1,6 @@
-//! The same conversations in every wire format, and what aimock understood of them.
+//! The same conversations in every wire format, as aimock parsed them.
 //!
-//! aimock reads each vendor's requests into one form of its own; Sortie's four wires have to look
-//! the same in it.
+//! aimock normalises each vendor's requests; Sortie's four wires have to look the same after that.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,27 +12,27 @@ use serde_json::Value;
 
 use super::server::{KEY, Server};
 
-/// The name by which aimock keeps the questions of a case apart.
+/// The header by which aimock separates the prompts of cases.
 const NAME_HEADER: &str = "X-Test-Id";
-/// After so many seconds a run gives up by itself: many times what it takes.
+/// The deadline of a run in seconds: many times what it takes.
 const RUN_SECONDS: &str = "60";
-/// How much of what a run said is shown when a case breaks.
+/// The length of a run's output that is printed when a case fails.
 const SHOWN_LINES: usize = 20;
-/// What stands in the workspace.
+/// Files of the workspace.
 const FILES: [(&str, &str); 2] = [
     ("fruit.txt", "the fruit is mango\n"),
     ("tree.txt", "the tree is oak\n"),
 ];
 
-/// A way to talk to aimock.
+/// A wire format, and how Sortie reaches aimock with it.
 struct Wire {
     vendor: &'static str,
     model: &'static str,
     key: &'static str,
     address: &'static str,
-    /// What follows the host in the address.
+    /// The path of the base URL.
     base: &'static str,
-    /// What its questions go to, beginning with this.
+    /// The beginning of the path of its requests.
     path: &'static str,
 }
 
@@ -72,7 +71,7 @@ const WIRES: [Wire; 4] = [
     },
 ];
 
-/// How answers come.
+/// How completions arrive.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {
     Streaming,
@@ -84,23 +83,23 @@ const BOTH: &[Mode] = &[Mode::Streaming, Mode::Whole];
 /// How a run ends.
 enum Ending {
     Says(&'static str),
-    /// With words on stderr that hold this.
+    /// With an error on stderr that contains this text.
     Fails(&'static str),
 }
 
-/// A conversation; `fixtures` has aimock's side of it.
+/// A conversation; `fixtures` contains aimock's side.
 struct Case {
     prompt: &'static str,
     modes: &'static [Mode],
     key: &'static str,
-    /// What the next question is answered with first.
+    /// The status that the next prompt gets first.
     fails_once: Option<u16>,
     ending: Ending,
-    /// The tokens that the run counts, `(input, output)`, where the fixture says how many.
+    /// The expected usage, `(input, output)`, if the fixture specifies it.
     tokens: Option<(u64, u64)>,
-    /// How aimock answered each question.
+    /// The status of each response of aimock.
     statuses: &'static [u64],
-    /// What aimock read in the last one; `…` at the end of a line stands for any words.
+    /// The last request as aimock parsed it; `…` at the end of a line matches any text.
     read: &'static [&'static str],
 }
 
@@ -209,18 +208,18 @@ const CASES: [Case; 10] = [
         modes: &[Mode::Streaming],
         key: "wrong-key",
         ending: Ending::Fails("Invalid API key"),
-        // aimock keeps nothing of those it does not let in.
+        // aimock records no unauthorised request.
         statuses: &[],
         ..CASE
     },
 ];
 
-/// Runs all cases in all wires; gives the names of those that broke.
+/// Runs all cases in all wires and returns the names of those that failed.
 pub(super) fn run(server: &Server, binary: &Path, scratch: &Path) -> Result<Vec<String>> {
     let workspace = scratch.join("workspace");
-    fs::create_dir_all(&workspace).context("making a workspace")?;
+    fs::create_dir_all(&workspace).context("cannot create the workspace")?;
     for (name, text) in FILES {
-        fs::write(workspace.join(name), text).with_context(|| format!("writing {name}"))?;
+        fs::write(workspace.join(name), text).with_context(|| format!("cannot write {name}"))?;
     }
     let mut broken = Vec::new();
     for wire in &WIRES {
@@ -237,7 +236,7 @@ pub(super) fn run(server: &Server, binary: &Path, scratch: &Path) -> Result<Vec<
     Ok(broken)
 }
 
-/// Runs all cases in one wire; gives how many there were, and which broke.
+/// Runs all cases in one wire and returns their number and the failed ones.
 fn converse(server: &Server, binary: &Path, wire: &Wire, scratch: &Path) -> (usize, Vec<String>) {
     let mut broken = Vec::new();
     let mut count = 0;
@@ -293,7 +292,7 @@ impl Trial<'_> {
     }
 
     fn check_run(&self) -> Result<()> {
-        let output = self.command().output().context("starting sortie")?;
+        let output = self.command().output().context("cannot start sortie")?;
         let stderr = String::from_utf8_lossy(&output.stderr);
         let record: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
         let told = || {
@@ -307,18 +306,21 @@ impl Trial<'_> {
         match self.case.ending {
             Ending::Says(text) => {
                 ensure!(output.status.success(), "{}", told());
-                ensure!(record["result"] == text, "wanted {text:?}; {}", told());
+                ensure!(record["result"] == text, "expected {text:?}; {}", told());
             }
             Ending::Fails(words) => {
                 ensure!(!output.status.success(), "it should fail; {}", told());
                 let says_so = record["error"].to_string().contains(words) || stderr.contains(words);
-                ensure!(says_so, "wanted {words:?}; {}", told());
+                ensure!(says_so, "expected {words:?}; {}", told());
             }
         }
         if let Some((input, output)) = self.case.tokens {
             let usage = &record["usage"];
             let counted = usage["input_tokens"] == input && usage["output_tokens"] == output;
-            ensure!(counted, "wanted {input} and {output} tokens, found {usage}");
+            ensure!(
+                counted,
+                "expected {input} and {output} tokens, found {usage}"
+            );
         }
         Ok(())
     }
@@ -339,7 +341,7 @@ impl Trial<'_> {
             .arg("--workspace")
             .arg(self.scratch.join("workspace"))
             .current_dir(self.scratch)
-            // Nothing of the machine's own: no key, no address, no proxy.
+            // No setting of the machine: no key, no address, no proxy.
             .env_clear()
             .env("HOME", &home)
             .env("SORTIE_HOME", home.join("sortie"))
@@ -364,7 +366,7 @@ impl Trial<'_> {
         let wanted = self.case.statuses;
         ensure!(
             statuses == wanted,
-            "wanted answers {wanted:?}, found {statuses:?}"
+            "expected responses {wanted:?}, found {statuses:?}"
         );
         for entry in entries {
             self.check_entry(entry)?;
@@ -379,7 +381,7 @@ impl Trial<'_> {
                 .all(|(read, wanted)| fits(read, wanted));
         ensure!(
             same || wanted.is_empty(),
-            "aimock read\n        {}\n    wanted\n        {}",
+            "aimock read\n        {}\n    expected\n        {}",
             read.join("\n        "),
             wanted.join("\n        ")
         );
@@ -390,7 +392,7 @@ impl Trial<'_> {
         let path = entry["path"].as_str().unwrap_or_default();
         ensure!(
             path.starts_with(self.wire.path),
-            "a question went to {path:?}"
+            "a request went to {path:?}"
         );
         let body = &entry["body"];
         if body.is_null() {
@@ -415,7 +417,7 @@ fn fits(read: &str, wanted: &str) -> bool {
     }
 }
 
-/// A conversation as aimock read it, a line for each thing that was said, called or answered.
+/// A conversation as aimock parsed it: a line for each text, tool call and tool result.
 fn transcript(body: &Value) -> Result<Vec<String>> {
     let mut lines = Vec::new();
     let mut calls = Vec::new();
@@ -425,7 +427,7 @@ fn transcript(body: &Value) -> Result<Vec<String>> {
             "system" | "developer" => {}
             "tool" => {
                 let call = calls.iter().position(|id| *id == &message["tool_call_id"]);
-                let number = call.context("a result of a call that nobody made")? + 1;
+                let number = call.context("a result of an unknown call")? + 1;
                 lines.push(format!("result {number}: {}", unwrapped(text).trim_end()));
             }
             "user" => lines.push(format!("user: {text}")),
@@ -460,7 +462,7 @@ fn text_of(content: &Value) -> String {
     }
 }
 
-/// Gemini's results are objects, with the words under one of two keys.
+/// Gemini's results are objects, with the text under one of two keys.
 fn unwrapped(text: String) -> String {
     let object: Value = serde_json::from_str(&text).unwrap_or_default();
     let words = object["output"].as_str().or(object["error"].as_str());
@@ -520,10 +522,10 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_said() {
+    fn impossible_conversations_are_reported() {
         check(
             &json!([{"role": "tool", "tool_call_id": "x", "content": "one"}]),
-            &["a result of a call that nobody made"],
+            &["a result of an unknown call"],
         );
         check(
             &json!([{"role": "owl"}]),
@@ -532,7 +534,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ellipsis_stands_for_any_words() {
+    fn an_ellipsis_matches_any_text() {
         let check = |read: &str, wanted: &str, expected: bool| {
             assert_eq!(fits(read, wanted), expected, "{read:?} {wanted:?}");
         };

@@ -1,4 +1,4 @@
-//! What the contracts are held against, at exact versions.
+//! Installs the software that the contracts are compared with, at exact versions.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result};
 use super::folder;
 use crate::{shell, tools};
 
-/// The program of aimock, or nothing where there is no Node.
+/// Returns the program of aimock, or nothing without Node.
 pub(super) fn aimock() -> Result<Option<PathBuf>> {
     if !tools::has_node() {
         return Ok(None);
@@ -18,7 +18,7 @@ pub(super) fn aimock() -> Result<Option<PathBuf>> {
     let installed = tools::installed("aimock", &lock, |target| {
         for name in ["package.json", "package-lock.json"] {
             let from = folder().join(name);
-            fs::copy(&from, target.join(name)).with_context(|| format!("copying {name}"))?;
+            fs::copy(&from, target.join(name)).with_context(|| format!("cannot copy {name}"))?;
         }
         let quiet = [
             "--ignore-scripts",
@@ -38,7 +38,7 @@ pub(super) fn aimock() -> Result<Option<PathBuf>> {
     ))
 }
 
-/// An interpreter that knows the official SDKs, or nothing where there is no Python.
+/// Returns an interpreter with the official SDKs, or nothing without Python.
 pub(super) fn sdks() -> Result<Option<PathBuf>> {
     let installed = tools::python("sdk", &folder().join("requirements.txt"))?;
     Ok(installed.map(|folder| folder.join("bin/python")))

@@ -1,4 +1,4 @@
-//! aimock at work on a free port of loopback.
+//! aimock on a free port of loopback.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -10,22 +10,22 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
-/// The key that it wants to see, wherever the vendor of a wire wants it.
+/// The API key that aimock requires.
 pub(super) const KEY: &str = "contract-key";
-/// How long it may take to start, and to answer us: many times what it takes.
+/// The longest that a start or a response may take: many times what it takes.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// What it says when it is ready, before its address.
+/// The beginning of the line that it prints when it is ready; its address follows.
 const READY: &str = "listening on http://";
 
 /// A running server; it ends when this is dropped.
 #[derive(Debug)]
 pub(super) struct Server {
     child: Child,
-    /// Where it listens, as `host:port`.
+    /// Its address, as `host:port`.
     pub(super) address: String,
 }
 
-/// Starts it with these fixtures, and with answers in small pieces.
+/// Starts aimock with these fixtures and with completions in small pieces.
 pub(super) fn start(program: &Path, fixtures: &Path) -> Result<Server> {
     let mut child = Command::new("node")
         .arg(program)
@@ -43,7 +43,7 @@ pub(super) fn start(program: &Path, fixtures: &Path) -> Result<Server> {
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()
-        .context("starting aimock")?;
+        .context("cannot start aimock")?;
     let output = child.stdout.take().context("aimock has no output")?;
     let mut server = Server {
         child,
@@ -53,7 +53,7 @@ pub(super) fn start(program: &Path, fixtures: &Path) -> Result<Server> {
     loop {
         let line = lines
             .recv_timeout(PATIENCE)
-            .context("aimock did not say that it is ready")?;
+            .context("aimock did not report that it is ready")?;
         if let Some((_, address)) = line.split_once(READY) {
             address.trim().clone_into(&mut server.address);
             return Ok(server);
@@ -61,12 +61,12 @@ pub(super) fn start(program: &Path, fixtures: &Path) -> Result<Server> {
     }
 }
 
-/// Reads to the end, so that the program never waits for us, whether or not anybody listens.
+/// Reads the output to its end, so that the program never blocks on a full pipe.
 fn lines_of(output: impl std::io::Read + Send + 'static) -> Receiver<String> {
     let (sender, receiver) = channel();
     std::thread::spawn(move || {
         for line in BufReader::new(output).lines().map_while(Result::ok) {
-            // After the start nobody listens any more.
+            // The receiver is dropped after the start.
             drop(sender.send(line));
         }
     });
@@ -74,23 +74,23 @@ fn lines_of(output: impl std::io::Read + Send + 'static) -> Receiver<String> {
 }
 
 impl Server {
-    /// What it was asked under this name, in order, each as it understood it.
+    /// Returns the requests under this name, in order, as aimock parsed them.
     pub(super) fn journal(&self, name: &str) -> Result<Vec<Value>> {
-        let text = self.ask(&format!("GET /__aimock/journal?testId={name}"), "")?;
-        serde_json::from_str(&text).context("the journal of aimock")
+        let text = self.send(&format!("GET /__aimock/journal?testId={name}"), "")?;
+        serde_json::from_str(&text).context("invalid journal of aimock")
     }
 
-    /// Answers the next question with this status.
+    /// Makes aimock answer the next prompt with this status.
     pub(super) fn fail_once(&self, status: u16) -> Result<()> {
         let body = serde_json::json!({"status": status, "body": {"message": "not now"}});
-        self.ask("POST /__aimock/error", &body.to_string())
+        self.send("POST /__aimock/error", &body.to_string())
             .map(drop)
     }
 
-    /// HTTP 1.0, as it has neither chunks nor connections that stay open.
-    fn ask(&self, line: &str, body: &str) -> Result<String> {
+    /// Sends a request by HTTP 1.0, which has neither chunks nor persistent connections.
+    fn send(&self, line: &str, body: &str) -> Result<String> {
         let address = &self.address;
-        let mut stream = TcpStream::connect(address).context("reaching aimock")?;
+        let mut stream = TcpStream::connect(address).context("cannot connect to aimock")?;
         stream.set_read_timeout(Some(PATIENCE))?;
         let length = body.len();
         write!(
@@ -102,11 +102,11 @@ impl Server {
         stream.read_to_string(&mut answer)?;
         let (head, body) = answer
             .split_once("\r\n\r\n")
-            .context("aimock gave no answer")?;
+            .context("aimock sent no response")?;
         let status = head.split_whitespace().nth(1);
         ensure!(
             status == Some("200"),
-            "aimock answered {line:?} with {head} {body}"
+            "aimock responded to {line:?} with {head} {body}"
         );
         Ok(body.to_owned())
     }
@@ -114,11 +114,11 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended by itself, and then there is nothing to do.
+        // The process may have ended already.
         if self.child.kill().is_ok()
             && let Err(error) = self.child.wait()
         {
-            eprintln!("warning: aimock was not seen to end: {error}");
+            eprintln!("warning: cannot wait for aimock: {error}");
         }
     }
 }

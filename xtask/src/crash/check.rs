@@ -1,11 +1,11 @@
-//! What must hold after any number of kills, whatever they hit.
+//! What has to be true after any number of kills, whatever they hit.
 
 use std::collections::BTreeMap;
 
 use super::observed::{Observed, Run};
 use super::scenario::{ExpectedRun, MAIN, Scenario};
 
-/// Every promise that is broken, one sentence each.
+/// Returns every broken promise, one sentence each.
 pub(super) fn problems(scenario: &Scenario, observed: &Observed) -> Vec<String> {
     let mut problems = Vec::new();
     let tree = match the_expected_runs(scenario, observed) {
@@ -14,8 +14,8 @@ pub(super) fn problems(scenario: &Scenario, observed: &Observed) -> Vec<String> 
     };
     for run in tree.values() {
         one_end(run, &mut problems);
-        one_answer_for_each_call(run, &mut problems);
-        no_child_of_nobody(run, &tree, &mut problems);
+        one_result_for_each_call(run, &mut problems);
+        announcements_of_known_runs(run, &tree, &mut problems);
     }
     for (expected, run) in scenario.runs.iter().zip(in_order(scenario, &tree)) {
         announced_once(expected, run, &tree, &mut problems);
@@ -26,7 +26,7 @@ pub(super) fn problems(scenario: &Scenario, observed: &Observed) -> Vec<String> 
         && main.result.as_deref() != Some(scenario.final_text)
     {
         problems.push(format!(
-            "main says {:?} at its end, not {:?}",
+            "main ended with {:?}, not {:?}",
             main.result.as_deref().unwrap_or_default(),
             scenario.final_text
         ));
@@ -36,7 +36,7 @@ pub(super) fn problems(scenario: &Scenario, observed: &Observed) -> Vec<String> 
 
 type Tree<'a> = BTreeMap<&'static str, &'a Run>;
 
-/// None lost, none doubled, each under its parent.
+/// Checks that no run is lost or duplicated, and that each is under its parent.
 fn the_expected_runs<'a>(
     scenario: &Scenario,
     observed: &'a Observed,
@@ -55,7 +55,7 @@ fn the_expected_runs<'a>(
                 tree.insert(expected.label, *run);
             }
             runs => wrong.push(format!(
-                "doubled: there are {} runs {:?}",
+                "duplicated: there are {} runs {:?}",
                 runs.len(),
                 expected.label
             )),
@@ -66,7 +66,7 @@ fn the_expected_runs<'a>(
         scenario.runs.iter().any(|expected| expected.label == name)
     };
     for run in observed.runs.iter().filter(|run| !known(run)) {
-        wrong.push(format!("nobody asked for the run {:?}", run.label));
+        wrong.push(format!("unexpected run {:?}", run.label));
     }
     if wrong.is_empty() {
         Ok(tree)
@@ -83,7 +83,7 @@ fn name<'a>(scenario: &Scenario, run: &'a Run) -> &'a str {
     }
 }
 
-/// A main run's label is the beginning of its prompt; this much of it is enough to know it.
+/// A main run's label is the beginning of its prompt; this many characters identify it.
 fn prefix(prompt: &str) -> &str {
     prompt.get(..12).unwrap_or(prompt)
 }
@@ -126,21 +126,24 @@ fn one_end(run: &Run, problems: &mut Vec<String>) {
     }
 }
 
-fn one_answer_for_each_call(run: &Run, problems: &mut Vec<String>) {
+fn one_result_for_each_call(run: &Run, problems: &mut Vec<String>) {
     for (id, call) in run.calls() {
         if call.answers != 1 {
             problems.push(format!(
-                "call {id} of {:?} has {} answers",
+                "call {id} of {:?} has {} results",
                 run.label, call.answers
             ));
         }
     }
 }
 
-fn no_child_of_nobody(run: &Run, tree: &Tree<'_>, problems: &mut Vec<String>) {
+fn announcements_of_known_runs(run: &Run, tree: &Tree<'_>, problems: &mut Vec<String>) {
     for child in run.announced().keys() {
         if !tree.values().any(|other| other.id == *child) {
-            problems.push(format!("{:?} heard of an unknown run {child}", run.label));
+            problems.push(format!(
+                "{:?} has an announcement of an unknown run {child}",
+                run.label
+            ));
         }
     }
 }
@@ -162,7 +165,7 @@ fn announced_once(expected: &ExpectedRun, run: &Run, tree: &Tree<'_>, problems: 
     }
 }
 
-/// A line is there once; more often only if the model was told each time that it could not know.
+/// Checks that a line exists once, or more often only if the model got "outcome unknown" each time.
 fn effects_in_the_ledger(
     expected: &ExpectedRun,
     run: &Run,
@@ -171,19 +174,19 @@ fn effects_in_the_ledger(
 ) {
     for line in expected.lines() {
         let times = ledger.iter().filter(|found| **found == line).count();
-        let told = told_unknown(run, &line);
+        let told = reported_unknown(run, &line);
         if times == 0 {
             problems.push(format!("the effect {line:?} is lost"));
         } else if times > 1 + told {
             problems.push(format!(
-                "the effect {line:?} happened {times} times, and the model was told \"unknown\" {told} times"
+                "the effect {line:?} happened {times} times, and the model got \"unknown\" {told} times"
             ));
         }
     }
 }
 
-/// How often the model was told that it is unknown whether this line was written.
-pub(super) fn told_unknown(run: &Run, line: &str) -> usize {
+/// Returns how often the model got the result that the outcome of this line is unknown.
+pub(super) fn reported_unknown(run: &Run, line: &str) -> usize {
     let calls = run.calls();
     let about_it = |command: &Option<String>| {
         let command = command.as_deref();
@@ -198,7 +201,7 @@ pub(super) fn told_unknown(run: &Run, line: &str) -> usize {
 fn no_other_lines(scenario: &Scenario, ledger: &[String], problems: &mut Vec<String>) {
     let known: Vec<String> = scenario.runs.iter().flat_map(ExpectedRun::lines).collect();
     for line in ledger.iter().filter(|line| !known.contains(line)) {
-        problems.push(format!("nobody asked for the line {line:?} of the ledger"));
+        problems.push(format!("unexpected line {line:?} in the ledger"));
     }
 }
 
@@ -298,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn lost_doubled_and_unknown_runs_are_seen() {
+    fn lost_duplicated_and_unexpected_runs_are_detected() {
         check(
             |observed| {
                 observed.runs.pop();
@@ -307,16 +310,16 @@ mod tests {
         );
         check(
             |observed| observed.runs.push(run("C", "worker alpha", Some("A"), &[])),
-            &["doubled: there are 2 runs \"worker alpha\""],
+            &["duplicated: there are 2 runs \"worker alpha\""],
         );
         check(
             |observed| observed.runs.push(run("C", "stray", Some("A"), &[])),
-            &["nobody asked for the run \"stray\""],
+            &["unexpected run \"stray\""],
         );
     }
 
     #[test]
-    fn a_run_that_has_not_ended_is_seen() {
+    fn a_run_that_has_not_ended_is_detected() {
         check(
             |observed| {
                 let child = &mut observed.runs[1];
@@ -332,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_end_is_seen() {
+    fn a_second_end_is_detected() {
         check(
             |observed| {
                 let mut end = finished();
@@ -344,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_and_a_missing_announcement_are_seen() {
+    fn a_second_and_a_missing_announcement_are_detected() {
         check(
             |observed| {
                 let main = &mut observed.runs[0].entries;
@@ -352,7 +355,7 @@ mod tests {
                 *main = journal(main);
             },
             &[
-                "call 1-0 of \"Carry out the small scenario.\" has 2 answers",
+                "call 1-0 of \"Carry out the small scenario.\" has 2 results",
                 "\"worker alpha\" was announced 2 times to \"main\"",
             ],
         );
@@ -363,18 +366,18 @@ mod tests {
                 *main = journal(main);
             },
             &[
-                "call 1-0 of \"Carry out the small scenario.\" has 0 answers",
+                "call 1-0 of \"Carry out the small scenario.\" has 0 results",
                 "\"worker alpha\" was announced 0 times to \"main\"",
             ],
         );
     }
 
     #[test]
-    fn an_effect_may_be_doubled_only_if_the_model_was_told() {
+    fn an_effect_may_repeat_only_after_outcome_unknown() {
         check(
             |observed| observed.ledger.push("effect worker alpha 1".into()),
             &[
-                "the effect \"effect worker alpha 1\" happened 2 times, and the model was told \"unknown\" 0 times",
+                "the effect \"effect worker alpha 1\" happened 2 times, and the model got \"unknown\" 0 times",
             ],
         );
         check(
@@ -383,7 +386,7 @@ mod tests {
         );
         check(
             |observed| observed.ledger.push("something".into()),
-            &["nobody asked for the line \"something\" of the ledger"],
+            &["unexpected line \"something\" in the ledger"],
         );
         check(
             |observed| {
@@ -402,10 +405,10 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_final_text_is_seen() {
+    fn a_wrong_final_text_is_detected() {
         check(
             |observed| observed.runs[0].result = Some("no".into()),
-            &["main says \"no\" at its end, not \"The small scenario is complete.\""],
+            &["main ended with \"no\", not \"The small scenario is complete.\""],
         );
     }
 }

@@ -1,5 +1,5 @@
 //! Every storage system call of a small scenario fails once, by `strace`'s fault injection; and all
-//! of them fail for a while. A run must complete in the same process, or go on after a restart.
+//! of them fail for a while. A run must complete in the same process, or continue after a restart.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,16 +18,16 @@ use super::site::{PATIENCE, Site};
 use super::sweep::{MAX_BROKEN, Point, Traced, append, can_trace, spread, strace};
 use crate::scratch::Scratch;
 
-/// What a full disk and a broken one answer.
+/// Errors of a full disk and of a broken one.
 const ERRORS: [&str; 2] = ["ENOSPC", "EIO"];
-/// Calls that fail in a row, where a failure lasts: longer than a few tries, and then it passes.
+/// Consecutive calls that fail in a lasting failure: more than a few retries, and then calls succeed.
 const LASTING: u32 = 12;
 /// Points of the lasting failures for each point of the others.
 const LASTING_SHARE: usize = 8;
 /// Calls by which data reaches the disk: those that a lasting failure hits.
 const WRITES: [&str; 3] = ["fdatasync", "fsync", "pwrite64"];
 
-/// Lets each call fail.
+/// Makes each call fail.
 pub(super) fn run(bench: &Bench<'_>) -> Result<()> {
     if !can_trace()? {
         return Ok(());
@@ -36,7 +36,7 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<()> {
     let traced = Traced::new(bench, &PAIR)?;
     let all = cases(&traced.points());
     let cases = spread(all.clone(), bench.options.max_faults);
-    println!("{} cases; {} of them now", all.len(), cases.len());
+    println!("{} cases, running {}", all.len(), cases.len());
     let totals = Mutex::new(Totals::default());
     pool::for_each(cases.len() as u64, |number| {
         let case = &cases[usize::try_from(number)?];
@@ -56,7 +56,7 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<()> {
         totals.slowest.as_secs_f64(),
         totals.by_call()
     );
-    ensure!(totals.failed > 0, "no failure hit anything");
+    ensure!(totals.failed > 0, "no injected failure was reached");
     ensure!(
         totals.broken.is_empty(),
         "broken at {}",
@@ -70,12 +70,12 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<()> {
 struct Case {
     point: Point,
     error: &'static str,
-    /// How many calls fail from then on.
+    /// The number of consecutive calls that fail.
     times: u32,
 }
 
 impl Case {
-    /// For `strace`.
+    /// Returns the argument of `strace`.
     fn injection(&self) -> String {
         let Point { call, number } = &self.point;
         let last = number + self.times - 1;
@@ -110,15 +110,15 @@ fn cases(points: &[Point]) -> Vec<Case> {
     once.chain(lasting).collect()
 }
 
-/// What came of one case.
+/// The outcome of one case.
 enum Found {
-    /// The call was not made so often this time.
+    /// The run made fewer such calls this time.
     Missed,
-    /// It failed.
+    /// The call failed.
     Failed(Came),
 }
 
-/// How it went on.
+/// What happened after the failure.
 struct Came {
     /// Whether the process ended without having completed the scenario.
     restarted: bool,
@@ -156,7 +156,7 @@ fn fail_at(bench: &Bench<'_>, traced: &Traced, case: &Case) -> Result<Found> {
     }
     let mut observed = site.observe()?;
     if observed.runs.is_empty() {
-        // It failed before the admission was on disk, and said so.
+        // The command failed before the admission was durable, and reported that.
         site.run(&PAIR, PATIENCE)?;
         observed = site.observe()?;
     }

@@ -1,4 +1,4 @@
-//! `kill -9` at random instants over a tree of runs, again and again.
+//! Repeated `kill -9` at random instants of a tree of runs.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail, ensure};
 
 use super::Bench;
-use super::check::{problems, told_unknown};
+use super::check::{problems, reported_unknown};
 use super::observed::Observed;
 use super::pool;
 use super::process::Ending;
@@ -18,11 +18,12 @@ use super::site::{PATIENCE, Site};
 use crate::random::Random;
 use crate::scratch::Scratch;
 
-/// Kills of one cycle. A run that dies a fourth time without progress is given up, by design.
+/// Kills of one cycle. A run whose process dies a fourth time without progress ends as interrupted, by
+/// design.
 const MAX_KILLS: u64 = 3;
-/// Broken cycles after which the rest teaches nothing new.
+/// Broken cycles after which the loop stops.
 const MAX_BROKEN: usize = 5;
-/// How often progress is printed.
+/// The interval of progress lines, in cycles.
 const CYCLES_PER_LINE: u64 = 50;
 
 /// Runs the cycles.
@@ -49,7 +50,7 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<()> {
     Ok(())
 }
 
-/// How long the scenario takes when nobody kills it; it must be green then.
+/// Measures the scenario without a kill; it must pass.
 fn undisturbed(bench: &Bench<'_>) -> Result<Duration> {
     let mut scratch = Scratch::new(bench.folder, "undisturbed")?;
     let site = Site::new(bench.binary, scratch.path())?;
@@ -102,7 +103,7 @@ fn work(
     })
 }
 
-/// The first cycle has the seed of the whole, so that a cycle can be done again by itself.
+/// The first cycle has the seed of the whole loop, so that a single cycle can be repeated.
 const fn cycle_seed(seed: u64, number: u64) -> u64 {
     match number {
         0 => seed,
@@ -110,7 +111,7 @@ const fn cycle_seed(seed: u64, number: u64) -> u64 {
     }
 }
 
-/// When to kill: the run first, then each resume.
+/// The instants of the kills: of the run first, then of each resume.
 #[derive(Debug)]
 struct Plan {
     kills: Vec<Duration>,
@@ -128,19 +129,19 @@ impl Plan {
     }
 }
 
-/// What one cycle found.
+/// The result of one cycle.
 #[derive(Debug, Default)]
 struct Cycle {
     problems: Vec<String>,
-    /// Kills that hit a living process.
+    /// Kills that hit a running process.
     landed: u64,
-    /// Whether the first kill came before the run was admitted; then it was started again.
+    /// Whether the first kill came before the admission, so that the run was started again.
     too_early: bool,
-    /// Runs that a kill hit, by the last fact in their journals.
+    /// Runs that a kill hit, by the last event in their journals.
     hits: BTreeMap<String, u64>,
-    /// Calls whose outcome the model was told to be unknown.
+    /// Calls whose outcome was reported to the model as unknown.
     told: u64,
-    /// Lines of the ledger that are there more than once, the model having been told.
+    /// Lines of the ledger that exist more than once after such a report.
     doubled: u64,
 }
 
@@ -169,11 +170,11 @@ fn cycle(site: &Site<'_>, plan: &Plan) -> Result<Cycle> {
 impl Cycle {
     fn note(&mut self, observed: &Observed) {
         for run in &observed.runs {
-            for fact in run.facts_before_deaths() {
+            for fact in run.events_before_kills() {
                 *self.hits.entry(fact.to_owned()).or_default() += 1;
             }
             for line in TREE.runs.iter().flat_map(ExpectedRun::lines) {
-                self.told += told_unknown(run, &line) as u64;
+                self.told += reported_unknown(run, &line) as u64;
             }
         }
         let mut lines = observed.ledger.clone();
@@ -191,7 +192,7 @@ struct Totals {
     told: u64,
     doubled: u64,
     hits: BTreeMap<String, u64>,
-    /// How many cycles hit how many runs.
+    /// Number of cycles by number of runs hit.
     width: BTreeMap<u64, u64>,
     broken: Vec<u64>,
 }
@@ -214,7 +215,7 @@ impl Totals {
 
     fn report(&self, time: Duration) {
         println!(
-            "{} cycles in {:.0} s ({:.1} cycles/s), {} kills hit a living process, {} of them before anything was admitted",
+            "{} cycles in {:.0} s ({:.1} cycles/s), {} kills hit a running process, {} of them before the admission",
             self.cycles,
             time.as_secs_f64(),
             self.cycles as f64 / time.as_secs_f64(),
@@ -226,11 +227,11 @@ impl Totals {
             Counts(&self.width)
         );
         println!(
-            "runs hit, by the last fact in their journal: {}",
+            "runs hit, by the last event in their journal: {}",
             Counts(&self.hits)
         );
         println!(
-            "the model was told \"unknown\" {} times; {} lines of the ledger are doubled after that",
+            "the model got \"unknown\" {} times; {} lines of the ledger are duplicated after that",
             self.told, self.doubled
         );
         if self.broken.is_empty() {
@@ -245,7 +246,7 @@ impl Totals {
     }
 }
 
-/// Counts as `name × count`, in order of the names.
+/// Formats counts as `name × count`, in order of the names.
 struct Counts<'a, K>(&'a BTreeMap<K, u64>);
 
 impl<K: fmt::Display> fmt::Display for Counts<'_, K> {

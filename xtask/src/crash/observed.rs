@@ -1,4 +1,4 @@
-//! What the command line says about a home after everything has come to rest.
+//! What the command line reports about a home after all runs have ended.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ pub(super) struct Observed {
     pub(super) ledger: Vec<String>,
 }
 
-/// A run as the record and the journal tell it.
+/// A run as its record and journal describe it.
 #[derive(Debug)]
 pub(super) struct Run {
     pub(super) id: String,
@@ -23,23 +23,22 @@ pub(super) struct Run {
     pub(super) status: String,
     pub(super) result: Option<String>,
     pub(super) delivery: String,
-    /// The journal.
     pub(super) entries: Vec<Value>,
 }
 
-/// A tool call with what the journal says about its answers.
+/// A tool call with its results in the journal.
 #[derive(Debug, Default)]
 pub(super) struct Call {
     /// The shell command, if it is one.
     pub(super) command: Option<String>,
-    /// How many answers it got.
+    /// The number of its results.
     pub(super) answers: u32,
-    /// Whether the model was told that its outcome is unknown.
+    /// Whether its outcome was reported to the model as unknown.
     pub(super) interrupted: bool,
 }
 
 impl Run {
-    /// Reads a task of the list; its journal comes later.
+    /// Parses a task of the list, without its journal.
     pub(super) fn from_task(task: &Value) -> Result<Self> {
         let text = |key: &str| {
             let value = task[key].as_str().map(str::to_owned);
@@ -56,7 +55,7 @@ impl Run {
         })
     }
 
-    /// Whether it has ended.
+    /// Returns whether the run has ended.
     pub(super) fn is_terminal(&self) -> bool {
         matches!(
             self.status.as_str(),
@@ -64,14 +63,14 @@ impl Run {
         )
     }
 
-    /// The entries of this kind.
+    /// Returns the entries of this kind.
     pub(super) fn events<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Value> {
         self.entries
             .iter()
             .filter(move |entry| entry["event"] == name)
     }
 
-    /// How often each child's announcement is in the journal.
+    /// Counts each child's announcements in the journal.
     pub(super) fn announced(&self) -> BTreeMap<&str, u32> {
         let mut counts = BTreeMap::new();
         for child in self
@@ -83,7 +82,7 @@ impl Run {
         counts
     }
 
-    /// Every call of the journal with its answers.
+    /// Returns every call of the journal with its results.
     pub(super) fn calls(&self) -> BTreeMap<&str, Call> {
         let mut calls = BTreeMap::new();
         for block in self
@@ -115,8 +114,8 @@ impl Run {
         calls
     }
 
-    /// The fact before each claim that followed a death: where the kill hit this run.
-    pub(super) fn facts_before_deaths(&self) -> impl Iterator<Item = &str> {
+    /// Returns the event before each claim that followed a kill: where the kill hit this run.
+    pub(super) fn events_before_kills(&self) -> impl Iterator<Item = &str> {
         self.entries.windows(2).filter_map(|pair| {
             let died = pair[1]["event"] == "claimed" && pair[1]["recovered"] == true;
             died.then(|| pair[0]["event"].as_str().unwrap_or("?"))

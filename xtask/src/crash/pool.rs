@@ -1,14 +1,14 @@
-//! The same work for many numbers, a few at a time.
+//! Runs one function for many numbers, a few at a time.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::{Result, bail};
 
-/// Cycles at the same time: more would only wait for each other's disk.
+/// Concurrent cycles: more would only wait for the disk.
 const AT_ONCE: usize = 2;
 
-/// Does the work for each number below `count`, until one breaks off or fails.
+/// Calls the function for each number below `count`, until one call breaks off or fails.
 pub(super) fn for_each(
     count: u64,
     work: impl Fn(u64) -> Result<ControlFlow<()>> + Sync,

@@ -1,4 +1,4 @@
-//! A program that is watched, and killed when its time is up.
+//! Runs a program and kills it after a time limit.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt as _;
@@ -13,25 +13,25 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 /// How a program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// By itself.
+    /// The program exited.
     Exited(ExitStatus),
-    /// By our `kill -9`.
+    /// The harness killed it.
     Killed,
 }
 
-/// Starts the program in a process group of its own; kills the group if it has not ended by then.
+/// Starts the program in its own process group and kills the group after the limit.
 pub(super) fn run_at_most(command: &mut Command, limit: Duration) -> Result<Ending> {
     let start = Instant::now();
     let mut child = command
         .process_group(0)
         .spawn()
-        .with_context(|| format!("starting {}", command.get_program().display()))?;
+        .with_context(|| format!("cannot start {}", command.get_program().display()))?;
     let ended = watch(&child).and_then(|descriptor| ends_before(&descriptor, start + limit));
     if !matches!(ended, Ok(true)) {
-        // The child is not reaped before `wait`, so its number cannot belong to somebody else.
+        // The child is not reaped before `wait`, so its id cannot belong to another process.
         kill(&child)?;
     }
-    let status = child.wait().context("waiting for a killed program")?;
+    let status = child.wait().context("cannot wait for a killed program")?;
     Ok(if ended? || status.code().is_some() {
         Ending::Exited(status)
     } else {
@@ -45,21 +45,21 @@ fn watch(child: &Child) -> Result<OwnedFd> {
 
 fn kill(child: &Child) -> Result<()> {
     match kill_process_group(Pid::from_child(child), Signal::KILL) {
-        // It ended in this very moment.
+        // The process ended meanwhile.
         Ok(()) | Err(Errno::SRCH) => Ok(()),
-        Err(error) => Err(error).context("killing a process group"),
+        Err(error) => Err(error).context("cannot kill a process group"),
     }
 }
 
 fn ends_before(descriptor: &OwnedFd, deadline: Instant) -> Result<bool> {
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
-        let left = Timespec::try_from(left).context("a limit that is too long")?;
+        let left = Timespec::try_from(left).context("the time limit is too long")?;
         let mut watched = [PollFd::new(descriptor, PollFlags::IN)];
         match poll(&mut watched, Some(&left)) {
             Ok(ready) => return Ok(ready > 0),
             Err(Errno::INTR) => {}
-            Err(error) => return Err(error).context("waiting for a program"),
+            Err(error) => return Err(error).context("cannot wait for a program"),
         }
     }
 }

@@ -1,47 +1,42 @@
-//! What the scenario files under `xtask/scenarios` do when nobody interferes.
+//! What the scenario files under `xtask/scenarios` do without a kill.
 
 use std::path::PathBuf;
 
 use crate::place;
 
-/// The label that stands for the main run here; its real one is its prompt.
+/// The name of the main run here; its real label is its prompt.
 pub(super) const MAIN: &str = "main";
 
-/// A scenario file, and what must have happened at its end.
+/// A scenario file and its expected result.
 #[derive(Debug)]
 pub(super) struct Scenario {
-    /// The script.
     file: &'static str,
-    /// What the main run is asked.
+    /// The instruction of the main run.
     pub(super) prompt: &'static str,
-    /// What it says at the end.
+    /// The final text of the main run.
     pub(super) final_text: &'static str,
-    /// How many children may run at once.
+    /// The limit on concurrent children.
     pub(super) max_concurrent: u32,
-    /// All runs.
     pub(super) runs: &'static [ExpectedRun],
 }
 
-/// A run that there must be, once.
 #[derive(Debug)]
 pub(super) struct ExpectedRun {
-    /// Its label.
     pub(super) label: &'static str,
-    /// Its parent's label.
     pub(super) parent: Option<&'static str>,
-    /// How many lines it appends to the ledger: `effect {label} {number}`.
+    /// The number of lines that it appends to the ledger: `effect {label} {number}`.
     pub(super) effects: u32,
 }
 
 impl Scenario {
-    /// Where the script is.
+    /// Returns the path of the script.
     pub(super) fn path(&self) -> PathBuf {
         place::root().join("xtask/scenarios").join(self.file)
     }
 }
 
 impl ExpectedRun {
-    /// The lines of the ledger that are this run's.
+    /// Returns the lines of the ledger that this run writes.
     pub(super) fn lines(&self) -> impl Iterator<Item = String> {
         (1..=self.effects).map(|number| format!("effect {} {number}", self.label))
     }
@@ -63,8 +58,8 @@ const fn child(label: &'static str, parent: &'static str, effects: u32) -> Expec
     }
 }
 
-/// Parallel, nested and background children, with effects of every recovery class. Fewer slots
-/// than children, so that the queue is part of it.
+/// Parallel, nested and background children, with effects of every recovery class. There are fewer
+/// slots than children, so that the queue is covered.
 pub(super) const TREE: Scenario = Scenario {
     file: "tree.yaml",
     prompt: "Carry out the crash scenario.",
@@ -90,7 +85,7 @@ pub(super) const SMALL: Scenario = Scenario {
     runs: &[main_run(0), child("worker alpha", MAIN, 1)],
 };
 
-/// Two children beside each other, an effect each: small enough to let every system call fail.
+/// Two parallel children with an effect each: small enough to make every system call fail.
 pub(super) const PAIR: Scenario = Scenario {
     file: "pair.yaml",
     prompt: "Carry out the pair scenario.",
@@ -103,7 +98,7 @@ pub(super) const PAIR: Scenario = Scenario {
     ],
 };
 
-/// Two children one after the other through one slot: stands still if a dead run holds it.
+/// Two children, one after the other, through one slot: it hangs if an ended run occupies the slot.
 pub(super) const PROBE: Scenario = Scenario {
     file: "probe.yaml",
     prompt: "Try the slots.",

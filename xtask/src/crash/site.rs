@@ -1,4 +1,4 @@
-//! One home and one workspace, and the real binary at work in them.
+//! One home and one workspace, with the real binary running in them.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ use super::observed::{Observed, Run};
 use super::process::{Ending, run_at_most};
 use super::scenario::{PROBE, Scenario};
 
-/// How long anything may take that nobody interrupts: many times what it takes.
+/// The longest that an undisturbed command may take: many times what it takes.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What `sortie doctor` has to find in order: the database, the hash chain of every journal, and
+/// The checks of `sortie doctor` that have to pass: the database, the hash chain of every journal, and
 /// that nothing is active or undelivered.
 const DOCTOR_CHECKS: [&str; 3] = ["store", "journal", "tasks"];
 
@@ -24,12 +24,12 @@ const DOCTOR_CHECKS: [&str; 3] = ["store", "journal", "tasks"];
 pub(super) struct Site<'a> {
     binary: &'a Path,
     folder: PathBuf,
-    /// Part of the runtime to break: the control.
+    /// Part of the runtime to break, for the control.
     broken: Option<&'static str>,
 }
 
 impl<'a> Site<'a> {
-    /// Makes the folders.
+    /// Creates the folders.
     pub(super) fn new(binary: &'a Path, folder: &Path) -> Result<Self> {
         let site = Self {
             binary,
@@ -37,20 +37,21 @@ impl<'a> Site<'a> {
             broken: None,
         };
         for folder in [site.home(), site.workspace()] {
-            fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
+            fs::create_dir_all(&folder)
+                .with_context(|| format!("cannot create {}", folder.display()))?;
         }
-        fs::write(site.ledger(), "").context("making an empty ledger")?;
-        fs::write(site.workspace().join("notes.txt"), "a note\n").context("making a note")?;
+        fs::write(site.ledger(), "").context("cannot create the ledger")?;
+        fs::write(site.workspace().join("notes.txt"), "a note\n").context("cannot write a note")?;
         Ok(site)
     }
 
-    /// The same, with a part of the runtime broken.
+    /// Creates a site with a broken part of the runtime.
     pub(super) const fn with_broken(mut self, part: &'static str) -> Self {
         self.broken = Some(part);
         self
     }
 
-    /// Where runs are kept.
+    /// Returns the home folder.
     pub(super) fn home(&self) -> PathBuf {
         self.folder.join("home")
     }
@@ -63,19 +64,19 @@ impl<'a> Site<'a> {
         self.workspace().join("ledger.txt")
     }
 
-    /// Starts the scenario; kills it if it has not ended by then.
+    /// Runs the scenario and kills it after the limit.
     pub(super) fn run(&self, scenario: &Scenario, limit: Duration) -> Result<Ending> {
         run_at_most(self.logged(&mut self.scenario(scenario), "run")?, limit)
     }
 
-    /// Goes on with what was interrupted; kills it if it has not ended by then.
+    /// Resumes interrupted runs and kills the process after the limit.
     pub(super) fn resume(&self, limit: Duration) -> Result<Ending> {
         let mut command = self.sortie();
         command.args(["resume", "--json"]);
         run_at_most(self.logged(&mut command, "resume")?, limit)
     }
 
-    /// Goes on until everything is done, and says what kept it from that.
+    /// Resumes until all runs have ended, and returns the reasons if that fails.
     pub(super) fn resume_to_the_end(&self) -> Result<Vec<String>> {
         Ok(match self.resume(PATIENCE)? {
             Ending::Exited(status) if status.success() => Vec::new(),
@@ -84,14 +85,14 @@ impl<'a> Site<'a> {
                 let error = said.lines().rfind(|line| line.starts_with("error"));
                 vec![format!(
                     "resume: {status}: {}",
-                    error.unwrap_or("it says nothing")
+                    error.unwrap_or("no message")
                 )]
             }
-            Ending::Killed => vec!["resume does not come to its end".to_owned()],
+            Ending::Killed => vec!["resume does not end".to_owned()],
         })
     }
 
-    /// The command that starts a scenario.
+    /// Returns the command that starts a scenario.
     pub(super) fn scenario(&self, scenario: &Scenario) -> Command {
         let mut command = self.sortie();
         command
@@ -122,7 +123,7 @@ impl<'a> Site<'a> {
         command
     }
 
-    /// Sends the output to files beside the home: no pipe can fill up, and a person can look.
+    /// Redirects the output to files beside the home: no pipe can fill up, and a person can read them.
     pub(super) fn logged<'c>(
         &self,
         command: &'c mut Command,
@@ -131,50 +132,50 @@ impl<'a> Site<'a> {
         let open = |ending: &str| {
             let path = self.folder.join(format!("{name}.{ending}"));
             let file = File::options().create(true).append(true).open(&path);
-            file.with_context(|| format!("opening {}", path.display()))
+            file.with_context(|| format!("cannot open {}", path.display()))
         };
         Ok(command.stdout(open("out")?).stderr(open("err")?))
     }
 
-    /// What the command line says about everything in the home.
+    /// Returns what the command line reports about the home.
     pub(super) fn observe(&self) -> Result<Observed> {
         let mut runs = Vec::new();
-        for task in self.ask(&["tasks", "list", "--all", "--json"])? {
+        for task in self.json_output(&["tasks", "list", "--all", "--json"])? {
             let mut run = Run::from_task(&task)?;
-            run.entries = self.ask(&["tasks", "events", &run.id, "--json"])?;
+            run.entries = self.json_output(&["tasks", "events", &run.id, "--json"])?;
             runs.push(run);
         }
-        let ledger = fs::read_to_string(self.ledger()).context("reading the ledger")?;
+        let ledger = fs::read_to_string(self.ledger()).context("cannot read the ledger")?;
         Ok(Observed {
             runs,
             ledger: ledger.lines().map(str::to_owned).collect(),
         })
     }
 
-    /// What is wrong with the home itself: a slot that is not free, a journal that is damaged.
+    /// Returns problems of the home itself: an occupied slot, a damaged journal.
     pub(super) fn damage(&self) -> Result<Vec<String>> {
         let mut found = match self.run(&PROBE, PATIENCE)? {
             Ending::Exited(status) if status.success() => Vec::new(),
             Ending::Exited(status) => vec![format!("a new run afterwards fails: {status}")],
             Ending::Killed => vec!["a new run afterwards gets no slot".to_owned()],
         };
-        // Its exit code speaks of the whole machine; only the store matters here.
+        // Its exit code covers the whole machine; only the store matters here.
         let output = self.sortie().args(["doctor", "--json"]).output()?;
         let report: Value =
-            serde_json::from_slice(&output.stdout).context("the answer of `sortie doctor`")?;
+            serde_json::from_slice(&output.stdout).context("invalid output of `sortie doctor`")?;
         for name in DOCTOR_CHECKS {
             let checks = report["checks"].as_array().into_iter().flatten();
             match checks.into_iter().find(|check| check["name"] == name) {
                 Some(check) if check["state"] == "ok" => {}
                 Some(check) => found.push(format!("sortie doctor: {name}: {}", check["found"])),
-                None => found.push(format!("sortie doctor says nothing about {name:?}")),
+                None => found.push(format!("sortie doctor has no check {name:?}")),
             }
         }
         Ok(found)
     }
 
-    /// Asks the command line for JSON: an array, or one value on each line.
-    fn ask(&self, arguments: &[&str]) -> Result<Vec<Value>> {
+    /// Runs a command that prints JSON: an array, or one value on each line.
+    fn json_output(&self, arguments: &[&str]) -> Result<Vec<Value>> {
         let output = self.sortie().args(arguments).output()?;
         let text = String::from_utf8_lossy(&output.stdout);
         ensure!(
@@ -186,7 +187,7 @@ impl<'a> Site<'a> {
         );
         let mut values = Vec::new();
         for value in serde_json::Deserializer::from_str(&text).into_iter::<Value>() {
-            let value = value.with_context(|| format!("the answer to {arguments:?}"))?;
+            let value = value.with_context(|| format!("invalid output of {arguments:?}"))?;
             if let Value::Array(items) = value {
                 values.extend(items);
             } else {

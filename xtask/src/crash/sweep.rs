@@ -20,7 +20,7 @@ use super::{Bench, pool};
 use crate::scratch::Scratch;
 use crate::{place, shell};
 
-/// Calls by which the store changes what is on disk, or makes it durable.
+/// Calls by which the store changes files or makes changes durable.
 const STORAGE: [&str; 13] = [
     "fallocate",
     "fdatasync",
@@ -36,11 +36,11 @@ const STORAGE: [&str; 13] = [
     "unlinkat",
     "write",
 ];
-/// What SQLite puts beside its database.
+/// Files that SQLite creates beside its database.
 const BESIDE: [&str; 4] = ["", "-journal", "-shm", "-wal"];
-/// Says that a machine which forbids tracing may leave the sweep out.
+/// The variable that permits skipping the sweep on a machine that forbids tracing.
 const ALLOW_NO_STRACE: &str = "SORTIE_ALLOW_NO_STRACE";
-/// Broken points after which the rest teaches nothing new.
+/// Broken points after which the sweep stops.
 pub(super) const MAX_BROKEN: usize = 5;
 
 /// Kills at every point.
@@ -51,7 +51,7 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<()> {
     let start = Instant::now();
     let traced = Traced::new(bench, &SMALL)?;
     let points = spread(traced.points(), bench.options.max_points);
-    println!("{} points; {} of them now", traced.count(), points.len());
+    println!("{} points, running {}", traced.count(), points.len());
     let totals = Mutex::new(Totals::default());
     pool::for_each(points.len() as u64, |number| {
         let point = &points[usize::try_from(number)?];
@@ -67,7 +67,7 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<()> {
         totals.missed,
         totals.by_call()
     );
-    ensure!(totals.killed > 0, "no kill hit anything");
+    ensure!(totals.killed > 0, "no kill hit a call");
     ensure!(
         totals.broken.is_empty(),
         "broken at {}",
@@ -76,7 +76,7 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Whether `strace` works; where it does not, that is an error unless it was allowed.
+/// Returns whether `strace` works; if not, that is an error unless the variable permits it.
 pub(super) fn can_trace() -> Result<bool> {
     if shell::works(Command::new("strace").args(["-f", "-e", "trace=none", "true"])) {
         return Ok(true);
@@ -84,7 +84,7 @@ pub(super) fn can_trace() -> Result<bool> {
     let what = "strace is missing, or tracing (ptrace) is forbidden on this machine";
     ensure!(
         place::switched_on(ALLOW_NO_STRACE),
-        "{what}; {ALLOW_NO_STRACE}=1 leaves the sweep out"
+        "{what}; set {ALLOW_NO_STRACE}=1 to skip the sweep"
     );
     println!("SKIPPED: {what}, and {ALLOW_NO_STRACE}=1");
     Ok(false)
@@ -103,12 +103,12 @@ impl fmt::Display for Point {
     }
 }
 
-/// What an undisturbed run did to the files of its home.
+/// The storage calls of an undisturbed run on the files of its home.
 #[derive(Debug)]
 pub(super) struct Traced {
     /// The files, relative to the home.
     files: BTreeSet<PathBuf>,
-    /// How often the thread that did it most did each call; `strace` counts by thread.
+    /// For each call, the count of the thread that made it most often; `strace` counts by thread.
     counts: BTreeMap<&'static str, u32>,
 }
 
@@ -125,7 +125,7 @@ impl Traced {
             matches!(ending, Ending::Exited(status) if status.success()),
             "the scenario fails under strace without a kill: {ending:?}"
         );
-        let text = fs::read_to_string(&log).context("reading the trace")?;
+        let text = fs::read_to_string(&log).context("cannot read the trace")?;
         let counts = count(&text);
         ensure!(!counts.is_empty(), "the trace shows no storage call at all");
         Ok(Self { files, counts })
@@ -146,7 +146,7 @@ impl Traced {
     }
 }
 
-/// Runs the scenario once without tracing, to see which files a home has.
+/// Runs the scenario once without tracing, to learn which files a home contains.
 fn files_of_a_home(bench: &Bench<'_>, scenario: &Scenario) -> Result<BTreeSet<PathBuf>> {
     let mut scratch = Scratch::new(bench.folder, "sweep-undisturbed")?;
     let site = Site::new(bench.binary, scratch.path())?;
@@ -166,7 +166,9 @@ fn files_of_a_home(bench: &Bench<'_>, scenario: &Scenario) -> Result<BTreeSet<Pa
 }
 
 fn list(folder: &Path, below: &Path, files: &mut BTreeSet<PathBuf>) -> Result<()> {
-    for entry in fs::read_dir(folder).with_context(|| format!("listing {}", folder.display()))? {
+    for entry in
+        fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?
+    {
         let entry = entry?;
         let name = below.join(entry.file_name());
         if entry.file_type()?.is_dir() {
@@ -181,7 +183,7 @@ fn list(folder: &Path, below: &Path, files: &mut BTreeSet<PathBuf>) -> Result<()
     Ok(())
 }
 
-/// `strace` that looks at these calls on the files of the site's home only.
+/// Returns `strace`, restricted to these calls on the files of the site's home.
 pub(super) fn strace(
     site: &Site<'_>,
     files: &BTreeSet<PathBuf>,
@@ -192,14 +194,14 @@ pub(super) fn strace(
     command.args(["-f", "-qq", "-o"]).arg(log);
     command.arg("-e").arg(format!("trace={calls}"));
     for file in files {
-        // Without a trailing separator, which `join` would leave for the home itself.
+        // Without the trailing separator that `join` leaves for the home itself.
         let path: PathBuf = site.home().join(file).components().collect();
         command.arg("-P").arg(path);
     }
     command
 }
 
-/// Hands the whole of a command to a program that starts it.
+/// Returns the command, started by another program.
 pub(super) fn append(outer: &mut Command, inner: &Command) {
     outer.arg(inner.get_program()).args(inner.get_args());
     for (name, value) in inner.get_envs() {
@@ -213,7 +215,7 @@ pub(super) fn append(outer: &mut Command, inner: &Command) {
     }
 }
 
-/// Entries of a trace: `pid call(…`, counted for each call in the thread that has most of them.
+/// Counts entries of a trace (`pid call(…`) for each call, in the thread with most of them.
 fn count(trace: &str) -> BTreeMap<&'static str, u32> {
     let mut by_thread: BTreeMap<(&str, &'static str), u32> = BTreeMap::new();
     for line in trace.lines() {
@@ -233,7 +235,7 @@ fn count(trace: &str) -> BTreeMap<&'static str, u32> {
     most
 }
 
-/// At most so many of the points, evenly spread.
+/// Returns at most this many of the points, evenly spread.
 pub(super) fn spread<T: Clone>(points: Vec<T>, most: Option<usize>) -> Vec<T> {
     match most {
         Some(most) if most < points.len() => (0..most)
@@ -243,11 +245,11 @@ pub(super) fn spread<T: Clone>(points: Vec<T>, most: Option<usize>) -> Vec<T> {
     }
 }
 
-/// What came of one point.
+/// The outcome of one point.
 enum Found {
-    /// The call was not made so often this time.
+    /// The run made fewer such calls this time.
     Missed,
-    /// It was killed there, and this is what is wrong afterwards.
+    /// The process was killed there; these problems were found afterwards.
     Killed(Vec<String>),
 }
 
@@ -278,7 +280,7 @@ fn after_the_kill(site: &Site<'_>) -> Result<Vec<String>> {
     let mut found = site.resume_to_the_end()?;
     let mut observed = site.observe()?;
     if observed.runs.is_empty() {
-        // Killed before the admission was on disk: nobody was promised anything.
+        // Killed before the admission was durable: nothing had been promised.
         site.run(&SMALL, PATIENCE)?;
         observed = site.observe()?;
     }

@@ -5,6 +5,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result};
 
+use super::copies;
 use crate::place;
 use crate::shell::output;
 
@@ -43,6 +44,7 @@ pub(super) fn problems() -> Result<Vec<String>> {
         // What is not text has no lines to judge.
         if let Ok(text) = String::from_utf8(bytes) {
             problems.extend(judge(&path, &text));
+            problems.extend(copies::judge(&path, &text));
         }
     }
     Ok(problems)
@@ -116,7 +118,7 @@ fn names(line: &str, folder: &str) -> bool {
 }
 
 /// Whether a file is code that people run: of a crate, or of the page.
-fn is_shipped(path: &str) -> bool {
+pub(super) fn is_shipped(path: &str) -> bool {
     let code = [".rs", ".ts", ".tsx"].iter().any(|end| path.ends_with(end));
     code && ((path.starts_with("crates/") && path.contains("/src/"))
         || path.starts_with("web/src/"))
@@ -131,13 +133,15 @@ fn spells(line: &str, code: &str) -> bool {
         .any(|start| line.contains(&format!("{start}{code}")))
 }
 
-fn is_test(path: &str) -> bool {
+pub(super) fn is_test(path: &str) -> bool {
     path.ends_with("/tests.rs") || path.contains("/tests/")
 }
 
 /// Lines up to the tests inside the file.
-fn lines_of_code(text: &str) -> usize {
-    let tests = text.find("\n#[cfg(test)]\nmod tests {");
+pub(super) fn lines_of_code(text: &str) -> usize {
+    let tests = text
+        .find("\n#[cfg(test)]\nmod tests {")
+        .or_else(|| text.find("\n#[cfg(all(test, "));
     text[..tests.unwrap_or(text.len())].lines().count()
 }
 

@@ -1,14 +1,14 @@
-//! The agents that are part of the binary.
+//! The built-in agents.
 //!
 //! Their prompts are Markdown files beside this one, one per language, and the same bytes every
-//! time: what varies (the workspace, the list of agents) is appended by the prompt builder, so that
-//! a provider's cache can hold the rest.
+//! time: what varies (the list of agents, the workspace) is appended by the prompt builder, so that
+//! a provider's cache can keep the rest.
 
 use sortie_core::{AgentDefinition, AgentSource, Lang, ModelChoice, ToolSelection};
 use sortie_text::t;
 
-/// The tools of an agent that only looks. Its shell is read-only because the operating system sees
-/// to it; where no sandbox does, policy takes `exec` away.
+/// The tools of a read-only agent. The sandbox makes its shell read-only; without a sandbox, policy
+/// removes `exec`.
 const LOOKING: &[&str] = &[
     "read_file",
     "list_dir",
@@ -22,12 +22,12 @@ const LOOKING: &[&str] = &[
     "web_search",
 ];
 
-/// The agents that a parent can send out, in this language.
+/// Returns the agents that a parent can send out, in a language.
 pub fn builtin_agents(lang: Lang) -> Vec<AgentDefinition> {
     vec![explore(lang), plan(lang), code(lang), general(lang)]
 }
 
-/// The agent that works for the user and sends the others out.
+/// Returns the agent that works for the user and sends the others out.
 pub fn main_agent(lang: Lang) -> AgentDefinition {
     let prompt = prompt(lang, include_str!("main.en.md"), include_str!("main.zh.md"));
     AgentDefinition {
@@ -78,8 +78,9 @@ fn general(lang: Lang) -> AgentDefinition {
     }
 }
 
-/// An agent that asks for every tool and its parent's model. It is policy that keeps the tools for
-/// starting subagents from a child: were they denied here, an operator could not allow nesting.
+/// Makes an agent that requests every tool and its parent's model. Policy, not this definition,
+/// denies a child the tools for starting subagents: if they were denied here, an operator could not
+/// allow nesting.
 fn agent(name: &str, when_to_use: String, prompt: &str) -> AgentDefinition {
     AgentDefinition {
         name: name.to_owned(),

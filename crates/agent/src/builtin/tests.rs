@@ -111,7 +111,7 @@ fn languages_differ_in_words_only() {
 }
 
 #[test]
-fn prompts_say_what_they_must() {
+fn prompts_contain_their_required_phrases() {
     let cases: &[(&str, &[&str], &[&str])] = &[
         (
             "explore",
@@ -184,7 +184,7 @@ fn prompts_say_what_they_must() {
 
 /// Anything that differs between two runs would spoil the provider's cache.
 #[test]
-fn prompts_have_nothing_that_varies() {
+fn prompts_are_constant() {
     for lang in Lang::ALL {
         assert_eq!(all(*lang), all(*lang));
         for agent in all(*lang) {

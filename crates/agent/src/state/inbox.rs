@@ -1,4 +1,4 @@
-//! What others say to a run, and what becomes of it.
+//! Applies inbox messages to the state of a run.
 
 use sortie_core::{ChildRef, InboxItem, Message, Outcome, ResultStatus, ToolResult};
 use sortie_text::text;
@@ -12,10 +12,10 @@ impl RunState {
         for item in items {
             match item {
                 InboxItem::Announcement(_) => {
-                    self.repeats.outdated();
-                    if self.is_news(item)
+                    self.repeats.invalidate();
+                    if self.is_new(item)
                         && !self.answer_blocking_call(item)
-                        && let Some(notice) = self.words_of(item)
+                        && let Some(notice) = self.notice_text(item)
                     {
                         self.push_notice(notice);
                     }
@@ -25,33 +25,36 @@ impl RunState {
                     call,
                     reply,
                 } => {
-                    if let Phase::Acting(batch) = &mut self.phase {
+                    if let Phase::RunningCalls(batch) = &mut self.phase {
                         batch.replied(call, request, reply);
                     }
                 }
                 InboxItem::Steer { .. } | InboxItem::Question { .. } => {
-                    self.repeats.outdated();
-                    if let Some(notice) = self.words_of(item) {
+                    self.repeats.invalidate();
+                    if let Some(notice) = self.notice_text(item) {
                         self.push_notice(notice);
                     }
-                    self.go_on();
+                    self.answer_before_ending();
                 }
             }
         }
-        self.answer_waits_that_are_over();
+        self.answer_finished_waits();
     }
 
-    /// What reached a run too late to be read is in its history for whoever goes on from there. It
-    /// answers nothing and changes nothing else: the end was decided without it.
-    pub(super) fn left_unread(&mut self, items: &[InboxItem]) {
+    /// Adds messages that arrived too late to the history, for a run that continues from it. They
+    /// answer no call and change nothing else: the outcome was decided without them.
+    pub(super) fn inbox_unread(&mut self, items: &[InboxItem]) {
         for item in items {
-            if !self.is_news(item) {
+            if !self.is_new(item) {
                 continue;
             }
-            if let Some(text) = self.words_of(item) {
+            if let Some(text) = self.notice_text(item) {
                 match self.phase {
-                    Phase::Acting(_) => self.held_notices.push(text),
-                    Phase::Thinking | Phase::Resting | Phase::Concluding(_) | Phase::Ended(_) => {
+                    Phase::RunningCalls(_) => self.pending_notices.push(text),
+                    Phase::AwaitingModel
+                    | Phase::AwaitingChildren
+                    | Phase::Concluding(_)
+                    | Phase::Ended(_) => {
                         self.push(Message::Notice { text });
                     }
                 }
@@ -59,8 +62,8 @@ impl RunState {
         }
     }
 
-    /// Whether nobody has said this before. A child reports once, and is not waited for then.
-    fn is_news(&mut self, item: &InboxItem) -> bool {
+    /// Returns whether this message is new. A child reports once, and is not waited for afterwards.
+    fn is_new(&mut self, item: &InboxItem) -> bool {
         match item {
             InboxItem::Announcement(announcement) => {
                 self.children.remove(&announcement.child);
@@ -70,8 +73,8 @@ impl RunState {
         }
     }
 
-    /// How the model reads a message; a reply is the answer of a call.
-    fn words_of(&self, item: &InboxItem) -> Option<String> {
+    /// Returns how the model reads a message; a reply is the result of a call instead.
+    fn notice_text(&self, item: &InboxItem) -> Option<String> {
         let lang = self.spec.lang;
         match item {
             InboxItem::Announcement(announcement) => {
@@ -102,7 +105,7 @@ impl RunState {
             return false;
         };
         let lang = self.spec.lang;
-        let Phase::Acting(batch) = &mut self.phase else {
+        let Phase::RunningCalls(batch) = &mut self.phase else {
             return false;
         };
         let Some(open) = batch.get_mut(call) else {
@@ -122,13 +125,13 @@ impl RunState {
         true
     }
 
-    pub(super) fn answer_waits_that_are_over(&mut self) {
+    pub(super) fn answer_finished_waits(&mut self) {
         let done = text(self.spec.lang, "manage-wait-done", &[]);
-        let Phase::Acting(batch) = &mut self.phase else {
+        let Phase::RunningCalls(batch) = &mut self.phase else {
             return;
         };
         let children = &self.children;
-        let over = batch.waits_that_are_over(|child| children.contains_key(child));
+        let over = batch.finished_waits(|child| children.contains_key(child));
         for call in &over {
             if let Some(open) = batch.get_mut(&call.id) {
                 open.status =
@@ -141,32 +144,32 @@ impl RunState {
 
     pub(super) fn push_notice(&mut self, notice: String) {
         match self.phase {
-            Phase::Acting(_) => self.held_notices.push(notice),
-            Phase::Thinking | Phase::Concluding(_) | Phase::Ended(_) => {
+            Phase::RunningCalls(_) => self.pending_notices.push(notice),
+            Phase::AwaitingModel | Phase::Concluding(_) | Phase::Ended(_) => {
                 self.push(Message::Notice { text: notice });
             }
-            Phase::Resting => {
+            Phase::AwaitingChildren => {
                 self.push(Message::Notice { text: notice });
-                self.phase = Phase::Thinking;
+                self.phase = Phase::AwaitingModel;
             }
         }
     }
 
-    /// Whoever has said its last word while somebody spoke to it answers that too. A worktree that
-    /// was collected cannot be worked in any more.
-    fn go_on(&mut self) {
+    /// Lets a run that has given its final answer reply to a message that arrived meanwhile. Not if
+    /// its worktree was collected: the run cannot work there any more.
+    fn answer_before_ending(&mut self) {
         if let Phase::Concluding(Outcome::Completed { .. }) = self.phase
             && self.collected.is_none()
-            && self.went_on < self.spec.limits.max_iterations
+            && self.continuations < self.spec.limits.max_iterations
         {
-            self.went_on += 1;
-            self.think_again();
+            self.continuations += 1;
+            self.call_model_again();
         }
     }
 
-    /// Asks the model once more, and keeps a result that there already is.
-    pub(super) fn think_again(&mut self) {
-        let before = std::mem::replace(&mut self.phase, Phase::Thinking);
+    /// Calls the model once more, and keeps a result that exists.
+    pub(super) fn call_model_again(&mut self) {
+        let before = std::mem::replace(&mut self.phase, Phase::AwaitingModel);
         if let Phase::Concluding(result @ Outcome::Completed { .. }) = before {
             self.result = Some(result);
         }

@@ -1,4 +1,4 @@
-//! What others may know of a run's state. Nothing here changes it.
+//! Read access to the state of a run.
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use sortie_core::{
 };
 use sortie_text::text;
 
-use super::{Counted, IllegalEvent, Past, Phase, RunState};
+use super::{CountedTokens, IllegalEvent, Phase, PriorHistory, RunState};
 use crate::asking::Asking;
 use crate::compact::{self, Compaction};
 
 /// Computes the summaries that a record may have, from the journal alone: that of the whole journal
-/// before its end, and that of its last append. The store writes some entries by itself, a taken inbox
-/// among them, and leaves the summary to the next append, which a crash or a cancel can prevent.
-/// Empty if the run goes on from another whose journal is needed to understand it.
+/// before its end, and that of its last append. The store writes some entries by itself, a read
+/// inbox among them, and leaves the summary to the next append, which a crash or a cancel can
+/// prevent. Empty if the run continues another whose journal is needed to fold it.
 pub fn summaries_of(entries: &[JournalEntry]) -> Result<Vec<Summary>, IllegalEvent> {
     let goes_on = matches!(
         entries.first().map(|entry| &entry.event),
@@ -33,7 +33,7 @@ pub fn summaries_of(entries: &[JournalEntry]) -> Result<Vec<Summary>, IllegalEve
     let last_append = before_end.get(..=appended.unwrap_or(0)).unwrap_or_default();
     let mut summaries = Vec::new();
     for part in [before_end, last_append] {
-        match RunState::fold(&Past::default(), part) {
+        match RunState::fold(&PriorHistory::default(), part) {
             Ok(state) => summaries.push(state.summary()),
             Err(_) if goes_on => return Ok(Vec::new()),
             Err(illegal) => return Err(illegal),
@@ -42,7 +42,7 @@ pub fn summaries_of(entries: &[JournalEntry]) -> Result<Vec<Summary>, IllegalEve
     Ok(summaries)
 }
 
-/// Whether the holder of a run appends such an event, together with a summary.
+/// Returns whether an executor appends such an event, together with a summary.
 const fn is_appended(event: &Event) -> bool {
     match event {
         Event::Admitted { .. }
@@ -71,40 +71,43 @@ impl RunState {
         &self.phase
     }
 
-    /// The run.
+    /// Returns the id of the run.
     pub const fn run(&self) -> RunId {
         self.run
     }
 
-    /// What it was admitted with.
+    /// Returns the spec that the run was admitted with.
     pub const fn spec(&self) -> &Arc<RunSpec> {
         &self.spec
     }
 
-    /// How it ended, if it has.
+    /// Returns the outcome, if the run has ended.
     pub const fn outcome(&self) -> Option<&Outcome> {
         match &self.phase {
             Phase::Ended(outcome) => Some(outcome),
-            Phase::Thinking | Phase::Acting(_) | Phase::Resting | Phase::Concluding(_) => None,
+            Phase::AwaitingModel
+            | Phase::RunningCalls(_)
+            | Phase::AwaitingChildren
+            | Phase::Concluding(_) => None,
         }
     }
 
-    /// What the model has read and said.
+    /// Returns the messages that the model has read and written.
     pub fn messages(&self) -> &[SharedMessage] {
         &self.history
     }
 
-    /// Answers so far.
+    /// Returns the number of completions.
     pub const fn turn(&self) -> u32 {
         self.turn
     }
 
-    /// Calls answered so far.
+    /// Returns the number of calls with a result.
     pub const fn tool_calls(&self) -> u32 {
         self.tool_calls
     }
 
-    /// What it used. A sum of costs of which one is unknown is unknown.
+    /// Returns the usage. A sum of costs of which one is unknown is unknown.
     pub const fn usage(&self) -> Usage {
         if self.unpriced > 0 {
             return Usage {
@@ -115,62 +118,66 @@ impl RunState {
         self.usage
     }
 
-    /// 0 to 100; never goes back.
+    /// Returns the progress from 0 to 100, which never decreases.
     pub const fn progress(&self) -> u8 {
         self.progress
     }
 
-    /// Its todo list.
+    /// Returns the todo list.
     pub fn todos(&self) -> &[Todo] {
         &self.todos
     }
 
-    /// The end of its journal.
+    /// Returns the sequence number of the last entry.
     pub const fn head(&self) -> Seq {
         self.head
     }
 
-    /// Whether the run has said its word and only waits for children.
-    pub const fn is_resting(&self) -> bool {
-        matches!(self.phase, Phase::Resting)
+    /// Returns whether the model has given its final answer and the run only waits for children.
+    pub const fn awaits_children(&self) -> bool {
+        matches!(self.phase, Phase::AwaitingChildren)
     }
 
-    /// How it ends, if that is decided and only has to be written.
+    /// Returns the outcome, if it is decided and only has to be written.
     pub const fn conclusion(&self) -> Option<&Outcome> {
         match &self.phase {
             Phase::Concluding(outcome) => Some(outcome),
-            Phase::Thinking | Phase::Acting(_) | Phase::Resting | Phase::Ended(_) => None,
+            Phase::AwaitingModel
+            | Phase::RunningCalls(_)
+            | Phase::AwaitingChildren
+            | Phase::Ended(_) => None,
         }
     }
 
-    /// The result that it had when it went on, because somebody had said something meanwhile.
+    /// Returns the result that the run had before it continued because of a message.
     pub(crate) const fn result(&self) -> Option<&Outcome> {
         self.result.as_ref()
     }
 
-    /// What is left of it if it is stopped now: a result that it had, or its last words.
+    /// Returns what is left of the run if it is stopped now: a result that it had, or its last
+    /// text.
     pub(crate) fn partial(&self) -> Option<String> {
         let result = self.result.as_ref().and_then(Outcome::text);
         result.map(str::to_owned).or_else(|| self.last_text())
     }
 
-    /// The claim under which it is executed.
+    /// Returns the epoch of the claim under which the run is executed.
     pub(crate) const fn epoch(&self) -> Epoch {
         self.epoch
     }
 
-    /// When it was first claimed.
+    /// Returns when the run was first claimed.
     pub const fn started_at(&self) -> Option<Timestamp> {
         self.started_at
     }
 
-    /// When it has to be done: its own deadline, or that of the whole tree.
+    /// Returns the deadline: the run's own, or that of the whole tree.
     pub fn deadline(&self) -> Option<Timestamp> {
         let own = self.after_start(self.spec.limits.timeout_ms);
         own.into_iter().chain(self.tree_deadline()).min()
     }
 
-    /// When everything below it has to be done, because the time of a budget is over then.
+    /// Returns the deadline of all descendants, from the time in the budget.
     pub fn tree_deadline(&self) -> Option<Timestamp> {
         let own = self.after_start(self.spec.limits.budget.wall_ms);
         own.into_iter().chain(self.spec.not_after).min()
@@ -181,28 +188,35 @@ impl RunState {
         Some(self.started_at?.plus_ms(limit))
     }
 
-    /// A call of the last answer that has no result yet.
-    pub fn open_call_named(&self, id: &CallId) -> Option<&ToolCall> {
+    /// Returns a call of the last completion that has no result yet.
+    pub fn find_open_call(&self, id: &CallId) -> Option<&ToolCall> {
         match &self.phase {
-            Phase::Acting(batch) => batch.open_call(id),
-            Phase::Thinking | Phase::Resting | Phase::Concluding(_) | Phase::Ended(_) => None,
+            Phase::RunningCalls(batch) => batch.open_call(id),
+            Phase::AwaitingModel
+            | Phase::AwaitingChildren
+            | Phase::Concluding(_)
+            | Phase::Ended(_) => None,
         }
     }
 
-    /// Calls that were about to run when an earlier process died, and have no result yet.
+    /// Returns the calls that were about to run when an earlier process died, and have no result
+    /// yet.
     pub fn interrupted_calls(&self) -> Vec<CallId> {
         match &self.phase {
-            Phase::Acting(batch) => batch.interrupted(),
-            Phase::Thinking | Phase::Resting | Phase::Concluding(_) | Phase::Ended(_) => Vec::new(),
+            Phase::RunningCalls(batch) => batch.interrupted(),
+            Phase::AwaitingModel
+            | Phase::AwaitingChildren
+            | Phase::Concluding(_)
+            | Phase::Ended(_) => Vec::new(),
         }
     }
 
-    /// The worktree that was made for it.
+    /// Returns the worktree that was created for the run.
     pub const fn worktree(&self) -> Option<&Worktree> {
         self.worktree.as_ref()
     }
 
-    /// What it changed in its worktree, once that was collected.
+    /// Returns what the run changed in its worktree, once that was collected.
     pub const fn changes(&self) -> Option<&Changes> {
         match &self.collected {
             Some(changes) => changes.as_ref(),
@@ -210,38 +224,39 @@ impl RunState {
         }
     }
 
-    /// What this model has counted of the history; another one counts otherwise.
-    pub fn counted(&self, model: &str) -> Option<Counted> {
+    /// Returns how much of the history this model has counted; another model counts differently.
+    pub fn counted(&self, model: &str) -> Option<CountedTokens> {
         let (by, counted) = self.counted.as_ref()?;
         (by == model).then_some(*counted)
     }
 
-    /// Whether the model was told that most of this is spent.
+    /// Returns whether the model was warned that most of this budget is spent.
     pub fn was_warned(&self, kind: BudgetKind) -> bool {
         self.warned.contains(&kind)
     }
 
-    /// Children that have not reported.
+    /// Returns the children that have not reported.
     pub fn open_children(&self) -> Vec<ChildRef> {
         self.children.values().cloned().collect()
     }
 
-    /// The last thing it said.
+    /// Returns the last text of the model.
     pub fn last_text(&self) -> Option<String> {
         self.last_text.clone()
     }
 
-    /// Whether the next answer is the last, without tools.
+    /// Returns whether the next completion is the last, without tools.
     pub fn must_wrap_up(&self) -> bool {
         self.iterations >= self.spec.limits.max_iterations
     }
 
-    /// Whether the model repeats a call although it has the result: only its answer is asked for.
+    /// Returns whether the model repeats a call although it has the result: only its answer is
+    /// wanted.
     pub(crate) const fn must_answer(&self) -> bool {
         self.repeats.must_answer()
     }
 
-    /// What the record says while the run runs.
+    /// Returns the summary for the record while the run is active.
     pub fn summary(&self) -> Summary {
         Summary {
             waiting_on: self.waiting_on(),
@@ -267,17 +282,17 @@ impl RunState {
         })
     }
 
-    /// What a run that goes on from here begins with; calls without an answer get one.
-    pub fn into_past(mut self) -> Past {
+    /// Returns the history for a run that continues from here; open calls get a result.
+    pub fn into_prior_history(mut self) -> PriorHistory {
         self.close_batch("call-forked");
-        Past {
+        PriorHistory {
             history: self.history,
             todos: self.todos,
-            is_cut: false,
+            is_truncated: false,
         }
     }
 
-    /// The model that is asked next.
+    /// Returns the model that is called next.
     pub fn next_model(&self) -> &str {
         self.asking.model(&self.spec.model, &self.spec.fallbacks)
     }

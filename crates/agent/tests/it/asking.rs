@@ -1,7 +1,7 @@
 //! Models that fail, fall-backs, histories that grow too long, results with a schema, and forks.
 
 use serde_json::json;
-use sortie_agent::{Past, RunState, Step};
+use sortie_agent::{PriorHistory, RunState, Step};
 use sortie_core::{
     BlobId, Epoch, Event, Fault, ForkPoint, JournalEntry, Message, Seq, Timestamp, Usage, WaitingOn,
 };
@@ -54,7 +54,8 @@ fn runs_that_failed_together_do_not_come_back_together() {
                 },
                 ..first.clone()
             };
-            let state = RunState::fold(&Past::default(), &[first, failed]).expect("a journal");
+            let state =
+                RunState::fold(&PriorHistory::default(), &[first, failed]).expect("a journal");
             match state.next_step(Timestamp(0), None) {
                 Step::CallModel(call) => call.delay_ms,
                 other => panic!("{other:?}"),
@@ -177,7 +178,7 @@ fn a_history_that_is_too_long_becomes_shorter_once_and_keeps_task_todos_and_newe
     (calls)
     (the whole file)
 
-    [History shortened] The conversation had grown too long to read, so one older answer was replaced by a summary. Its whole text can be read again where the summary says. Go on with the task.
+    [History shortened] The conversation had grown too long to read, so one older answer was replaced by a summary. Its whole text can be read again where the summary says. Continue the task.
     Your todo list:
     [x] step 0
     [ ] step 1
@@ -249,7 +250,7 @@ fn a_fork_goes_on_where_the_other_run_was() {
         .todos("1-0", 1, 2)
         .call(&[read("a"), read("b")])
         .result("2-0", "text of a");
-    let past = player.state.clone().into_past();
+    let past = player.state.clone().into_prior_history();
     let mut spec = spec();
     spec.fork = Some(ForkPoint {
         run: RUN,
@@ -271,7 +272,7 @@ fn a_fork_goes_on_where_the_other_run_was() {
 fn a_fork_after_the_last_word_is_asked_to_go_on() {
     let mut player = Player::new(spec());
     player.say("done");
-    let past = player.state.clone().into_past();
+    let past = player.state.clone().into_prior_history();
     let mut spec = spec();
     spec.fork = Some(ForkPoint {
         run: RUN,
@@ -280,7 +281,7 @@ fn a_fork_after_the_last_word_is_asked_to_go_on() {
     insta::assert_snapshot!(Player::after(&past, spec).seen(), @"
     user: look around
     assistant: done
-    notice: [Branched off] This run goes on from here. If there is more to do for the task, do it; otherwise give your result again.
+    notice: [Forked] This run continues from here. If the task has open work, finish it; otherwise give your result again.
     ");
 }
 
@@ -293,7 +294,7 @@ fn a_journal_means_the_same_however_much_of_the_past_is_left() {
         .call(&[read("a")])
         .result("1-0", &long("first "))
         .say("one");
-    let mut second = Player::after(&first.state.clone().into_past(), spec());
+    let mut second = Player::after(&first.state.clone().into_prior_history(), spec());
     second
         .call(&[read("b")])
         .result("1-0", &long("second "))
@@ -304,7 +305,7 @@ fn a_journal_means_the_same_however_much_of_the_past_is_left() {
         .say("two");
     let own = |state: &RunState, from: usize| state.messages()[from..].to_vec();
     let before = first.state.messages().len();
-    let alone = RunState::fold(&Past::default(), &second.entries).expect("a journal");
+    let alone = RunState::fold(&PriorHistory::default(), &second.entries).expect("a journal");
     assert_eq!(own(&alone, 0), own(&second.state, before));
     assert!(!whole(&alone.messages()[2]).contains(&long("second ")));
     assert_eq!(alone.summary(), second.state.summary());
@@ -317,12 +318,12 @@ fn a_journal_means_the_same_however_much_of_the_past_is_left() {
         spec
     };
     for spec in [spec(), fallback()] {
-        let mut third = Player::after(&first.state.clone().into_past(), spec);
+        let mut third = Player::after(&first.state.clone().into_prior_history(), spec);
         third.fail(Fault::ContextOverflow).shorten();
-        let alone = RunState::fold(&Past::default(), &third.entries).expect("a journal");
+        let alone = RunState::fold(&PriorHistory::default(), &third.entries).expect("a journal");
         assert_eq!(alone.next_model(), "script");
         third.say("three");
-        let alone = RunState::fold(&Past::default(), &third.entries).expect("a journal");
+        let alone = RunState::fold(&PriorHistory::default(), &third.entries).expect("a journal");
         assert_eq!(own(&alone, 0), own(&third.state, before));
     }
 }
@@ -332,7 +333,7 @@ fn what_became_short_in_a_past_that_is_gone_is_not_looked_for_in_what_is_left() 
     let long = "the same words ".repeat(400);
     let mut first = Player::new(spec());
     first.call(&[read("a")]).result("1-0", &long).say("one");
-    let mut second = Player::after(&first.state.clone().into_past(), spec());
+    let mut second = Player::after(&first.state.clone().into_prior_history(), spec());
     second
         .call(&[read("a")])
         .result("1-0", &long)
@@ -341,7 +342,7 @@ fn what_became_short_in_a_past_that_is_gone_is_not_looked_for_in_what_is_left() 
     second.shorten();
     let before = first.state.messages().len();
     assert_eq!(whole(&second.state.messages()[before + 2]), long);
-    let alone = RunState::fold(&Past::default(), &second.entries).expect("a journal");
+    let alone = RunState::fold(&PriorHistory::default(), &second.entries).expect("a journal");
     assert_eq!(alone.messages(), &second.state.messages()[before..]);
 }
 

@@ -1,6 +1,5 @@
-//! The machine at its boundary: events in, what comes next and what the model saw out.
+//! The machine at its boundary: events in; the next step and what the model saw out.
 
-mod asked;
 #[expect(
     clippy::wildcard_enum_match_arm,
     reason = "tests look for one kind among all"
@@ -11,6 +10,7 @@ mod asking;
     reason = "tests look for one kind among all"
 )]
 mod player;
+mod requests;
 
 #[expect(
     clippy::wildcard_enum_match_arm,

@@ -1,9 +1,9 @@
-//! Plays a journal by hand, the way a driver would, and shows what a reader wants to see.
+//! Builds a journal by hand, the way a driver would, and renders what a reader wants to see.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use sortie_agent::{Past, RunState, Step, Tapes, builtin_agents, replay_tree};
+use sortie_agent::{PriorHistory, RunState, Step, Tapes, builtin_agents, replay_tree};
 use sortie_core::{
     AdmissionCaps, Announce, Announcement, Arguments, Block, Budget, CallId, Cancellation,
     CancelledBy, ChildRef, ChildWait, Cleanup, Confinement, EdgeMode, Epoch, Event, Fault,
@@ -76,11 +76,11 @@ pub(crate) struct Player {
 
 impl Player {
     pub(crate) fn new(spec: RunSpec) -> Self {
-        Self::after(&Past::default(), spec)
+        Self::after(&PriorHistory::default(), spec)
     }
 
-    /// A run that goes on from the past of another.
-    pub(crate) fn after(past: &Past, spec: RunSpec) -> Self {
+    /// A run that continues from the history of another.
+    pub(crate) fn after(past: &PriorHistory, spec: RunSpec) -> Self {
         let first = JournalEntry {
             run: RUN,
             seq: Seq(1),
@@ -111,7 +111,7 @@ impl Player {
         self.push_as(Epoch(1), event)
     }
 
-    /// The same under a claim of somebody else.
+    /// Appends under another claim.
     pub(crate) fn push_as(&mut self, epoch: Epoch, event: Event) -> &mut Self {
         let entry = JournalEntry {
             run: RUN,
@@ -185,7 +185,7 @@ impl Player {
         })
     }
 
-    /// A call whose arguments the limit of tokens cut.
+    /// A call whose arguments the token limit truncated.
     pub(crate) fn cut_call(&mut self) -> &mut Self {
         let turn = self.state.turn() + 1;
         self.push(Event::Answered {
@@ -296,7 +296,7 @@ impl Player {
         })
     }
 
-    /// Runs the journal again, which has to come to the same.
+    /// Replays the journal, which has to give the same journal.
     pub(crate) fn assert_replays(&self) {
         let tapes = Tapes::from([(RUN, self.entries.clone())]);
         replay_tree(&tapes, &[RUN]).expect("the same journal");
@@ -358,7 +358,7 @@ impl Player {
         }
     }
 
-    /// Does what the machine wants done about a long history.
+    /// Shortens the history as the machine decides.
     pub(crate) fn shorten(&mut self) -> &mut Self {
         match self.state.next_step(self.now, None) {
             Step::Compact(compaction) => self.push(compaction.event),
@@ -366,7 +366,7 @@ impl Player {
         }
     }
 
-    /// What the model has seen, a line for each message.
+    /// Returns what the model has seen, a line for each message.
     pub(crate) fn seen(&self) -> String {
         self.state
             .messages()
@@ -417,7 +417,7 @@ fn show_outcome(outcome: &Outcome) -> String {
     format!("{}{reason}{words}", outcome.status())
 }
 
-/// The first line, or the first that stands between the marked lines.
+/// Returns the first line, or the first one inside the frame.
 fn within_frame(text: &str) -> String {
     let mut lines = text.lines();
     let first = lines.next().unwrap_or_default();

@@ -1,10 +1,10 @@
-//! Whatever a model, its tools and its children do: what always holds of the fold.
+//! Properties of the fold that hold whatever a model, its tools and its children do.
 
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use serde_json::json;
-use sortie_agent::{CallStatus, Past, RunState, Step, Tapes, projection, replay_tree};
+use sortie_agent::{CallStatus, PriorHistory, RunState, Step, Tapes, projection, replay_tree};
 use sortie_core::{
     CallId, Cancellation, CancelledBy, ChildRef, ChildWait, EdgeMode, Event, Fault, Message,
     Outcome, ResultStatus, Status, StopReason, Timestamp, ToolResult,
@@ -15,7 +15,7 @@ use crate::player::{Player, RUN, announcement, child_ref, read};
 /// One roll of the dice for each step of a random run.
 type Dice = Vec<u8>;
 
-/// Drives a run to its end with random answers, results, crashes, steers and cancels.
+/// Drives a run to its end with random completions, results, crashes, steers and cancels.
 fn drive(dice: &Dice) -> Player {
     let mut player = Player::with(|spec| {
         spec.limits.max_iterations = 6;
@@ -28,7 +28,7 @@ fn drive(dice: &Dice) -> Player {
         let die = roll.next().unwrap_or(0);
         player.now = Timestamp(player.now.0 + i64::from(die) * 5);
         if die.is_multiple_of(17) && player.state.outcome().is_none() {
-            // A crash: somebody else claims.
+            // A crash: another process claims.
             player.claim();
         }
         if die.is_multiple_of(13) && player.state.outcome().is_none() {
@@ -158,7 +158,8 @@ fn report(player: &mut Player, die: u8, children: &[ChildRef]) {
     });
 }
 
-/// Changes something that the machine decided; `false` if there is nothing of the kind.
+/// Changes something that the machine decided; returns `false` if the event has nothing of the
+/// kind.
 fn change(event: &mut Event) -> bool {
     match event {
         Event::Answered { turn, .. } => *turn += 1,
@@ -203,13 +204,13 @@ proptest! {
     #[test]
     fn folding_any_prefix_again_gives_the_same_state_and_progress_never_falls(dice in proptest::collection::vec(any::<u8>(), 1..120)) {
         let player = drive(&dice);
-        let mut live = RunState::fold(&Past::default(), &player.entries[..1]).expect("an admission");
+        let mut live = RunState::fold(&PriorHistory::default(), &player.entries[..1]).expect("an admission");
         let mut progress = 0;
         for (index, entry) in player.entries.iter().enumerate().skip(1) {
             live.apply(entry).expect("it fitted before");
             prop_assert!(live.progress() >= progress);
             progress = live.progress();
-            let folded = RunState::fold(&Past::default(), &player.entries[..=index]).expect("a journal");
+            let folded = RunState::fold(&PriorHistory::default(), &player.entries[..=index]).expect("a journal");
             prop_assert_eq!(&folded, &live);
             prop_assert_eq!(
                 folded.next_step(entry.at, None),
@@ -225,9 +226,9 @@ proptest! {
         let outcome = player.state.outcome().expect("it ended").clone();
         if outcome.status() == Status::Completed {
             prop_assert!(outcome.text().is_some_and(|text| !text.trim().is_empty()));
-            // It may have gone on since, with children that its end stops.
+            // The run may have continued since, with children that its end stops.
             let was_said = (1..=player.entries.len()).any(|count| {
-                let state = RunState::fold(&Past::default(), &player.entries[..count]).expect("a journal");
+                let state = RunState::fold(&PriorHistory::default(), &player.entries[..count]).expect("a journal");
                 state.conclusion() == Some(&outcome) && state.open_children().is_empty()
             });
             prop_assert!(was_said);
@@ -238,7 +239,7 @@ proptest! {
     }
 
     #[test]
-    fn a_journal_that_runs_again_comes_out_the_same(dice in proptest::collection::vec(any::<u8>(), 1..120)) {
+    fn replaying_a_journal_gives_the_same_journal(dice in proptest::collection::vec(any::<u8>(), 1..120)) {
         let player = drive(&dice);
         let tapes = Tapes::from([(RUN, player.entries.clone())]);
         let replayed = replay_tree(&tapes, &[RUN]).expect("the same journal");
@@ -246,12 +247,12 @@ proptest! {
     }
 
     #[test]
-    fn a_journal_that_somebody_changed_does_not_run_again(
+    fn replaying_a_modified_journal_reports_a_divergence(
         dice in proptest::collection::vec(any::<u8>(), 1..120),
         place in any::<prop::sample::Index>(),
     ) {
         let mut entries = drive(&dice).entries;
-        // What the machine decides: turns, models, endings. What came from outside may differ.
+        // What the machine decides: turns, models, outcomes. Input from outside may differ.
         let decided: Vec<usize> = (0..entries.len())
             .filter(|index| change(&mut entries[*index].event.clone()))
             .collect();

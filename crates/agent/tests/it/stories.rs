@@ -1,7 +1,7 @@
-//! One story each: what a run does next, and what its model has seen by then.
+//! Single scenarios: the next step of a run, and what its model has seen by then.
 
 use serde_json::json;
-use sortie_agent::{Past, RunState};
+use sortie_agent::{PriorHistory, RunState};
 use sortie_core::{
     BudgetKind, CallId, Cancellation, CancelledBy, EdgeMode, Epoch, Event, Fault, InboxItem,
     Outcome, Sender, StopReason, Timestamp,
@@ -10,7 +10,7 @@ use sortie_core::{
 use crate::player::{Player, announcement, read, spec};
 
 #[test]
-fn a_word_without_calls_completes_the_run() {
+fn a_completion_without_calls_completes_the_run() {
     let mut player = Player::new(spec());
     assert_eq!(player.next(), "ask turn 1");
     player.say("all is well");
@@ -41,7 +41,7 @@ fn calls_run_together_and_their_results_keep_their_order() {
 }
 
 #[test]
-fn the_iteration_cap_asks_once_more_without_tools_and_keeps_the_partial_work() {
+fn the_iteration_limit_allows_one_call_without_tools_and_keeps_the_partial_result() {
     let mut player = Player::new(spec());
     for turn in 1..=3 {
         player.call(&[read(&turn.to_string())]);
@@ -53,7 +53,7 @@ fn the_iteration_cap_asks_once_more_without_tools_and_keeps_the_partial_work() {
 }
 
 #[test]
-fn a_model_that_calls_tools_in_its_last_word_is_not_obeyed() {
+fn tool_calls_in_the_last_completion_are_not_run() {
     let mut player = Player::with(|spec| spec.limits.max_iterations = 1);
     player.call(&[read("a")]).result("1-0", "A");
     player.answer("so far", &[read("b")], StopReason::ToolUse);
@@ -68,7 +68,7 @@ fn a_model_that_calls_tools_in_its_last_word_is_not_obeyed() {
 }
 
 #[test]
-fn an_empty_answer_is_asked_about_once_and_then_fails() {
+fn an_empty_completion_gets_one_reminder_then_fails() {
     let mut player = Player::new(spec());
     player.say("");
     assert_eq!(player.next(), "ask turn 2");
@@ -101,7 +101,7 @@ fn a_repeated_call_with_the_same_result_is_pointed_to_that_result() {
         player.call(&[read("same")]);
         player.result(&format!("{turn}-0"), "port 8137");
     }
-    // What is left is to answer.
+    // The model can only answer now.
     assert_eq!(player.next(), "ask turn 4 without tools");
     insta::assert_snapshot!(player.seen(), @"
     user: look around
@@ -116,7 +116,7 @@ fn a_repeated_call_with_the_same_result_is_pointed_to_that_result() {
 }
 
 #[test]
-fn news_after_repeated_calls_brings_the_tools_back() {
+fn a_message_after_repeated_calls_restores_the_tools() {
     let mut player = Player::with(|spec| spec.limits.max_iterations = 50);
     for turn in 1..=3 {
         player.call(&[read("same")]);
@@ -142,7 +142,7 @@ fn a_repeated_call_with_another_result_shows_it() {
 }
 
 #[test]
-fn other_calls_in_between_are_no_loop() {
+fn different_calls_in_between_are_no_loop() {
     let mut player = Player::with(|spec| spec.limits.max_iterations = 50);
     for turn in 1..=12 {
         player.call(&[read(if turn % 2 == 0 { "a" } else { "b" })]);
@@ -164,7 +164,7 @@ fn the_deadline_ends_a_run_and_survives_a_new_claim() {
 }
 
 #[test]
-fn a_result_that_exists_beats_a_cancel_and_the_deadline() {
+fn an_existing_result_takes_precedence_over_cancel_and_deadline() {
     let mut player = Player::new(spec());
     player.say("all of it");
     player.now = Timestamp(60_000);
@@ -204,7 +204,7 @@ fn a_blocking_call_is_answered_by_its_child() {
 }
 
 #[test]
-fn an_idle_run_waits_for_its_children_without_asking_the_model() {
+fn an_idle_run_waits_for_its_children_without_calling_the_model() {
     let mut player = Player::new(spec());
     player.call(&[
         ("spawn_subagent", json!({"task": 1})),
@@ -233,7 +233,7 @@ fn an_idle_run_waits_for_its_children_without_asking_the_model() {
 }
 
 #[test]
-fn an_announcement_is_framed_as_data_and_says_who_is_pending() {
+fn an_announcement_is_framed_as_data_and_lists_pending_children() {
     let mut player = Player::new(spec());
     player.call(&[
         ("spawn_subagent", json!({"task": 1})),
@@ -253,8 +253,8 @@ fn an_announcement_is_framed_as_data_and_says_who_is_pending() {
 }
 
 #[test]
-fn a_child_that_reported_before_its_parent_noted_it_is_not_waited_for() {
-    // The parent died between the admission and the note of it.
+fn a_child_that_reported_before_it_was_recorded_is_not_waited_for() {
+    // The parent died between the admission and its entry.
     let mut background = Player::new(spec());
     background.call(&[("spawn_subagent", json!({}))]);
     background.claim();
@@ -271,7 +271,7 @@ fn a_child_that_reported_before_its_parent_noted_it_is_not_waited_for() {
 }
 
 #[test]
-fn waiting_for_named_children_is_over_when_the_last_has_reported() {
+fn waiting_for_named_children_ends_when_the_last_has_reported() {
     let mut player = Player::new(spec());
     player.call(&[
         ("spawn_subagent", json!({"task": 1})),
@@ -316,7 +316,7 @@ fn a_steer_follows_the_results_it_came_between() {
 }
 
 #[test]
-fn what_is_said_during_the_last_word_is_answered_too() {
+fn a_message_during_the_final_completion_is_answered() {
     let mut player = Player::new(spec());
     player.say("all is well").steer("and the cellar?");
     assert_eq!(player.next(), "ask turn 2");
@@ -328,14 +328,14 @@ fn what_is_said_during_the_last_word_is_answered_too() {
     notice: [Added by a person] Take this into account from now on:
     assistant: wet
     ");
-    // Nobody keeps a run from its end for ever.
+    // Messages cannot keep a run from its end for ever.
     player.steer("and now?").say("dry");
     player.steer("and now?").say("wet again");
     player.steer("and now?");
     assert_eq!(player.next(), "finish completed: wet again");
 }
 
-/// A run that had its result when somebody asked for more.
+/// A run that had its result when a message asked for more.
 fn asked_for_more() -> Player {
     let mut player = Player::new(spec());
     player.say("all is well").steer("and the cellar?");
@@ -344,7 +344,7 @@ fn asked_for_more() -> Player {
 }
 
 #[test]
-fn a_result_is_not_thrown_away_because_of_what_was_said_after_it() {
+fn a_result_survives_messages_after_it() {
     const KEPT: &str = "finish completed: all is well";
     let player = asked_for_more();
     assert_eq!(player.next_cancelled(), KEPT);
@@ -364,13 +364,13 @@ fn a_result_is_not_thrown_away_because_of_what_was_said_after_it() {
     let mut busy = asked_for_more();
     busy.answer("on my way", &[read("cellar")], StopReason::ToolUse);
     assert_eq!(busy.next_cancelled(), KEPT);
-    // Whoever ends it without looking into its journal has the result, too.
+    // The summary has the result too, for a store that ends the run without its fold.
     let summary = busy.state.summary();
     assert_eq!(summary.last_text.as_deref(), Some("all is well"));
-    // The next result is the result.
+    // The next result replaces it.
     busy.result("2-0", "wet").say("the cellar is wet");
     assert_eq!(busy.next_cancelled(), "finish completed: the cellar is wet");
-    // It can be asked for more though the last time came to nothing.
+    // A message can ask for more although the last attempt failed.
     faulty.steer("try again");
     assert_eq!(faulty.next_cancelled(), KEPT);
     faulty.say("dry");
@@ -378,20 +378,20 @@ fn a_result_is_not_thrown_away_because_of_what_was_said_after_it() {
 }
 
 #[test]
-fn a_result_is_kept_while_the_history_becomes_short() {
+fn a_result_survives_compaction() {
     let mut past = Player::new(spec());
     past.call(&[read("a")])
         .result("1-0", &"words ".repeat(400))
         .say("one");
-    let mut player = Player::after(&past.state.clone().into_past(), spec());
+    let mut player = Player::after(&past.state.clone().into_prior_history(), spec());
     player
         .say("two")
         .steer("and now?")
         .fail(Fault::ContextOverflow)
         .shorten();
     assert_eq!(player.next_cancelled(), "finish completed: two");
-    // The same when what became short is gone, and the failure looks final.
-    player.state = RunState::fold(&Past::default(), &player.entries).expect("a journal");
+    // The same when the shortened part was removed, and the failure looks final.
+    player.state = RunState::fold(&PriorHistory::default(), &player.entries).expect("a journal");
     assert_eq!(player.next_cancelled(), "finish completed: two");
     assert_eq!(player.next(), "ask turn 2");
 }
@@ -409,7 +409,7 @@ fn cancelled() -> Event {
 }
 
 #[test]
-fn what_reached_a_run_that_ended_before_it_read_it_answers_nothing() {
+fn unread_messages_of_an_ended_run_answer_nothing() {
     let reported = |mode| Event::InboxTaken {
         items: vec![announcement(
             7,
@@ -458,9 +458,9 @@ fn what_reached_a_run_that_ended_before_it_read_it_answers_nothing() {
     assert!(last.contains("and the cellar?"), "{last}");
 }
 
-/// The store ends a run that nobody holds without asking the machine.
+/// The store ends a run without an executor by itself, not by the machine.
 #[test]
-fn a_run_that_was_stopped_while_nobody_held_it_replays() {
+fn a_run_that_the_store_ended_replays() {
     let mut queued = Player::new(spec());
     queued.say("all is well");
     let stopped = |partial: &str| Event::Finished {
@@ -481,7 +481,7 @@ fn a_run_that_was_stopped_while_nobody_held_it_replays() {
 }
 
 #[test]
-fn what_is_said_to_a_run_whose_worktree_was_collected_is_only_kept() {
+fn messages_to_a_run_with_a_collected_worktree_are_only_kept() {
     let mut player = Player::new(spec());
     player.say("all is well");
     player.push(Event::Collected { changes: None });
@@ -492,13 +492,13 @@ fn what_is_said_to_a_run_whose_worktree_was_collected_is_only_kept() {
 }
 
 #[test]
-fn what_is_said_between_calls_stays_when_they_never_run() {
+fn messages_between_calls_stay_when_the_calls_never_run() {
     let end = |player: &mut Player, event: Event| {
         player
             .call(&[read("a")])
             .steer("look in b, too")
             .push(event);
-        let past = player.state.clone().into_past();
+        let past = player.state.clone().into_prior_history();
         let words = format!("{:?}", past.history.last());
         assert!(words.contains("look in b, too"), "{words}");
     };
@@ -513,7 +513,7 @@ fn what_is_said_between_calls_stays_when_they_never_run() {
 }
 
 #[test]
-fn what_was_under_way_when_the_process_died_is_interrupted() {
+fn calls_running_at_a_process_death_are_interrupted() {
     let mut player = Player::new(spec());
     player.call(&[("exec", json!({"command": "x"}))]);
     player.push(Event::Intended {
@@ -529,7 +529,7 @@ fn what_was_under_way_when_the_process_died_is_interrupted() {
 }
 
 #[test]
-fn stops_that_are_no_results() {
+fn refusals_and_truncated_completions_are_no_results() {
     for (stop, expected) in [
         (StopReason::Refusal, "finish failed (error): words"),
         (StopReason::ContentFilter, "finish failed (error): words"),
@@ -557,7 +557,7 @@ fn progress_follows_iterations_or_todos_and_never_falls() {
 }
 
 #[test]
-fn a_failed_blocking_child_tells_what_it_had() {
+fn a_failed_blocking_child_returns_its_partial_result() {
     let mut player = Player::new(spec());
     player.call(&[("task", json!({}))]).delegate("1-0", 7);
     player.push(Event::InboxTaken {
@@ -582,7 +582,7 @@ fn a_failed_blocking_child_tells_what_it_had() {
 }
 
 #[test]
-fn nothing_follows_the_end_and_nothing_is_answered_twice() {
+fn events_after_the_end_and_second_results_are_illegal() {
     let mut player = Player::new(spec());
     player.call(&[read("a"), read("b")]).result("1-0", "A");
     let refused = |player: &Player, event: Event| {
@@ -603,7 +603,7 @@ fn nothing_follows_the_end_and_nothing_is_answered_twice() {
     let again = player.entries.last().expect("an entry").event.clone();
     assert_eq!(
         refused(&player, again),
-        "call 1-0 has its answer (tool_finished)"
+        "call 1-0 already has a result (tool_finished)"
     );
     player.push(Event::Finished {
         outcome: Outcome::Completed {

@@ -1,4 +1,4 @@
-//! What runs waited for: single lives as data, whole trees as properties.
+//! Timelines: single runs as data, whole trees as properties.
 
 use proptest::prelude::*;
 use sortie_agent::{Tapes, Timeline, task_timeline, timeline};
@@ -203,7 +203,7 @@ fn of_one(events: Vec<(i64, Event)>, now: i64) -> Vec<String> {
 }
 
 #[test]
-fn a_life_is_cut_by_what_it_waited_for() {
+fn a_timeline_is_divided_by_what_the_run_waited_for() {
     let life = vec![
         (0, admitted(0, None)),
         (10, claimed(1)),
@@ -226,7 +226,7 @@ fn a_life_is_cut_by_what_it_waited_for() {
 }
 
 #[test]
-fn a_wait_for_words_and_a_rest_are_told() {
+fn approvals_questions_and_pauses_are_in_the_timeline() {
     let life = vec![
         (0, admitted(0, None)),
         (5, Event::Paused),
@@ -258,7 +258,7 @@ fn a_wait_for_words_and_a_rest_are_told() {
 }
 
 #[test]
-fn time_without_a_holder_is_nobodys_and_clocks_that_go_back_do_no_harm() {
+fn time_without_an_executor_is_other_and_backward_clocks_are_tolerated() {
     let life = vec![
         (0, admitted(0, None)),
         (10, claimed(1)),
@@ -328,7 +328,7 @@ fn the_critical_path_follows_the_child_that_ended_last() {
     assert_eq!((line.from, line.until), (Timestamp(0), Timestamp(120)));
 }
 
-/// Any event, whether it fits or not: a damaged journal is no reason to fall over.
+/// Any event, whether it fits or not: a damaged journal must not cause a panic.
 fn any_event() -> impl Strategy<Value = Event> {
     prop_oneof![
         Just(claimed(1)),
@@ -375,7 +375,7 @@ fn any_tree() -> impl Strategy<Value = Tapes> {
 
 proptest! {
     #[test]
-    fn spans_cover_each_life_once_and_the_path_covers_the_roots(
+    fn spans_cover_each_run_once_and_the_path_covers_the_root(
         tree in any_tree(),
         now in 0..900_i64,
         most in 1..12_usize,

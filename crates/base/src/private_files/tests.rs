@@ -71,8 +71,8 @@ fn folders_are_judged_by_owner_and_who_may_write() {
     );
 }
 
-/// Every mode of every class: nothing that others could write is used, nothing that others could read
-/// of a secret goes unreported, and what nobody could reach is only tightened.
+/// Every mode of every class: no file that other users could write is used, no secret that they could read
+/// of a secret goes unreported, and a file that no other user could reach is only repaired.
 #[test]
 fn every_mode_of_a_file_has_the_verdict_of_its_bits() {
     for class in [Class::Secret, Class::Private, Class::Settings] {
@@ -125,7 +125,7 @@ fn unsafe_at(path: &Path, danger: Danger) -> Finding {
     finding(path, Verdict::Unsafe(danger)).unwrap()
 }
 
-/// A home below a folder that others can enter, so that the modes of its files matter.
+/// A home below a folder that other users can enter, so that the modes of its files matter.
 fn home() -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     mode(folder.path(), 0o755);
@@ -168,7 +168,7 @@ fn a_readable_store_is_tightened_and_a_readable_secret_reported() {
         0o644,
         "the report stays until the secret is replaced"
     );
-    replace(&token, b"y").unwrap();
+    crate::atomic_file::replace(&token, b"y").unwrap();
     assert_eq!(enforce(&home, &files).unwrap(), []);
 }
 
@@ -256,18 +256,10 @@ fn circular_links_and_missing_folders_end_the_walk() {
 }
 
 #[test]
-fn new_files_and_folders_are_private_and_replaced_whole() {
+fn new_folders_are_private() {
     let (_folder, home) = home();
     let deep = home.join("one/two");
     make_folder(&deep).unwrap();
     assert_eq!(mode_of(&home.join("one")), FOLDER_MODE);
     assert_eq!(mode_of(&deep), FOLDER_MODE);
-    let file = deep.join("file.json");
-    fs::write(&file, "old").unwrap();
-    mode(&file, 0o666);
-    fs::write(deep.join("file.json.new"), "left by a crash").unwrap();
-    replace(&file, b"new").unwrap();
-    assert_eq!(fs::read(&file).unwrap(), b"new");
-    assert_eq!(mode_of(&file), FILE_MODE);
-    assert_eq!(fs::read_dir(&deep).unwrap().count(), 1);
 }

@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
+use serde_json::Value;
 use sortie_base::hidden::{
-    DRAWN, HIDDEN, JOINING, PICTOGRAPHS, SPACES, TAG_FLAGS, UNICODE_VERSION,
+    DRAWN, HIDDEN, JOINING, PICTOGRAPHS, SPACES, TAG_FLAGS, UNICODE_VERSION, write_out,
+    write_out_for_terminal, write_out_line,
 };
 
 /// The tables as the web page has them.
@@ -48,4 +50,19 @@ fn the_page_has_the_same_tables() {
         std::fs::write(&path, script()).unwrap();
     }
     assert_eq!(std::fs::read_to_string(&path).unwrap(), script());
+}
+
+/// Runs over the cases that `web/test/hidden.test.ts` runs over in the page.
+#[test]
+fn hidden_characters_are_shown_as_in_the_page() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/hidden-characters.json");
+    let cases: Vec<Value> = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+    assert!(cases.len() > 60, "{} cases", cases.len());
+    for case in &cases {
+        let field = |name: &str| case[name].as_str().unwrap();
+        let text = field("text");
+        assert_eq!(write_out(text), field("exact"), "{case}");
+        assert_eq!(write_out_line(text), field("exact_line"), "{case}");
+        assert_eq!(write_out_for_terminal(text), field("prose"), "{case}");
+    }
 }

@@ -1,4 +1,4 @@
-//! Clients that mean no good: connections that dribble, and bodies without end.
+//! Abusive clients: connections that send byte by byte, and bodies without end.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,27 +15,27 @@ use crate::http::Http;
 use crate::numbers::{Row, Spread};
 use crate::server::{Address, Server};
 
-/// Connections that send a body that is too long, over and over.
+/// Connections that repeatedly send oversized bodies.
 const OVERSIZED: usize = 50;
-/// What each of them tries to send, at most.
+/// The most that each of them tries to send.
 const BODY_BYTES: usize = 64 * 1024 * 1024;
-/// From one byte of a dribbling connection to the next.
+/// The interval between two bytes of a slow connection.
 const DRIBBLE: Duration = Duration::from_millis(500);
-/// From one honest request to the next.
+/// The interval between two regular requests.
 const HONEST_EVERY: Duration = Duration::from_millis(50);
-/// What the abuse may cost in memory.
+/// The memory that the abuse may cost.
 const MAX_MORE_MIB: f64 = 200.0;
-/// An honest request that takes longer has been hurt.
+/// A regular request that takes longer counts as impaired.
 const MAX_HONEST_MS: f64 = 1_000.0;
 
-/// How much.
+/// The size of the scene.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scene {
     pub(crate) connections: usize,
     pub(crate) seconds: u64,
 }
 
-/// What became of the connections.
+/// What happened to the connections.
 #[derive(Debug, Default)]
 struct Fate {
     closed: AtomicU64,
@@ -43,7 +43,7 @@ struct Fate {
     taken: AtomicU64,
 }
 
-/// Measures what honest requests feel of it.
+/// Measures how the abuse affects regular requests.
 pub(crate) async fn measure(sortie: &Path, scene: Scene) -> Result<Vec<Row>> {
     let server = Server::start(sortie).await?;
     let mut http = Http::connect(&server.address).await?;
@@ -72,7 +72,7 @@ pub(crate) async fn measure(sortie: &Path, scene: Scene) -> Result<Vec<Row>> {
         highest = highest.max(server.memory_mib("VmRSS")?);
         sleep(HONEST_EVERY).await;
     }
-    // Somebody new gets in, too.
+    // A new client can connect too.
     let fresh = Http::connect(&server.address)
         .await?
         .ask("GET /healthz", None)
@@ -111,7 +111,7 @@ pub(crate) async fn measure(sortie: &Path, scene: Scene) -> Result<Vec<Row>> {
     ])
 }
 
-/// Sends the head of a request byte by byte, and begins again when it is thrown out.
+/// Sends the head of a request byte by byte, and reconnects when the server closes.
 async fn dribble(address: Address, number: usize, fate: Arc<Fate>, end: Instant) {
     let head = format!(
         "GET /healthz HTTP/1.1\r\nhost: {}\r\nx-number: {number}\r\nx-filler: ",
@@ -128,7 +128,7 @@ async fn dribble(address: Address, number: usize, fate: Arc<Fate>, end: Instant)
             && Instant::now() < end
         {
             let sent = stream.write_all(&[byte]).await;
-            // A closed connection reads as its end; one that is only silent takes its time.
+            // A closed connection reads as its end; a silent one times out.
             let heard = timeout(DRIBBLE, stream.read(&mut answer)).await;
             if sent.is_err() || matches!(heard, Ok(Ok(0) | Err(_))) {
                 fate.closed.fetch_add(1, Ordering::Relaxed);
@@ -138,7 +138,7 @@ async fn dribble(address: Address, number: usize, fate: Arc<Fate>, end: Instant)
     }
 }
 
-/// Sends a body that is too long until it is refused, over and over.
+/// Repeatedly sends an oversized body until it is rejected.
 async fn pour(address: Address, fate: Arc<Fate>, end: Instant) {
     while Instant::now() < end {
         match pour_once(&address).await {
@@ -149,7 +149,7 @@ async fn pour(address: Address, fate: Arc<Fate>, end: Instant) {
     }
 }
 
-/// Whether the server took all of it and was content.
+/// Whether the server accepted the whole body.
 async fn pour_once(address: &Address) -> Result<bool> {
     let mut stream = TcpStream::connect(&address.host).await.context("connect")?;
     let Address { host, token } = address;

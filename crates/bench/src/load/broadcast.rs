@@ -1,4 +1,4 @@
-//! Ten thousand clients that hear of everything, a tenth of which read nothing.
+//! Ten thousand clients that subscribe to everything; a tenth of them read nothing.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
@@ -12,19 +12,19 @@ use crate::http::Http;
 use crate::numbers::{Row, Spread};
 use crate::server::Server;
 
-/// Processes that the clients are in: one for each core of a small machine.
+/// Client processes: one for each core of a small machine.
 const PROCESSES: usize = 2;
 /// One client in so many reads nothing.
 const SLOW_PART: usize = 10;
-/// From one run to the next: a few events each second, as a busy page has them.
+/// The interval between runs: a few events each second, as a busy page has them.
 const EVERY: Duration = Duration::from_secs(2);
-/// How long the last events may be on their way.
+/// How long the last events may take to arrive.
 const SETTLE: Duration = Duration::from_secs(3);
-/// The promises.
+/// The limits.
 const MAX_MIB: f64 = 500.0;
 const MAX_P99_MS: f64 = 1_000.0;
 
-/// How much.
+/// The size of the scene.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scene {
     pub(crate) clients: usize,
@@ -36,7 +36,7 @@ pub(crate) async fn measure(sortie: &Path, scene: Scene) -> Result<Vec<Row>> {
     let server = Server::start(sortie).await?;
     let mut http = Http::connect(&server.address).await?;
     let model = server.script("hello.json", &hello())?;
-    // A first run, so that a snapshot has something to say.
+    // A first run, so that a snapshot is not empty.
     let first = server.run(&mut http, &model, "warm-up").await?;
     server.end_of(&mut http, &first).await?;
     let before = server.memory_mib("VmRSS")?;
@@ -127,7 +127,7 @@ pub(crate) async fn measure(sortie: &Path, scene: Scene) -> Result<Vec<Row>> {
     ])
 }
 
-/// A run that looks at a file and says a word: about six events.
+/// A run that reads a file and returns a word: about six events.
 fn hello() -> Value {
     json!({
         "version": 1,
@@ -139,7 +139,7 @@ fn hello() -> Value {
     })
 }
 
-/// What all processes heard.
+/// What all processes received.
 struct Heard {
     latencies: Spread,
     closed: u64,
@@ -159,7 +159,7 @@ struct Process {
 }
 
 impl Crowd {
-    /// Starts them and waits until all are subscribed.
+    /// Starts the clients and waits until all are subscribed.
     fn start(server: &Server, clients: usize) -> Result<Self> {
         let me = std::env::current_exe().context("find this program")?;
         let token = server.token_file();
@@ -172,7 +172,7 @@ impl Crowd {
                 .arg(&token)
                 .arg(count.to_string())
                 .arg((count / SLOW_PART).to_string())
-                // Addresses of their own, so that ports do not run short.
+                // A source address for each process, so that ports do not run out.
                 .arg(format!("127.0.0.{}", number + 2))
                 .stdin(Stdio::piped())
                 .stdout(Stdio::piped())
@@ -193,7 +193,7 @@ impl Crowd {
         Ok(Self { processes })
     }
 
-    /// What they heard since they were last asked.
+    /// Returns what they received since the last call.
     fn heard(&mut self) -> Result<Heard> {
         let mut heard = Heard {
             latencies: Spread::new(),
@@ -226,7 +226,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // They end with their input.
+        // They end when their input closes.
         drop(self.input.take());
         if let Err(error) = self.child.wait() {
             eprintln!("warning: clients were not seen to end: {error}");

@@ -1,7 +1,7 @@
 //! Many WebSocket clients in one process: `sortie-load clients HOST TOKEN_FILE COUNT SLOW SOURCE`.
 //!
-//! It says `ready` when all are subscribed and have their snapshot, and answers each line of its
-//! input with what its clients heard since the last one. It ends with its input.
+//! It prints `ready` when all are subscribed and have their snapshot, and answers each line of its
+//! input with what its clients received since the last one. It ends with its input.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::str::FromStr as _;
@@ -24,16 +24,16 @@ use tokio_tungstenite::tungstenite::{Message, http::HeaderValue};
 
 use crate::numbers::Spread;
 
-/// Connections that come about at the same time.
+/// Connections that are opened concurrently.
 const AT_ONCE: usize = 128;
-/// How often a connection is tried: a full queue of the kernel is no failure of the server.
+/// Attempts to connect: a full queue of the kernel is not a failure of the server.
 const TRIES: u32 = 5;
-/// How long all of them may take.
+/// How long all connections may take.
 const PATIENCE: Duration = Duration::from_secs(180);
 /// The window of a client that does not read: small, so that the server notices soon.
 const SLOW_WINDOW_BYTES: u32 = 4 * 1024;
 
-/// What the clients heard.
+/// What the clients received.
 #[derive(Debug)]
 struct Heard {
     latencies: Spread,
@@ -83,7 +83,7 @@ impl Shared {
     }
 }
 
-/// The parts of a message that matter here.
+/// The parts of a message that are measured.
 #[derive(Deserialize)]
 struct Told<'a> {
     #[serde(rename = "type")]
@@ -131,7 +131,7 @@ async fn all(
         let shared = Arc::clone(&shared);
         clients.spawn(async move { client(&shared, number < slow).await });
     }
-    let everybody = async {
+    let all = async {
         for _ in 0..count {
             tokio::select! {
                 _ = subscribed.recv() => {}
@@ -143,7 +143,7 @@ async fn all(
         }
         anyhow::Ok(())
     };
-    tokio::time::timeout(PATIENCE, everybody)
+    tokio::time::timeout(PATIENCE, all)
         .await
         .context("not all clients were let in in time")??;
     println!("ready");
@@ -155,7 +155,7 @@ async fn all(
     Ok(())
 }
 
-/// One client, until the server closes it.
+/// Runs one client until the server closes the connection.
 async fn client(shared: &Shared, is_slow: bool) -> Result<()> {
     let mut socket = {
         let _door = shared.doors.acquire().await.context("no more doors")?;
@@ -171,7 +171,7 @@ async fn client(shared: &Shared, is_slow: bool) -> Result<()> {
     };
     if is_slow {
         shared.ready.send(()).ok();
-        // Holds the connection and reads nothing, for ever.
+        // Keeps the connection open and never reads.
         std::future::pending::<()>().await;
     }
     let mut last = None;
@@ -208,7 +208,7 @@ async fn enter(shared: &Shared, is_slow: bool) -> Result<WebSocketStream<TcpStre
     Ok(socket)
 }
 
-/// Notes one message; gives the number of the last event.
+/// Counts one message; returns the sequence number of the last event.
 fn hear(shared: &Shared, text: &str, last: Option<u64>) -> Result<Option<u64>> {
     let told: Told<'_> = serde_json::from_str(text)
         .with_context(|| format!("a message that is not understood: {text:.200}"))?;
@@ -222,7 +222,7 @@ fn hear(shared: &Shared, text: &str, last: Option<u64>) -> Result<Option<u64>> {
         }
         "hello" | "subscribed" | "heartbeat" | "pong" | "text" => return Ok(last),
         "error" => anyhow::bail!("the server complains: {text:.200}"),
-        // Changed records have a number, and no time of their own.
+        // Changed records have a sequence number and no time.
         "tasks" => {}
         _ => {
             let at = told.at.and_then(|at| jiff::Timestamp::from_str(at).ok());
@@ -231,7 +231,7 @@ fn hear(shared: &Shared, text: &str, last: Option<u64>) -> Result<Option<u64>> {
             heard.latencies.add(u64::try_from(late).unwrap_or(0));
         }
     }
-    // Whoever hears of everything hears every number once.
+    // A client that subscribes to everything receives every number once.
     if let (Some(last), Some(seq)) = (last, told.seq)
         && seq != last + 1
     {

@@ -11,9 +11,9 @@ use tokio::time::timeout;
 
 use crate::server::Address;
 
-/// How long an answer may take before it counts as none.
+/// How long a response may take before it counts as missing.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// The longest answer that is read.
+/// The longest response.
 const MAX_BODY_BYTES: usize = 64 * 1024 * 1024;
 
 /// One connection.
@@ -36,7 +36,7 @@ impl Http {
         })
     }
 
-    /// Asks and reads the whole answer.
+    /// Sends a request and reads the whole response.
     pub(crate) async fn ask(&mut self, line: &str, body: Option<&Value>) -> Result<(u16, Vec<u8>)> {
         timeout(PATIENCE, self.exchange(line, body))
             .await
@@ -44,7 +44,7 @@ impl Http {
             .with_context(|| line.to_owned())
     }
 
-    /// Asks for JSON, and takes no other answer than a good one.
+    /// Requests JSON; fails unless the status is a success.
     pub(crate) async fn json(&mut self, line: &str, body: Option<&Value>) -> Result<Value> {
         let (status, bytes) = self.ask(line, body).await?;
         ensure!(

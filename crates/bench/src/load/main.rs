@@ -1,8 +1,8 @@
-//! Loads the real server: ten thousand WebSocket clients, a thousand requests a second beside two
-//! hundred children, and clients that mean no good. `cargo xtask load` builds and starts it.
+//! Load test of the real server: ten thousand WebSocket clients, a thousand requests a second
+//! beside two hundred children, and abusive clients. `cargo xtask load` builds and starts it.
 //!
-//! Clients are in processes of their own (`sortie-load clients …`), so that the memory and the CPU
-//! time of the server are its own.
+//! Clients run in their own processes (`sortie-load clients …`), so that memory and CPU time of the
+//! server are its own.
 
 mod abuse;
 mod broadcast;
@@ -21,17 +21,17 @@ use serde_json::{Value, json};
 
 use numbers::Row;
 
-/// Descriptors that the server and each process of clients may open.
+/// Descriptors that the server and each client process may open.
 const OPEN_FILES: u64 = 40_000;
 
-/// What the command line asks for.
+/// The options of the command line.
 #[derive(Debug)]
 struct Options {
     sortie: PathBuf,
     json: bool,
-    /// The short form, for every day: fewer clients, less time, the same promises.
+    /// The short form, for daily use: fewer clients, less time, the same limits.
     short: bool,
-    /// Only this part.
+    /// Only this scene.
     only: Option<String>,
     clients: Option<usize>,
 }
@@ -47,7 +47,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether every promise was kept.
+/// Returns whether every limit was kept.
 fn run() -> Result<bool> {
     let mut words: Vec<String> = std::env::args().skip(1).collect();
     raise_limit()?;
@@ -63,7 +63,7 @@ fn run() -> Result<bool> {
         .context("start the executor")?;
     let mut rows = runtime.block_on(measure(&options))?;
     if options.short {
-        // Every day, on any machine and beside other work: only what is not a matter of speed counts.
+        // The short form runs on any machine beside other work: limits on speed do not count.
         for row in rows.iter_mut().filter(|row| row.timed) {
             row.broken = false;
         }
@@ -173,7 +173,7 @@ fn parse(words: &[String]) -> Result<Options> {
     Ok(options)
 }
 
-/// Lets this process, and all that it starts, open enough.
+/// Raises the limit of open files for this process and its children.
 fn raise_limit() -> Result<()> {
     let now = getrlimit(Resource::Nofile);
     if now.current.is_none_or(|current| current >= OPEN_FILES) {

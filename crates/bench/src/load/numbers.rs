@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-/// The longest latency that is told apart, in milliseconds.
+/// The longest latency that is distinguished, in milliseconds.
 const LONGEST_MS: usize = 60_000;
 
-/// How often each latency was seen, by whole milliseconds.
+/// A histogram of latencies in whole milliseconds.
 #[derive(Clone, Debug)]
 pub(crate) struct Spread {
     counts: Vec<u64>,
@@ -30,7 +30,7 @@ impl Spread {
         self.total
     }
 
-    /// The latency that so many of a thousand do not exceed.
+    /// Returns the latency that so many of a thousand do not exceed.
     pub(crate) fn per_mille(&self, part: u64) -> u64 {
         let wanted = (self.total * part).div_ceil(1000).max(1);
         let mut seen = 0;
@@ -50,7 +50,7 @@ impl Spread {
             .unwrap_or(0) as u64
     }
 
-    /// Only what was seen, for another process.
+    /// Returns the counts for another process.
     pub(crate) fn pairs(&self) -> Value {
         let seen = self
             .counts
@@ -61,7 +61,7 @@ impl Spread {
             .collect()
     }
 
-    /// Adds what another process saw.
+    /// Adds the counts of another process.
     pub(crate) fn add_pairs(&mut self, pairs: &Value) {
         for pair in pairs.as_array().into_iter().flatten() {
             let at = pair[0].as_u64().and_then(|at| usize::try_from(at).ok());
@@ -88,15 +88,15 @@ pub(crate) struct Row {
     pub(crate) what: String,
     pub(crate) measured: String,
     pub(crate) aim: String,
-    /// Whether a promise was not kept. A number that missed its aim by the machine's fault is none.
+    /// Whether a limit was exceeded. A missed aim within the limit does not count.
     pub(crate) broken: bool,
-    /// Whether it says how fast the machine is, too.
+    /// Whether it depends on the speed of the machine.
     pub(crate) timed: bool,
     pub(crate) value: f64,
 }
 
 impl Row {
-    /// A number with nothing to hold it against.
+    /// Returns a number without an aim.
     pub(crate) fn number(what: impl Into<String>, measured: impl Into<String>, value: f64) -> Self {
         Self {
             what: what.into(),
@@ -108,7 +108,7 @@ impl Row {
         }
     }
 
-    /// The same with an aim, and the bound beyond which a promise is broken.
+    /// Adds an aim, and the limit beyond which the test fails.
     pub(crate) fn within(self, aim: impl Into<String>, bound: f64) -> Self {
         let broken = self.value.is_nan() || self.value > bound;
         Self {
@@ -118,7 +118,7 @@ impl Row {
         }
     }
 
-    /// A number that says how fast the machine is, too: in the short form it breaks nothing.
+    /// Marks a number that depends on the speed of the machine: the short form does not fail on it.
     pub(crate) fn timed(self) -> Self {
         Self {
             timed: true,
@@ -146,7 +146,6 @@ pub(crate) fn print(rows: &[Row]) {
     }
 }
 
-/// The middle one.
 pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)

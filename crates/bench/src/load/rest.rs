@@ -1,4 +1,4 @@
-//! Two hundred children with and without a thousand requests a second beside them, in turns.
+//! Two hundred children with and without a thousand requests a second beside them, in alternation.
 
 use std::path::Path;
 use std::str::FromStr as _;
@@ -15,18 +15,18 @@ use crate::http::Http;
 use crate::numbers::{Row, Spread, median};
 use crate::server::{Address, Server};
 
-/// Connections that the requests go over.
+/// Connections that share the requests.
 const CONNECTIONS: u32 = 20;
-/// How long each answer of the children's model takes.
+/// The latency of the children's model.
 const LATENCY_MS: u64 = 1_000;
-/// Children may become slower by this part of their time.
+/// The aim: how much slower the children may become.
 const MAX_SLOWDOWN_PERCENT: f64 = 5.0;
-/// Beyond this it is not the machine's fault any more.
+/// The limit: beyond this the machine load is not the cause any more.
 const BROKEN_SLOWDOWN_PERCENT: f64 = 25.0;
-/// Requests that may be answered late: more means that the server cannot keep the pace.
+/// The limit of late responses: beyond this the server cannot keep the rate.
 const BROKEN_P99_MS: f64 = 1_000.0;
 
-/// How much.
+/// The size of the scene.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scene {
     pub(crate) children: u32,
@@ -95,7 +95,7 @@ pub(crate) async fn measure(sortie: &Path, scene: Scene) -> Result<Vec<Row>> {
     ])
 }
 
-/// Runs a fan-out and gives its wall time in milliseconds, by the server's own clock.
+/// Runs a fan-out and returns its wall time in milliseconds, by the server's clock.
 async fn children(server: &Server, http: &mut Http, model: &str, session: &str) -> Result<f64> {
     let run = server.run(http, model, session).await?;
     let task = server.end_of(http, &run).await?;
@@ -106,7 +106,7 @@ async fn children(server: &Server, http: &mut Http, model: &str, session: &str) 
     Ok((at("completed_at")? - at("started_at")?) as f64)
 }
 
-/// A main run that sends children out, each of which looks at a file three times.
+/// A main run that spawns children, each of which reads a file three times.
 fn fan_out(children: u32) -> Value {
     let calls: Vec<Value> = (0..children)
         .map(|number| {
@@ -138,7 +138,7 @@ fn fan_out(children: u32) -> Value {
     })
 }
 
-/// What came of the requests.
+/// The results of the requests.
 struct Asked {
     latencies: Spread,
     bad: u64,
@@ -165,8 +165,8 @@ impl Asked {
     }
 }
 
-/// Requests at a fixed pace, whatever the answers do: a late answer delays no request but the next
-/// one on its connection, and that one's lateness counts.
+/// Requests at a fixed rate, whatever the responses do: a late response delays only the next
+/// request on its connection, and that one's delay counts.
 struct Load {
     stop: Arc<AtomicBool>,
     asked: Arc<Mutex<Asked>>,

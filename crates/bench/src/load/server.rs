@@ -1,4 +1,4 @@
-//! The real server, in a home of its own.
+//! The real server, in its own home folder.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -13,16 +13,16 @@ use tokio::time::{Instant, sleep};
 
 use crate::http::Http;
 
-/// How long it may take to start, and to stop.
+/// How long it may take to start and to stop.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How often we look.
+/// The polling interval.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// Children at once: more than any scene has.
+/// More concurrent children than any scene has.
 const MAX_CONCURRENT: &str = "512";
-/// Requests of one key in a second: what is measured is the server, not its brake.
+/// The rate limit of one key: the server is measured, not its limit.
 const RATE: &str = "1000000";
 
-/// Where it is, and what opens it.
+/// The address and token file of a server.
 #[derive(Clone)]
 pub(crate) struct Address {
     /// `127.0.0.1:port`.
@@ -36,7 +36,7 @@ impl std::fmt::Debug for Address {
     }
 }
 
-/// A running server; it is stopped when this is dropped.
+/// A running server; dropping it stops it.
 #[derive(Debug)]
 pub(crate) struct Server {
     child: Child,
@@ -45,7 +45,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts it and waits until it answers.
+    /// Starts it and waits until it responds.
     pub(crate) async fn start(sortie: &Path) -> Result<Self> {
         let folder = tempfile::tempdir().context("make a folder")?;
         let home = folder.path().join("home");
@@ -107,7 +107,7 @@ impl Server {
         }
     }
 
-    /// The file with what opens it.
+    /// Returns the token file.
     pub(crate) fn token_file(&self) -> PathBuf {
         self.folder.path().join("home/token")
     }
@@ -116,14 +116,14 @@ impl Server {
         fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }
 
-    /// Writes a scenario for the scripted model and gives its name.
+    /// Writes a scenario for the scripted model and returns its name.
     pub(crate) fn script(&self, name: &str, script: &Value) -> Result<String> {
         let path = self.folder.path().join(name);
         fs::write(&path, script.to_string()).context("write a scenario")?;
         Ok(format!("script:{}", path.display()))
     }
 
-    /// Asks for a main run and gives its id.
+    /// Requests a main run and returns its id.
     pub(crate) async fn run(&self, http: &mut Http, model: &str, session: &str) -> Result<String> {
         let body = json!({
             "message": "go",
@@ -140,7 +140,7 @@ impl Server {
         Ok(id.to_owned())
     }
 
-    /// Waits until a run has ended well, and gives its record.
+    /// Waits until a run has completed, and returns its record.
     pub(crate) async fn end_of(&self, http: &mut Http, run: &str) -> Result<Value> {
         let deadline = Instant::now() + PATIENCE * 3;
         loop {
@@ -155,7 +155,7 @@ impl Server {
         }
     }
 
-    /// A line of its /proc/PID/status in MiB, for example `VmRSS`.
+    /// Returns a line of its /proc/PID/status in MiB, for example `VmRSS`.
     pub(crate) fn memory_mib(&self, name: &str) -> Result<f64> {
         let path = format!("/proc/{}/status", self.child.id());
         let status = fs::read_to_string(path).context("read the server's size")?;
@@ -166,7 +166,7 @@ impl Server {
         Ok(kilobytes.context("the kernel does not say")? / 1024.0)
     }
 
-    /// Its CPU time so far, in seconds.
+    /// Returns its CPU time so far, in seconds.
     pub(crate) fn cpu_seconds(&self) -> Result<f64> {
         let path = format!("/proc/{}/stat", self.child.id());
         let stat = fs::read_to_string(path).context("read the server's times")?;
@@ -186,7 +186,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
-        // It may have ended by itself; waiting says so.
+        // It may have ended by itself; waiting reports that.
         if let Some(pid) = pid {
             kill_process(pid, Signal::TERM).ok();
         }

@@ -3,18 +3,17 @@
 use clap::Subcommand;
 use serde::Serialize;
 use serde_json::json;
+use sortie::Assembly;
 use sortie_core::{AgentDefinition, AgentSource, Lang, ModelChoice};
 use sortie_definitions::{AgentFiles, LoadedAgent};
-use sortie_text::{cut_columns, one_line, strip_sequences, t};
+use sortie_text::{one_line, strip_sequences, t, truncate_columns};
 
 use super::skills::problem_json;
-use crate::equipment::Equipment;
 use crate::exit::Exit;
 use crate::output;
 use crate::problem::Problem;
 use crate::settings::Settings;
 use crate::table;
-use crate::wiring::Wishes;
 
 /// How much of a description the list shows where there is no terminal to ask.
 const PLAIN_COLUMNS: usize = 100;
@@ -48,7 +47,11 @@ pub(crate) enum AgentsCommand {
 
 impl AgentsCommand {
     pub(crate) fn run(self, settings: &Settings) -> Result<Exit, Problem> {
-        let Equipment { agents, files, .. } = Equipment::of(settings, Wishes::default())?;
+        let Assembly {
+            agents,
+            agent_files: files,
+            ..
+        } = settings.builder().assemble()?;
         match self {
             Self::List { json } => {
                 let all: Vec<Listed<'_>> = std::iter::once(agents.main())
@@ -156,7 +159,7 @@ fn list(settings: &Settings, agents: &[Listed<'_>]) -> String {
                     one_line(&model(lang, &agent.model)),
                     access(lang, agent),
                     source(lang, agent.source),
-                    cut_columns(&one_line(&agent.when_to_use), room),
+                    truncate_columns(&one_line(&agent.when_to_use), room),
                 ]
             })
             .collect(),

@@ -9,14 +9,12 @@ use sortie_store::ReadStore;
 use sortie_text::t;
 
 use super::tasks::{all_records, prefixes, resolve};
-use super::times::with_times;
 use crate::approval::shown;
 use crate::exit::Exit;
 use crate::ids::Prefixes;
 use crate::output;
 use crate::problem::Problem;
 use crate::settings::Settings;
-use crate::wiring;
 
 /// How many lines are read at once: an audit can be longer than memory.
 const PAGE_LINES: u32 = 1_000;
@@ -68,7 +66,7 @@ impl Audit {
     }
 
     async fn print(&self, settings: &Settings) -> Result<Exit, Problem> {
-        let store = wiring::read_store(settings)?;
+        let store = settings.options.read_store()?;
         let run = match &self.run {
             Some(id) => Some(audited(&store, id).await?),
             None => None,
@@ -106,7 +104,7 @@ impl Audit {
 
     fn say(&self, line: &AuditLine, prefixes: &Prefixes) -> Result<(), Problem> {
         if self.json {
-            output::json_line(&with_times(line, &["at"])?)
+            output::json_line(line)
         } else {
             output::text(&words(line, prefixes))
         }
@@ -192,7 +190,7 @@ pub(super) fn backend(sandbox: &serde_json::Value) -> Option<&str> {
 
 impl Verify {
     async fn run(&self, settings: &Settings) -> Result<Exit, Problem> {
-        let report = wiring::read_store(settings)?.verify_audit().await?;
+        let report = settings.options.read_store()?.verify_audit().await?;
         let lang = settings.lang;
         let good = report.problems.is_empty();
         if self.json {

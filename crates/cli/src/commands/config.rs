@@ -179,7 +179,7 @@ fn target(settings: &Settings, project: bool) -> PathBuf {
         places
             .project_file
             .clone()
-            .unwrap_or_else(|| settings.folder.join(PROJECT_FILE))
+            .unwrap_or_else(|| settings.options.workspace.join(PROJECT_FILE))
     } else {
         places.user_file.clone()
     }

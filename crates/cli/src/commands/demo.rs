@@ -11,11 +11,10 @@ use sortie_text::t;
 
 use crate::engine::Place;
 use crate::exit::Exit;
+use crate::foreground::{Foreground, Format};
 use crate::problem::Problem;
 use crate::screen::Screen;
-use crate::session::{Format, Session};
 use crate::settings::Settings;
-use crate::wiring::{self, Wishes};
 
 /// How long the model waits before each answer where a person watches.
 const WATCHED_PACE: Duration = Duration::from_millis(120);
@@ -51,8 +50,9 @@ impl Demo {
             None if settings.terminal.progress => WATCHED_PACE,
             None => Duration::ZERO,
         };
-        let models = wiring::models(settings, pace, None);
-        let session = Session::start(settings, screen, place, models, Wishes::default()).await?;
+        let models = settings.options.model_directory(pace, None);
+        let foreground =
+            Foreground::start(settings, screen, place, settings.builder().models(models)).await?;
         screen.line(&t!(
             settings.lang,
             "demo-intro",
@@ -64,6 +64,6 @@ impl Demo {
             lang: settings.lang,
             ..NewRun::new(t!(settings.lang, "demo-prompt"), workspace, OFFLINE_MODEL)
         };
-        session.run(new, Format::of(self.json, false)).await
+        foreground.run(new, Format::of(self.json, false)).await
     }
 }

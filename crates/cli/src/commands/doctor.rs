@@ -17,13 +17,11 @@ use sortie_store::ReadStore;
 use sortie_text::{one_line, t};
 
 use crate::choice::default_model;
-use crate::equipment::Equipment;
 use crate::exit::Exit;
 use crate::lock::{Holder, holder};
 use crate::output;
 use crate::problem::Problem;
 use crate::settings::Settings;
-use crate::wiring;
 
 /// Below this, the store will soon fail.
 const LOW_DISK_BYTES: u64 = 1 << 30;
@@ -199,15 +197,15 @@ fn existing(path: &Path) -> PathBuf {
 
 fn home(settings: &Settings) -> Check {
     let lang = settings.lang;
-    let path = settings.home.display().to_string();
-    if !is_writable(&existing(&settings.home)) {
+    let path = settings.options.home.display().to_string();
+    if !is_writable(&existing(&settings.options.home)) {
         return Check::fail(
             "home",
             t!(lang, "doctor-home-read-only", path = path),
             t!(lang, "doctor-home-todo"),
         );
     }
-    if settings.home.is_dir() {
+    if settings.options.home.is_dir() {
         Check::ok("home", path)
     } else {
         Check::ok("home", t!(lang, "doctor-home-new", path = path))
@@ -227,7 +225,7 @@ fn is_writable(folder: &Path) -> bool {
 
 fn disk(settings: &Settings) -> Check {
     let lang = settings.lang;
-    let Some(free) = free_bytes(&existing(&settings.home)) else {
+    let Some(free) = free_bytes(&existing(&settings.options.home)) else {
         return Check::warn(
             "disk",
             t!(lang, "doctor-unknown"),
@@ -260,7 +258,7 @@ fn free_bytes(_folder: &Path) -> Option<u64> {
 /// Opens the store for reading, checks every journal, and looks for what was left behind.
 async fn store(settings: &Settings) -> Vec<Check> {
     let lang = settings.lang;
-    let store = match wiring::read_store(settings) {
+    let store = match settings.options.read_store() {
         Ok(store) => store,
         Err(error) => {
             let todo = t!(lang, "doctor-store-todo");
@@ -344,7 +342,7 @@ async fn tasks(settings: &Settings, store: &ReadStore) -> Check {
         active = active,
         blocked = blocked
     );
-    let left_alone = active > 0 && matches!(holder(&settings.home), Ok(Holder::Nobody));
+    let left_alone = active > 0 && matches!(holder(&settings.options.home), Ok(Holder::Nobody));
     if left_alone {
         Check::warn("tasks", found, t!(lang, "doctor-tasks-todo"))
     } else {
@@ -354,7 +352,7 @@ async fn tasks(settings: &Settings, store: &ReadStore) -> Check {
 
 fn lock(settings: &Settings) -> Check {
     let lang = settings.lang;
-    match holder(&settings.home) {
+    match holder(&settings.options.home) {
         Ok(Holder::Nobody) => Check::ok("lock", t!(lang, "doctor-lock-free")),
         Ok(Holder::Somebody(owner)) => {
             let owner = owner.map_or_else(|| t!(lang, "doctor-unknown"), |owner| owner.to_string());
@@ -367,7 +365,10 @@ fn lock(settings: &Settings) -> Check {
 /// Names only: a value must never be shown.
 fn keys(settings: &Settings) -> Check {
     let lang = settings.lang;
-    let vendors = wiring::models(settings, Duration::ZERO, None).vendors();
+    let vendors = settings
+        .options
+        .model_directory(Duration::ZERO, None)
+        .vendors();
     let set: Vec<String> = vendors
         .into_iter()
         .filter(|vendor| vendor.key_present)
@@ -389,7 +390,11 @@ async fn model(settings: &Settings) -> Check {
             t!(lang, "hint-no-model"),
         );
     };
-    match wiring::models(settings, Duration::ZERO, None).find(&name) {
+    match settings
+        .options
+        .model_directory(Duration::ZERO, None)
+        .find(&name)
+    {
         Ok(_) => Check::ok("model", t!(lang, "doctor-model-ok", name = name)),
         Err(error) => Check::fail("model", error.message, t!(lang, "hint-model")),
     }
@@ -402,9 +407,9 @@ fn configuration(settings: &Settings) -> Check {
         return Check::fail("config", broken.to_string(), t!(lang, "doctor-config-todo"));
     }
     let mut warnings = configuration.warnings.clone();
-    match Equipment::of(settings, wiring::Wishes::default()) {
-        Ok(equipment) => warnings.extend(equipment.unknown_tools(lang)),
-        Err(problem) => warnings.push(problem.text(lang)),
+    match settings.builder().assemble() {
+        Ok(assembly) => warnings.extend(assembly.unknown_tools()),
+        Err(error) => warnings.push(Problem::from(error).text(lang)),
     }
     match warnings.as_slice() {
         [] => Check::ok(
@@ -437,9 +442,9 @@ fn language(settings: &Settings) -> Check {
 
 /// Where a program would be found, without starting it.
 fn program(settings: &Settings, name: &str) -> Option<PathBuf> {
-    settings
-        .search_path
-        .iter()
+    let search_path = settings.options.environment.search_path();
+    search_path
+        .into_iter()
         .map(|folder| folder.join(name))
         .find(|path| path.is_file())
 }

@@ -8,7 +8,7 @@ use sortie_base::hidden::write_out_line;
 use sortie_core::{Clock as _, Tenant, Timestamp};
 use sortie_protocol::{Key, NewKeyMade};
 use sortie_runtime::ProcessClock;
-use sortie_server::keys::{KeyError, KeyFile, NewKeyWish, StoredKey, Token};
+use sortie_server::keys::{KeyError, KeyFile, NewKeyRequest, StoredKey, Token};
 use sortie_text::t;
 
 use super::open::RoleArgument;
@@ -80,7 +80,7 @@ pub(crate) struct Rotate {
 
 impl KeysCommand {
     pub(crate) fn run(self, settings: &Settings) -> Result<Exit, Problem> {
-        let file = KeyFile::open(&settings.home)?;
+        let file = KeyFile::open(&settings.options.home)?;
         let now = ProcessClock::start().now();
         match self {
             Self::List(list) => list.run(settings, &file),
@@ -115,7 +115,7 @@ impl Create {
             .as_deref()
             .map(|text| later(settings, now, text));
         let (key, token) = file.create(
-            NewKeyWish {
+            NewKeyRequest {
                 name: self.name,
                 role: self.role.into(),
                 tenant,

@@ -6,16 +6,13 @@ use similar::{ChangeTag, TextDiff};
 use sortie_base::hidden::{is_hidden, write_out, write_out_line};
 use sortie_core::Lang;
 use sortie_mcp::{Pool, ServerReport, ServerState, ToolChange};
-use sortie_text::{cut_columns, t};
+use sortie_text::{t, truncate_columns};
 
-use crate::equipment::Equipment;
 use crate::exit::Exit;
 use crate::output;
 use crate::problem::Problem;
 use crate::report::indented;
 use crate::settings::Settings;
-use crate::wiring::Wishes;
-use crate::workshop;
 
 /// How much of a tool's description one line shows; `--json` has all of it.
 const DESCRIPTION_COLUMNS: usize = 100;
@@ -62,8 +59,7 @@ pub(crate) enum McpCommand {
 impl McpCommand {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
         settings.check_configuration()?;
-        let files = Equipment::of(settings, Wishes::default())?.files;
-        let (pool, problems) = workshop::mcp_pool(settings, &files)?;
+        let (pool, problems) = settings.builder().assemble()?.mcp_pool()?;
         for problem in problems {
             output::note(&write_out_line(&problem));
         }
@@ -137,7 +133,7 @@ fn line(name: &str, description: &str) -> String {
     format!(
         "{}: {}",
         write_out_line(name),
-        cut_columns(&write_out_line(description), DESCRIPTION_COLUMNS)
+        truncate_columns(&write_out_line(description), DESCRIPTION_COLUMNS)
     )
 }
 

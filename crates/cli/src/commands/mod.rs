@@ -21,7 +21,6 @@ mod spawn;
 mod status;
 mod stop;
 mod tasks;
-mod times;
 mod trust;
 mod usage;
 

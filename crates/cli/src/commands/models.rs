@@ -12,7 +12,7 @@ use sortie_models::{
     Directory, Found, USUAL_TIMEOUT, VendorListing, discover, prices_as_of, usual_endpoints,
 };
 use sortie_runtime::ProcessClock;
-use sortie_text::{cut_columns, one_line, t};
+use sortie_text::{one_line, t, truncate_columns};
 
 use crate::choice::default_model;
 use crate::exit::Exit;
@@ -20,7 +20,6 @@ use crate::output;
 use crate::problem::Problem;
 use crate::settings::Settings;
 use crate::table;
-use crate::wiring;
 
 /// How long a check waits for an answer.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(60);
@@ -49,12 +48,12 @@ pub(crate) enum ModelsCommand {
 impl ModelsCommand {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
         settings.check_configuration()?;
-        let directory = wiring::models(settings, Duration::ZERO, None);
+        let directory = settings.options.model_directory(Duration::ZERO, None);
         match self {
             Self::List { json } => list(settings, &directory, json).await,
             Self::Check { model, json } => {
                 let name = match model {
-                    Some(name) => settings.absolute_model(&name),
+                    Some(name) => settings.options.absolute_model(&name),
                     None => default_model(settings).await?,
                 };
                 check(settings, &directory, name, json).await
@@ -66,7 +65,7 @@ impl ModelsCommand {
 async fn list(settings: &Settings, directory: &Directory, as_json: bool) -> Result<Exit, Problem> {
     let lang = settings.lang;
     let found = discover(
-        &usual_endpoints(&settings.provider_variables),
+        &usual_endpoints(&settings.options.environment.variables()),
         USUAL_TIMEOUT,
     )
     .await;
@@ -75,7 +74,7 @@ async fn list(settings: &Settings, directory: &Directory, as_json: bool) -> Resu
         output::json(&json!({
             "vendors": vendors.iter().map(vendor_json).collect::<Vec<_>>(),
             "servers": found.iter().map(server_json).collect::<Vec<_>>(),
-            "configured": settings.configured_model(),
+            "configured": settings.options.configured_model(),
             "prices_as_of": prices_as_of(),
         }))?;
         return Ok(Exit::Ok);
@@ -214,7 +213,7 @@ async fn check(
         settings.lang,
         "model-answered",
         model = answer.model,
-        words = cut_columns(&one_line(&words), SHOWN_COLUMNS),
+        words = truncate_columns(&one_line(&words), SHOWN_COLUMNS),
         ms = elapsed_ms,
         tokens = tokens(answer.usage)
     ))?;

@@ -3,8 +3,8 @@
 use std::process::{Command, Stdio};
 
 use clap::{Args, ValueEnum};
-use sortie_client::Client;
 use sortie_protocol::Role;
+use sortie_protocol::client::Client;
 use sortie_text::t;
 
 use crate::engine::Place;
@@ -77,7 +77,7 @@ async fn server(settings: &Settings) -> Result<Client, Problem> {
 
 /// Starts a browser; says so if there is none.
 pub(super) fn start_browser(settings: &Settings, url: &str) {
-    let folders = settings.safe_path();
+    let folders = settings.options.safe_path();
     let opener = folders.iter().map(|folder| folder.join(OPENER));
     let opener = opener.into_iter().find(|program| program.is_file());
     let started = match opener {

@@ -4,21 +4,19 @@
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use sortie_base::hidden::write_out_line;
-use sortie_core::{Event, Lang, PolicyLayer, RunSpec, Seq};
+use sortie_core::{Event, Lang, Mode, PolicyLayer, RunSpec, Seq};
 use sortie_models::suggest_default;
 use sortie_runtime::{Explained, LayerView, NewRun, Planner};
 use sortie_text::t;
 
 use super::tasks;
-use crate::equipment::Equipment;
 use crate::exit::Exit;
-use crate::freedom::{self, ModeArgument};
 use crate::output;
 use crate::problem::Problem;
 use crate::report::indented;
+use crate::run_flags::mode_parser;
 use crate::settings::Settings;
 use crate::table;
-use crate::wiring::Wishes;
 
 /// What names of tools of servers begin with.
 const SERVER_TOOL: &str = "mcp__";
@@ -69,8 +67,8 @@ struct Who {
     #[arg(long, value_name = "ID", conflicts_with_all = ["agent", "mode", "model"])]
     task: Option<String>,
     /// When a person is asked about calls that change something [default: approvals.mode]
-    #[arg(long, value_enum, value_name = "MODE")]
-    mode: Option<ModeArgument>,
+    #[arg(long, value_parser = mode_parser(), value_name = "MODE")]
+    mode: Option<Mode>,
     /// The model: rules can be for one vendor only [default: as configured]
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
@@ -92,13 +90,13 @@ impl Explain {
             .ok()
             .filter(Value::is_object)
             .ok_or_else(|| Problem::Typed(t!(lang, "policy-bad-args")))?;
-        let mut equipment = Equipment::of(settings, Wishes::default())?;
+        let mut assembly = settings.builder().assemble()?;
         let servers = if self.tool.starts_with(SERVER_TOOL) {
-            equipment.add_servers(settings).await?
+            assembly.add_mcp_servers().await?
         } else {
             None
         };
-        let planner = equipment.into_planner(settings)?;
+        let planner = assembly.into_planner()?;
         let spec = self.who.spec(settings, &planner).await?;
         let explained = planner.explained(spec, &self.tool, &arguments)?;
         drop(servers);
@@ -110,7 +108,7 @@ impl Explain {
                 "arguments": arguments,
                 "policy_hash": spec.policy_hash,
                 "ruling": explained.explanation.ruling,
-                "taken_away_by": explained.taken_away_by,
+                "taken_away_by": explained.removed_by,
                 "layers": explained.explanation.layers,
             }))?;
         } else {
@@ -122,9 +120,9 @@ impl Explain {
 
 impl Show {
     async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
-        let mut equipment = Equipment::of(settings, Wishes::default())?;
-        let servers = equipment.add_servers(settings).await?;
-        let planner = equipment.into_planner(settings)?;
+        let mut assembly = settings.builder().assemble()?;
+        let servers = assembly.add_mcp_servers().await?;
+        let planner = assembly.into_planner()?;
         let spec = self.who.spec(settings, &planner).await?;
         drop(servers);
         if self.json {
@@ -158,7 +156,7 @@ impl Who {
         let agent = self.agent.as_deref().unwrap_or_default();
         let mode = settings.configuration.config().approvals.mode;
         let new = NewRun {
-            mode: self.mode.map_or_else(|| freedom::mode(mode), Into::into),
+            mode: self.mode.unwrap_or(mode),
             lang: settings.lang,
             ..NewRun::new("-", settings.workspace(None)?, &self.model(settings))
         };
@@ -170,10 +168,10 @@ impl Who {
         let named = self
             .model
             .as_deref()
-            .map(|name| settings.absolute_model(name));
-        let variables = &settings.provider_variables;
+            .map(|name| settings.options.absolute_model(name));
+        let variables = &settings.options.environment.variables();
         named
-            .or_else(|| settings.configured_model())
+            .or_else(|| settings.options.configured_model())
             .or_else(|| suggest_default(variables).map(|found| found.model))
             .unwrap_or_else(|| sortie_models::OFFLINE_MODEL.to_owned())
     }
@@ -207,7 +205,7 @@ fn explanation(lang: Lang, tool: &str, explained: &Explained) -> String {
     if !ruling.why.is_empty() {
         rows.push((t!(lang, "field-why"), write_out_line(&ruling.why)));
     }
-    if let Some(words) = &explained.taken_away_by {
+    if let Some(words) = &explained.removed_by {
         rows.push((t!(lang, "field-taken-away-by"), write_out_line(words)));
     }
     rows.push((t!(lang, "field-mode"), spec.policy.mode.to_string()));

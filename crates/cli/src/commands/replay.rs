@@ -12,13 +12,11 @@ use sortie_text::t;
 use super::tasks;
 use crate::engine::Place;
 use crate::exit::Exit;
-use crate::freedom;
+use crate::foreground::{Foreground, Format};
 use crate::output;
 use crate::problem::Problem;
 use crate::screen::Screen;
-use crate::session::{Format, Session};
 use crate::settings::Settings;
-use crate::wiring::{self, Wishes};
 
 /// Runs a finished task and its subagents again from their journals, or branches off one
 ///
@@ -111,13 +109,18 @@ impl Replay {
     ) -> Result<Exit, Problem> {
         settings.check_configuration()?;
         let place = Place::find(settings).await?;
-        let model = self.model.map(|name| settings.absolute_model(&name));
-        let models = wiring::models(settings, std::time::Duration::ZERO, None);
+        let model = self
+            .model
+            .map(|name| settings.options.absolute_model(&name));
+        let models = settings
+            .options
+            .model_directory(std::time::Duration::ZERO, None);
         // A server has models of its own, and says so itself.
         if let (Place::Here, Some(model)) = (&place, &model) {
             models.find(model)?;
         }
-        let session = Session::start(settings, screen, place, models, Wishes::default()).await?;
+        let foreground =
+            Foreground::start(settings, screen, place, settings.builder().models(models)).await?;
         let fork = Fork {
             point,
             model,
@@ -125,12 +128,12 @@ impl Replay {
             mode: if self.yes {
                 Mode::Yolo
             } else {
-                freedom::mode(settings.configuration.config().approvals.mode)
+                settings.configuration.config().approvals.mode
             },
         };
-        let run = match session.engine().fork(fork).await {
+        let run = match foreground.engine().fork(fork).await {
             Ok(run) => run,
-            Err(problem) => return Err(session.failed(problem).await),
+            Err(problem) => return Err(foreground.failed(problem).await),
         };
         screen.line(&t!(
             settings.lang,
@@ -139,7 +142,7 @@ impl Replay {
             from = point.run.to_string(),
             at = point.at.to_string()
         ));
-        session.finish(run, Format::of(self.json, false)).await
+        foreground.finish(run, Format::of(self.json, false)).await
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 use clap::Args;
 use sortie_core::{ListFilter, RunId, RunRecord, Status};
@@ -12,13 +11,12 @@ use sortie_text::{one_line, t};
 use crate::engine::{Engine, Place};
 use crate::exit::Exit;
 use crate::follow::Goal;
+use crate::foreground::{Everything, Foreground, Format};
 use crate::output;
 use crate::problem::Problem;
 use crate::report;
 use crate::screen::Screen;
-use crate::session::{Everything, Format, Session};
 use crate::settings::Settings;
-use crate::wiring::{self, Wishes};
 
 /// Goes on with everything that an earlier process left unfinished
 ///
@@ -49,22 +47,18 @@ impl Resume {
         let own = self.max_concurrent.is_some().then_some("--max-concurrent");
         place.refuse(settings, own)?;
         let unfinished = unfinished_roots(settings).await?;
-        let models = wiring::models(settings, Duration::ZERO, None);
-        let wishes = Wishes {
-            max_concurrent: self.max_concurrent,
-            ..Wishes::default()
-        };
-        let session = Session::start(settings, screen, place, models, wishes).await?;
+        let builder = settings.builder().max_concurrent(self.max_concurrent);
+        let foreground = Foreground::start(settings, screen, place, builder).await?;
         match self.id {
-            Some(id) => one(settings, session, &id, Format::of(self.json, false)).await,
-            None => everything(settings, screen, session, &unfinished, self.json).await,
+            Some(id) => one(settings, foreground, &id, Format::of(self.json, false)).await,
+            None => everything(settings, screen, foreground, &unfinished, self.json).await,
         }
     }
 }
 
 /// The first runs of all trees that have not ended and that nobody has paused.
 async fn unfinished_roots(settings: &Settings) -> Result<BTreeSet<RunId>, Problem> {
-    let store = wiring::read_store(settings)?;
+    let store = settings.options.read_store()?;
     let filter = ListFilter {
         statuses: vec![Status::Pending, Status::Running],
         ..ListFilter::default()
@@ -76,14 +70,14 @@ async fn unfinished_roots(settings: &Settings) -> Result<BTreeSet<RunId>, Proble
 
 async fn one(
     settings: &Settings,
-    session: Session<'_>,
+    foreground: Foreground<'_>,
     id: &str,
     format: Format,
 ) -> Result<Exit, Problem> {
-    let found = find(session.engine(), id).await;
+    let found = find(foreground.engine(), id).await;
     let record = match found {
         Ok(record) => record,
-        Err(problem) => return Err(session.failed(problem).await),
+        Err(problem) => return Err(foreground.failed(problem).await),
     };
     if record.status.is_terminal() {
         output::note(&t!(
@@ -94,7 +88,7 @@ async fn one(
         ));
     }
     // A part of a tree goes on only with its whole tree.
-    session.finish(record.root, format).await
+    foreground.finish(record.root, format).await
 }
 
 async fn find(engine: &Engine, id: &str) -> Result<RunRecord, Problem> {
@@ -106,11 +100,11 @@ async fn find(engine: &Engine, id: &str) -> Result<RunRecord, Problem> {
 async fn everything(
     settings: &Settings,
     screen: &Screen,
-    session: Session<'_>,
+    foreground: Foreground<'_>,
     unfinished: &BTreeSet<RunId>,
     json: bool,
 ) -> Result<Exit, Problem> {
-    let (goal, found) = match session.engine().runtime() {
+    let (goal, found) = match foreground.engine().runtime() {
         Some(runtime) => {
             let found = runtime.recovered();
             let nothing = unfinished.is_empty() && found.undelivered == 0;
@@ -132,7 +126,7 @@ async fn everything(
         }
     };
     let Some(found) = found else {
-        session.shut_down().await;
+        foreground.shut_down().await;
         screen.line(&t!(settings.lang, "resume-nothing"));
         if json {
             output::json(&Vec::<Task>::new())?;
@@ -140,11 +134,11 @@ async fn everything(
         return Ok(Exit::Ok);
     };
     screen.line(&found);
-    match session.finish_all(goal).await? {
+    match foreground.finish_all(goal).await? {
         Everything::Left(exit) => Ok(exit),
-        Everything::Ended(session) => {
-            let all = session.all_records().await;
-            session.shut_down().await;
+        Everything::Ended(foreground) => {
+            let all = foreground.all_records().await;
+            foreground.shut_down().await;
             say(settings, &all?, unfinished, json)
         }
     }

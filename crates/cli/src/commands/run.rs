@@ -12,12 +12,11 @@ use sortie_runtime::NewRun;
 use crate::choice::ModelArguments;
 use crate::engine::Place;
 use crate::exit::Exit;
-use crate::freedom::FreedomArguments;
+use crate::foreground::{Foreground, Format};
 use crate::problem::Problem;
+use crate::run_flags::RunFlags;
 use crate::screen::Screen;
-use crate::session::{Format, Session};
 use crate::settings::Settings;
-use crate::wiring::{self, Wishes};
 
 /// How much of stdin is read: more than the longest instruction can have, so that what is longer shows.
 const MAX_INPUT_BYTES: u64 = 4 * (MAX_TASK_CHARS as u64 + 1);
@@ -57,7 +56,7 @@ pub(crate) struct Run {
     #[arg(long, value_name = "N")]
     max_depth: Option<u32>,
     #[command(flatten)]
-    freedom: FreedomArguments,
+    flags: RunFlags,
     #[command(flatten)]
     model: ModelArguments,
 }
@@ -75,7 +74,9 @@ impl Run {
         let own = self.max_concurrent.is_some().then_some("--max-concurrent");
         place.refuse(settings, own)?;
         let chosen = self.model.choose(settings, &place).await?;
-        let models = wiring::models(settings, Duration::ZERO, chosen.record.clone());
+        let models = settings
+            .options
+            .model_directory(Duration::ZERO, chosen.record.clone());
         chosen.check(&place, &*models)?;
         let small_model = chosen.small_model.clone();
         let new = NewRun {
@@ -87,15 +88,15 @@ impl Run {
             lang: settings.lang,
             ..chosen.run(prompt, workspace)
         };
-        let new = self.freedom.given_to(new, settings);
-        let wishes = Wishes {
-            small_model,
-            max_concurrent: self.max_concurrent,
-            max_depth: self.max_depth,
-            ..Wishes::default()
-        };
-        let session = Session::start(settings, screen, place, models, wishes).await?;
-        session
+        let new = self.flags.apply(new, settings);
+        let builder = settings
+            .builder()
+            .models(models)
+            .small_model(small_model)
+            .max_concurrent(self.max_concurrent)
+            .max_depth(self.max_depth);
+        let foreground = Foreground::start(settings, screen, place, builder).await?;
+        foreground
             .run(new, Format::of(self.json, self.stream_json))
             .await
     }

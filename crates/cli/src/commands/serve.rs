@@ -6,18 +6,16 @@ use std::net::{SocketAddr, TcpListener};
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
-use sortie_runtime::{ProcessClock, Runtime};
-use sortie_server::{Server, ServerConfig, ServerLimits, TenantConfig};
+use sortie::{PendingTelemetry, Sortie};
+use sortie_server::{ServerConfig, ServerLimits, TenantConfig};
 use sortie_text::t;
 use tokio_util::sync::CancellationToken;
 
 use crate::choice;
 use crate::exit::Exit;
-use crate::freedom;
 use crate::open_files;
 use crate::output;
 use crate::private;
@@ -26,13 +24,7 @@ use crate::screen::Screen;
 use crate::serving::{self, Found, Notice};
 use crate::settings::Settings;
 use crate::signals::{Signal, Signals};
-use crate::wiring::{self, Company, Started, Wishes};
 use host::Doors;
-
-/// How long a connection that still uses the runtime may keep it after the server has stopped.
-const LAST_USERS: Duration = Duration::from_secs(5);
-/// Between two looks at them.
-const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Runs everything in one process, and lets commands, programs and browsers use it
 ///
@@ -63,7 +55,7 @@ impl Serve {
         screen: &Arc<Screen>,
     ) -> Result<Exit, Problem> {
         settings.check_configuration()?;
-        private::refuse_leaked(settings, &[serving::token_path(&settings.home)])?;
+        private::refuse_leaked(settings, &[serving::token_path(&settings.options.home)])?;
         let listen = self.listen.as_deref();
         let listen = listen.unwrap_or(&settings.configuration.config().server.listen);
         let listen = address(settings, listen)?;
@@ -75,26 +67,23 @@ impl Serve {
         // With the few that programs usually get, whoever connects could take what the store needs.
         open_files::raise().map_err(Problem::Process)?;
         let mut signals = Signals::listen().map_err(Problem::Process)?;
-        let clock = ProcessClock::start();
-        let owner = wiring::owner(settings, &clock);
-        let store = wiring::open_store(settings, &owner)?;
-        let mut notice =
-            Notice::starting(&settings.home, &owner, config.proof).map_err(Problem::Process)?;
-        let wishes = Wishes {
-            small_model,
-            serves: true,
-            ..Wishes::default()
-        };
-        let models = wiring::models(settings, Duration::ZERO, None);
-        let started = wiring::start_on(settings, store, clock, models, wishes).await?;
-        let link = self.wants_link(settings);
-        let (served, company) = Served::start(settings, config, started, link).await?;
+        let store = settings.options.open_store()?;
+        let mut notice = Notice::starting(&settings.options.home, &store.owner, config.proof)
+            .map_err(Problem::Process)?;
+        #[cfg(feature = "crash-points")]
+        settings.arm_crash_points()?;
+        // Approvers reply through the API, so calls that need approval wait for them.
+        let builder = settings.builder().small_model(small_model).approver(true);
+        let sortie = builder.build_on(store).await?;
+        let served = Served::start(settings, config, sortie, self.wants_link(settings)).await?;
         notice.listening(served.address).map_err(Problem::Process)?;
         self.say(settings, screen, &served)?;
-        let ended = served.until_told(settings, screen, &mut signals).await;
-        // The store is free, so another server may be there before everything is said.
+        let (ended, telemetry) = served.until_told(settings, screen, &mut signals).await;
+        // The store is free, so another server may start before telemetry is flushed.
         drop(notice);
-        company.leave().await;
+        if let Some(telemetry) = telemetry {
+            telemetry.flush().await;
+        }
         ended
     }
 
@@ -112,11 +101,11 @@ impl Serve {
             screen.line(&t!(
                 lang,
                 "serve-listening",
-                home = settings.home.display().to_string(),
+                home = settings.options.home.display().to_string(),
                 address = &address
             ));
         }
-        let found = served.runtime.recovered();
+        let found = served.sortie.runtime().recovered();
         let count = found.resumed.len() as u64 + found.queued;
         if count > 0 {
             screen.line(&t!(lang, "serve-resumed", count = count));
@@ -127,7 +116,7 @@ impl Serve {
         if served.lacks_model {
             screen.line(&t!(lang, "serve-no-model"));
         }
-        if !sortie_page::is_built() {
+        if !sortie_server::page::is_built() {
             screen.line(&t!(lang, "serve-no-page"));
         }
         if let Some(link) = &served.link {
@@ -156,7 +145,7 @@ struct Served {
     link: Option<String>,
     /// Whether tasks have to name their model.
     lacks_model: bool,
-    runtime: Arc<Runtime>,
+    sortie: Sortie,
     stop: CancellationToken,
     serving: tokio::task::JoinHandle<Result<(), sortie_server::ServeError>>,
 }
@@ -165,15 +154,13 @@ impl Served {
     async fn start(
         settings: &Settings,
         config: ServerConfig,
-        started: Started,
+        sortie: Sortie,
         link: bool,
-    ) -> Result<(Self, Company), Problem> {
-        let Started { runtime, company } = started;
-        let runtime = Arc::new(runtime);
+    ) -> Result<Self, Problem> {
         let listen = config.listen;
         let lacks_model = config.default_model.is_empty();
         let doors = Arc::new(Doors::of(settings));
-        let bound = Server::bind(config, Arc::clone(&runtime), doors).await;
+        let bound = sortie.bind_server(config, doors).await;
         let bound = bound.and_then(|server| {
             let link = link.then(|| server.login_link()).transpose()?;
             Ok((server, link))
@@ -181,34 +168,33 @@ impl Served {
         let (server, link) = match bound {
             Ok(bound) => bound,
             Err(error) => {
-                shut_down(runtime).await;
-                company.leave().await;
+                sortie.shut_down().await;
                 return Err(not_bound(listen, error));
             }
         };
         let stop = CancellationToken::new();
-        let served = Self {
+        Ok(Self {
             address: server.address(),
             link,
             lacks_model,
-            runtime,
+            sortie,
             serving: tokio::spawn(server.serve(stop.clone())),
             stop,
-        };
-        Ok((served, company))
+        })
     }
 
-    /// Serves until a signal says otherwise.
+    /// Serves until a signal arrives. Returns how that ended, and the telemetry that is still to be
+    /// flushed; none if a second interrupt cut the shutdown short.
     async fn until_told(
         mut self,
         settings: &Settings,
         screen: &Screen,
         signals: &mut Signals,
-    ) -> Result<Exit, Problem> {
+    ) -> (Result<Exit, Problem>, Option<PendingTelemetry>) {
         tokio::select! {
             ended = &mut self.serving => {
-                shut_down(self.runtime).await;
-                return Err(ended_by_itself(ended));
+                let telemetry = self.sortie.release_store().await;
+                return (Err(ended_by_itself(ended)), Some(telemetry));
             }
             Signal::Interrupt | Signal::Terminate = signals.next() => {}
         }
@@ -216,20 +202,20 @@ impl Served {
         let stopping = async {
             self.stop.cancel();
             let ended = (&mut self.serving).await;
-            shut_down(self.runtime).await;
-            ended
+            (ended, self.sortie.release_store().await)
         };
         tokio::select! {
-            ended = stopping => {
+            (ended, telemetry) = stopping => {
                 screen.line(&t!(settings.lang, "serve-stopped"));
-                match ended {
+                let ended = match ended {
                     Ok(Ok(())) => Ok(Exit::Ok),
                     failed => Err(ended_by_itself(failed)),
-                }
+                };
+                (ended, Some(telemetry))
             }
             () = second_interrupt(signals) => {
                 output::note(&t!(settings.lang, "abandoned"));
-                Ok(Exit::Cancelled)
+                (Ok(Exit::Cancelled), None)
             }
         }
     }
@@ -243,23 +229,6 @@ async fn second_interrupt(signals: &mut Signals) {
             // Whoever manages services says that more than once.
             Signal::Terminate => {}
         }
-    }
-}
-
-/// Gives the store back, once no connection uses the runtime any more.
-async fn shut_down(mut runtime: Arc<Runtime>) {
-    let deadline = tokio::time::Instant::now() + LAST_USERS;
-    loop {
-        match Arc::try_unwrap(runtime) {
-            Ok(runtime) => return runtime.shut_down().await,
-            Err(still_used) => runtime = still_used,
-        }
-        if tokio::time::Instant::now() >= deadline {
-            // The next start recovers, as from a crash.
-            tracing::error!("a connection did not let go of the runtime");
-            return;
-        }
-        tokio::time::sleep(LOOK_INTERVAL).await;
     }
 }
 
@@ -298,7 +267,7 @@ fn address(settings: &Settings, text: &str) -> Result<SocketAddr, Problem> {
 /// A second server is told where the first one is, rather than who has the lock.
 async fn refuse_second(settings: &Settings) -> Result<(), Problem> {
     let lang = settings.lang;
-    match serving::look_past_the_dead(&settings.home)
+    match serving::look_past_the_dead(&settings.options.home)
         .await
         .map_err(Problem::Process)?
     {
@@ -362,10 +331,10 @@ fn server_config(
             .as_deref()
             .map_or_else(here, |names| Ok(folders(names)))?,
         tenants,
-        home: settings.home.clone(),
+        home: settings.options.home.clone(),
         lang: settings.lang,
         default_model,
-        default_mode: freedom::mode(settings.configuration.config().approvals.mode),
+        default_mode: settings.configuration.config().approvals.mode,
         proof: sortie_server::new_proof().map_err(|error| not_bound(listen, error.into()))?,
         limits,
     })
@@ -373,8 +342,11 @@ fn server_config(
 
 /// A configured folder; `~/` is the home of the person who runs the server.
 fn folder(settings: &Settings, name: &str) -> PathBuf {
-    match (name.strip_prefix("~/"), &settings.user_home) {
+    match (
+        name.strip_prefix("~/"),
+        settings.options.environment.user_home(),
+    ) {
         (Some(below), Some(home)) => home.join(below),
-        (Some(_), None) | (None, _) => settings.folder.join(name),
+        (Some(_), None) | (None, _) => settings.options.workspace.join(name),
     }
 }

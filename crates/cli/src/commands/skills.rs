@@ -5,16 +5,16 @@ use std::path::Path;
 
 use clap::Subcommand;
 use serde_json::{Value, json};
+use sortie::SkillFolders;
 use sortie_base::hidden::write_out_line;
 use sortie_definitions::{Problem as FileProblem, Scope, Severity, Skill, Skills};
-use sortie_text::{cut_columns, strip_sequences, t};
+use sortie_text::{strip_sequences, t, truncate_columns};
 
 use crate::exit::Exit;
 use crate::output;
 use crate::problem::Problem;
 use crate::settings::Settings;
 use crate::table;
-use crate::workplace::SkillFolders;
 
 /// How much of a description the list shows.
 const DESCRIPTION_COLUMNS: usize = 80;
@@ -44,7 +44,7 @@ pub(crate) enum SkillsCommand {
 
 impl SkillsCommand {
     pub(crate) fn run(self, settings: &Settings) -> Result<Exit, Problem> {
-        let found = SkillFolders::of(settings).find(&settings.folder);
+        let found = SkillFolders::new(&settings.options).find(&settings.options.workspace);
         match self {
             Self::List { json } => list(settings, &found, json),
             Self::Show { name, json } => show(settings, &found, &name, json),
@@ -78,7 +78,7 @@ fn list(settings: &Settings, found: &Skills, json: bool) -> Result<Exit, Problem
                     write_out_line(&skill.name),
                     source(settings, skill.scope),
                     offered(settings, skill),
-                    cut_columns(&write_out_line(&skill.description), DESCRIPTION_COLUMNS),
+                    truncate_columns(&write_out_line(&skill.description), DESCRIPTION_COLUMNS),
                 ]
             })
             .collect();

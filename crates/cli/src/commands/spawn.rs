@@ -13,15 +13,14 @@ use sortie_text::t;
 use super::run::instruction;
 use crate::arguments::PriorityArgument;
 use crate::choice::ModelArguments;
-use crate::engine::{Engine, Place};
+use crate::engine::Place;
 use crate::exit::Exit;
-use crate::freedom::FreedomArguments;
+use crate::foreground::{Foreground, Format};
 use crate::output;
 use crate::problem::Problem;
+use crate::run_flags::RunFlags;
 use crate::screen::Screen;
-use crate::session::{Format, Session};
 use crate::settings::Settings;
-use crate::wiring::{self, Wishes};
 
 /// Runs one subagent as a background task, without a main agent
 ///
@@ -60,7 +59,7 @@ pub(crate) struct Spawn {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    freedom: FreedomArguments,
+    flags: RunFlags,
     #[command(flatten)]
     model: ModelArguments,
 }
@@ -81,7 +80,9 @@ impl Spawn {
         settings.check_configuration()?;
         let place = Place::find(settings).await?;
         let chosen = self.model.choose(settings, &place).await?;
-        let models = wiring::models(settings, Duration::ZERO, chosen.record.clone());
+        let models = settings
+            .options
+            .model_directory(Duration::ZERO, chosen.record.clone());
         chosen.check(&place, &*models)?;
         let small_model = chosen.small_model.clone();
         let new = NewRun {
@@ -93,24 +94,23 @@ impl Spawn {
             lang: settings.lang,
             ..chosen.run(task, workspace).in_background()
         };
-        let new = self.freedom.given_to(new, settings);
-        let wishes = Wishes {
-            small_model,
-            only_admits: self.detach,
-            ..Wishes::default()
-        };
+        let new = self.flags.apply(new, settings);
+        let mut builder = settings.builder().models(models).small_model(small_model);
+        if self.detach {
+            builder = builder.admit_only();
+        }
         let format = Format::of(self.json, false);
-        let session = Session::start(settings, screen, place, models, wishes).await?;
-        let run = match session.engine().create(new).await {
+        let foreground = Foreground::start(settings, screen, place, builder).await?;
+        let run = match foreground.engine().create(new).await {
             Ok(run) => run,
-            Err(error) => return Err(session.failed(error).await),
+            Err(error) => return Err(foreground.failed(error).await),
         };
         if self.detach {
-            queued(settings, session, run, format).await
+            queued(settings, foreground, run, format).await
         } else {
-            session.mention_leftovers();
-            started(settings, screen, &session, run).await?;
-            session.finish(run, format).await
+            foreground.mention_leftovers();
+            started(settings, screen, &foreground, run).await?;
+            foreground.finish(run, format).await
         }
     }
 }
@@ -118,10 +118,10 @@ impl Spawn {
 async fn started(
     settings: &Settings,
     screen: &Screen,
-    session: &Session<'_>,
+    foreground: &Foreground<'_>,
     run: RunId,
 ) -> Result<(), Problem> {
-    let record = session.engine().get(run).await?;
+    let record = foreground.engine().get(run).await?;
     screen.line(&t!(
         settings.lang,
         "task-started",
@@ -133,13 +133,13 @@ async fn started(
 
 async fn queued(
     settings: &Settings,
-    session: Session<'_>,
+    foreground: Foreground<'_>,
     run: RunId,
     format: Format,
 ) -> Result<Exit, Problem> {
-    let record = session.engine().get(run).await;
-    let in_server = matches!(session.engine(), Engine::Server(_));
-    session.shut_down().await;
+    let record = foreground.engine().get(run).await;
+    let in_server = foreground.engine().is_server();
+    foreground.shut_down().await;
     let record = record?;
     match format {
         Format::Json | Format::StreamJson => output::json(&Task::from(&record))?,
@@ -167,7 +167,7 @@ fn sink(settings: &Settings, address: &str) -> Result<SinkAddress, Problem> {
     match address.split_once(':') {
         Some(("file", path)) if !path.is_empty() => Ok(SinkAddress {
             scheme: "file".to_owned(),
-            target: without_links(&settings.folder.join(path))
+            target: without_links(&settings.options.workspace.join(path))
                 .display()
                 .to_string(),
         }),

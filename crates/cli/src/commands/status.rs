@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 
 use clap::Args;
 use serde_json::{Value, json};
-use sortie_client::Client;
 use sortie_core::{ListFilter, RequestFilter};
 use sortie_protocol::Stats;
+use sortie_protocol::client::Client;
 use sortie_text::t;
 
 use crate::engine;
@@ -16,7 +16,6 @@ use crate::private;
 use crate::problem::Problem;
 use crate::serving::{self, Found, ServerFile};
 use crate::settings::Settings;
-use crate::wiring;
 
 /// Says whether a server is there, since when, and what it does
 ///
@@ -87,7 +86,7 @@ impl Status {
 }
 
 async fn state(settings: &Settings) -> Result<State, Problem> {
-    let (file, address) = match serving::look(&settings.home).map_err(Problem::Process)? {
+    let (file, address) = match serving::look(&settings.options.home).map_err(Problem::Process)? {
         Found::Nobody => return Ok(State::None),
         Found::Starting(file) => return Ok(State::Starting(file)),
         Found::Serves { file, address } => (file, address),
@@ -110,7 +109,7 @@ async fn state(settings: &Settings) -> Result<State, Problem> {
 
 /// What there is to do, and how much of it waits for a person.
 async fn work(settings: &Settings) -> Result<(Stats, usize), Problem> {
-    let store = wiring::read_store(settings)?;
+    let store = settings.options.read_store()?;
     let stats = store.stats(ListFilter::default()).await?;
     let requests = store.requests(RequestFilter::default()).await?;
     Ok((stats.into(), requests.len()))

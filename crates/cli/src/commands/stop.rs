@@ -9,10 +9,10 @@ use serde_json::json;
 use sortie_text::t;
 use tokio::time::Instant;
 
-use crate::birth::Birth;
 use crate::exit::Exit;
 use crate::output;
 use crate::problem::Problem;
+use crate::process_identity::ProcessIdentity;
 use crate::serving::{self, Found, ServerFile};
 use crate::settings::Settings;
 
@@ -34,7 +34,7 @@ impl Stop {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
         let lang = settings.lang;
         // The file names the process that holds the lock, or nobody is told anything.
-        let file = match serving::look(&settings.home).map_err(Problem::Process)? {
+        let file = match serving::look(&settings.options.home).map_err(Problem::Process)? {
             Found::Nobody => return Err(Problem::Nothing(t!(lang, "no-server"))),
             Found::Starting(file) | Found::Serves { file, .. } => file,
         };
@@ -61,7 +61,10 @@ impl Stop {
     async fn wait_for(&self, settings: &Settings, file: &ServerFile) -> Result<bool, Problem> {
         let deadline = Instant::now() + Duration::from_secs(self.wait.into());
         while Instant::now() < deadline {
-            if !file.holds(&settings.home).map_err(Problem::Process)? {
+            if !file
+                .holds(&settings.options.home)
+                .map_err(Problem::Process)?
+            {
                 return Ok(true);
             }
             tokio::time::sleep(LOOK_INTERVAL).await;
@@ -81,11 +84,14 @@ fn terminate(settings: &Settings, file: &ServerFile) -> Result<(), Problem> {
         Err(Errno::SRCH) => return Err(elsewhere()),
         Err(error) => return Err(Problem::Process(error.into())),
     };
-    let birth = Birth::of(file.pid).ok();
-    if birth.is_none() || birth != file.birth {
+    let identity = ProcessIdentity::of(file.pid).ok();
+    if identity.is_none() || identity != file.identity {
         return Err(elsewhere());
     }
-    if !file.holds(&settings.home).map_err(Problem::Process)? {
+    if !file
+        .holds(&settings.options.home)
+        .map_err(Problem::Process)?
+    {
         return Err(Problem::Nothing(t!(lang, "no-server")));
     }
     match pidfd_send_signal(process, Signal::TERM) {

@@ -40,12 +40,12 @@ impl Trust {
             return listed(settings, &store, self.json);
         }
         let folder = match &self.folder {
-            Some(folder) => settings.folder.join(folder),
+            Some(folder) => settings.options.workspace.join(folder),
             None => places
                 .project_file
                 .as_deref()
                 .and_then(project_folder)
-                .unwrap_or(&settings.folder)
+                .unwrap_or(&settings.options.workspace)
                 .to_owned(),
         };
         if self.revoke {

@@ -9,7 +9,6 @@ use crate::output;
 use crate::problem::Problem;
 use crate::settings::Settings;
 use crate::table;
-use crate::wiring;
 
 /// Shows what tasks used: tokens and estimated cost by session, agent and model
 ///
@@ -26,7 +25,7 @@ pub(crate) struct Usage {
 
 impl Usage {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
-        let store = wiring::read_store(settings)?;
+        let store = settings.options.read_store()?;
         let lines = store
             .usage(ListFilter {
                 session: self.session,

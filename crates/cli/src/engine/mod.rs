@@ -1,86 +1,90 @@
-//! What does the work of a command: a runtime of this process, or a server that holds the store.
+//! The engine of a command: a runtime of this process, or a server that holds the store.
 //!
-//! Commands that write ask an [`Engine`] and need not know which it is. Looking goes to the store in
-//! both cases, so that everybody sees the same.
+//! Commands that write call an [`Engine`] and need not know which it is. Reads go to the store in both
+//! cases, so that all commands see the same.
 
 mod feed;
 mod place;
 mod remote;
 
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
+use sortie::{Builder, Sortie};
 use sortie_core::{
     ListFilter, OpenRequest, Replied, Reply, RequestFilter, RequestId, RunId, RunRecord,
     SessionKey, Status, StoreError, Timestamp,
 };
-use sortie_models::Directory;
 use sortie_runtime::{Agents, Fork, NewRun, Runtime, RuntimeError};
 use tokio::time::Instant;
 
-pub(crate) use feed::{Feed, Heard};
+pub(crate) use feed::{Feed, FeedItem};
 pub(crate) use place::{Place, token};
 use remote::Remote;
 
 use crate::problem::Problem;
 use crate::settings::Settings;
-use crate::wiring::{self, Started, Wishes};
 
-/// How long a command that found no server tries to take the store: a server that starts meanwhile has
+/// How long a command that found no server tries to lock the store: a server that starts meanwhile has
 /// written its file long before.
 const LOST_RACE: Duration = Duration::from_secs(1);
 /// Between two attempts.
 const RACE_PAUSE: Duration = Duration::from_millis(50);
 
-/// What does the work.
+/// The engine of a command.
 #[derive(Debug)]
 pub(crate) enum Engine {
     /// A runtime of this process.
-    Own(Box<Started>),
+    Own(Box<Sortie>),
     /// A server.
     Server(Box<Remote>),
 }
 
-/// What became of a cancel.
+/// Calls one operation of the runtime, or the operation of the same name of the server.
+macro_rules! forward {
+    ($engine:expr, $operation:ident($($argument:expr),*)) => {
+        match $engine {
+            Engine::Own(own) => Ok(own.runtime().$operation($($argument),*).await?),
+            Engine::Server(server) => Ok(server.$operation($($argument),*).await?),
+        }
+    };
+}
+
+/// The result of a cancellation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Stopped {
-    /// Runs that end because of it.
+    /// Runs that it ends.
     pub(crate) ended: Vec<RunId>,
-    /// How it had ended before.
+    /// The status of a run that had ended before.
     pub(crate) already_ended: Option<Status>,
 }
 
 impl Engine {
-    /// Takes the store for this process, or goes to the server that has it.
+    /// Locks the store for this process, or connects to the server that holds it.
     pub(crate) async fn start(
         settings: &Settings,
         place: Place,
-        models: Arc<Directory>,
-        wishes: Wishes,
+        builder: Builder,
     ) -> Result<Self, Problem> {
         match place {
             Place::Here => {
-                let started = wiring::start(settings, models, wishes).await?;
-                Ok(Self::Own(Box::new(started)))
+                #[cfg(feature = "crash-points")]
+                settings.arm_crash_points()?;
+                Ok(Self::Own(Box::new(builder.build().await?)))
             }
             Place::There(client) => Ok(Self::Server(Box::new(Remote::open(settings, *client)?))),
         }
     }
 
-    /// One that writes and delivers, and, where it is this process, executes nothing.
+    /// Starts an engine that writes and delivers. A runtime of this process executes no run.
     pub(crate) async fn idle(settings: &Settings) -> Result<Self, Problem> {
-        let wishes = Wishes {
-            only_admits: true,
-            ..Wishes::default()
-        };
-        let models = wiring::models(settings, Duration::ZERO, None);
+        let builder = settings.builder().admit_only();
         let deadline = Instant::now() + LOST_RACE;
         loop {
             let place = Place::find(settings).await?;
-            let started = Self::start(settings, place, Arc::clone(&models), wishes.clone()).await;
+            let started = Self::start(settings, place, builder.clone()).await;
             match started {
-                // A server that starts took the store between the look and the attempt: it is found next.
+                // A server locked the store between the check and the attempt: the next check finds it.
                 Err(Problem::Runtime(RuntimeError::Store(StoreError::Locked { .. })))
                     if Instant::now() < deadline =>
                 {
@@ -91,40 +95,40 @@ impl Engine {
         }
     }
 
-    /// The runtime, if it is of this process.
+    /// Returns the runtime of this process, if the engine is one.
     pub(crate) fn runtime(&self) -> Option<&Runtime> {
         match self {
-            Self::Own(own) => Some(&own.runtime),
+            Self::Own(own) => Some(own.runtime()),
             Self::Server(_) => None,
         }
     }
 
-    /// Listens to what happens from now on.
+    /// Subscribes to events from now on.
     pub(crate) async fn listen(&self) -> Result<Feed, Problem> {
         match self {
-            Self::Own(own) => Ok(Feed::Own(own.runtime.subscribe())),
+            Self::Own(own) => Ok(Feed::Own(own.runtime().subscribe())),
             Self::Server(server) => Ok(server.listen().await?),
         }
     }
 
-    /// The agents that runs can be made from, as far as this process knows.
+    /// Returns the agents that this process knows. A server may know others.
     pub(crate) fn agents(&self) -> &Agents {
         match self {
-            Self::Own(own) => own.runtime.agents(),
+            Self::Own(own) => own.runtime().agents(),
             Self::Server(server) => &server.agents,
         }
     }
 
-    /// The present moment.
+    /// Returns the current time.
     pub(crate) fn now(&self) -> Timestamp {
         use sortie_core::Clock as _;
         match self {
-            Self::Own(own) => own.runtime.now(),
+            Self::Own(own) => own.runtime().now(),
             Self::Server(server) => server.clock.now(),
         }
     }
 
-    /// Whether the server that was asked has gone, and nobody has the store.
+    /// Whether the server has gone and no process holds the store.
     pub(crate) fn is_gone(&self) -> bool {
         match self {
             Self::Own(_) => false,
@@ -132,62 +136,49 @@ impl Engine {
         }
     }
 
-    /// One record.
+    /// Whether a server executes the runs.
+    pub(crate) const fn is_server(&self) -> bool {
+        matches!(self, Self::Server(_))
+    }
+
+    /// Returns a record.
     pub(crate) async fn get(&self, run: RunId) -> Result<RunRecord, Problem> {
-        match self {
-            Self::Own(own) => Ok(own.runtime.get(run).await?),
-            Self::Server(server) => Ok(server.store.get(run).await?),
-        }
+        forward!(self, get(run))
     }
 
-    /// The run that a person means by a prefix.
+    /// Returns the run whose id begins with `prefix`.
     pub(crate) async fn resolve(&self, prefix: &str) -> Result<RunId, Problem> {
-        match self {
-            Self::Own(own) => Ok(own.runtime.resolve(prefix).await?),
-            Self::Server(server) => Ok(server.store.resolve(prefix).await?),
-        }
+        forward!(self, resolve(prefix))
     }
 
-    /// Records, newest first.
+    /// Returns records, newest first.
     pub(crate) async fn list(&self, filter: ListFilter) -> Result<Vec<RunRecord>, Problem> {
-        match self {
-            Self::Own(own) => Ok(own.runtime.list(filter).await?),
-            Self::Server(server) => Ok(server.store.list(filter).await?),
-        }
+        forward!(self, list(filter))
     }
 
-    /// What waits for somebody's word.
+    /// Returns approval requests and questions.
     pub(crate) async fn requests(
         &self,
         filter: RequestFilter,
     ) -> Result<Vec<OpenRequest>, Problem> {
-        match self {
-            Self::Own(own) => Ok(own.runtime.requests(filter).await?),
-            Self::Server(server) => Ok(server.store.requests(filter).await?),
-        }
+        forward!(self, requests(filter))
     }
 
-    /// Makes a run.
+    /// Creates a run.
     pub(crate) async fn create(&self, new: NewRun) -> Result<RunId, Problem> {
-        match self {
-            Self::Own(own) => Ok(own.runtime.create(new).await?),
-            Self::Server(server) => Ok(server.create(new).await?),
-        }
+        forward!(self, create(new))
     }
 
-    /// Makes a run that branches off another.
+    /// Creates a run that continues from an event of another.
     pub(crate) async fn fork(&self, fork: Fork) -> Result<RunId, Problem> {
-        match self {
-            Self::Own(own) => Ok(own.runtime.fork(fork).await?),
-            Self::Server(server) => server.fork(fork).await,
-        }
+        forward!(self, fork(fork))
     }
 
-    /// Wants a run and everything below it stopped.
+    /// Cancels a run and its descendants.
     pub(crate) async fn cancel(&self, run: RunId, reason: &str) -> Result<Stopped, Problem> {
         match self {
             Self::Own(own) => {
-                let report = own.runtime.cancel(run, reason).await?;
+                let report = own.runtime().cancel(run, reason).await?;
                 Ok(Stopped {
                     ended: report.ended.iter().map(|ended| ended.run).collect(),
                     already_ended: report.already_ended,
@@ -197,85 +188,62 @@ impl Engine {
         }
     }
 
-    /// Removes a run and everything below it; says how many.
+    /// Deletes a run and its descendants; returns how many.
     pub(crate) async fn delete(&self, run: RunId) -> Result<u64, Problem> {
-        match self {
-            Self::Own(own) => Ok(own.runtime.delete(run).await?),
-            Self::Server(server) => Ok(server.delete(run).await?),
-        }
+        forward!(self, delete(run))
     }
 
-    /// What a run changed in its worktree.
+    /// Returns the changes of a run in its worktree, as a diff.
     pub(crate) async fn diff(&self, run: RunId) -> Result<String, Problem> {
-        match self {
-            Self::Own(own) => Ok(own.runtime.diff(run).await?),
-            Self::Server(server) => Ok(server.diff(run).await?),
-        }
+        forward!(self, diff(run))
     }
 
-    /// Brings it into the checkout; says which files.
+    /// Applies the changes of a run's worktree to the checkout; returns the files.
     pub(crate) async fn apply(&self, run: RunId) -> Result<Vec<String>, Problem> {
-        match self {
-            Self::Own(own) => Ok(own.runtime.apply(run).await?),
-            Self::Server(server) => Ok(server.apply(run).await?),
-        }
+        forward!(self, apply(run))
     }
 
-    /// Throws it away.
+    /// Discards the changes of a run's worktree.
     pub(crate) async fn discard(&self, run: RunId) -> Result<(), Problem> {
-        match self {
-            Self::Own(own) => Ok(own.runtime.discard(run).await?),
-            Self::Server(server) => Ok(server.discard(run).await?),
-        }
+        forward!(self, discard(run))
     }
 
-    /// Lets a run and everything below it rest.
+    /// Pauses a run and its descendants.
     pub(crate) async fn pause(&self, run: RunId) -> Result<(), Problem> {
         match self {
-            Self::Own(own) => own.runtime.pause(run).await.map(drop)?,
-            Self::Server(server) => server.pause(run).await.map(drop)?,
+            Self::Own(own) => Ok(own.runtime().pause(run).await.map(drop)?),
+            Self::Server(server) => Ok(server.pause(run).await.map(drop)?),
         }
-        Ok(())
     }
 
-    /// Lets them go on.
+    /// Resumes a run and its descendants.
     pub(crate) async fn unpause(&self, run: RunId) -> Result<(), Problem> {
         match self {
-            Self::Own(own) => own.runtime.unpause(run).await.map(drop)?,
-            Self::Server(server) => server.unpause(run).await.map(drop)?,
+            Self::Own(own) => Ok(own.runtime().unpause(run).await.map(drop)?),
+            Self::Server(server) => Ok(server.unpause(run).await.map(drop)?),
         }
-        Ok(())
     }
 
-    /// Makes a run like one that has ended.
+    /// Creates a run like one that has ended.
     pub(crate) async fn retry(&self, run: RunId) -> Result<RunId, Problem> {
-        match self {
-            Self::Own(own) => Ok(own.runtime.retry(run).await?),
-            Self::Server(server) => Ok(server.retry(run).await?),
-        }
+        forward!(self, retry(run))
     }
 
     /// Adds to a run's instruction.
     pub(crate) async fn steer(&self, run: RunId, text: &str) -> Result<(), Problem> {
-        match self {
-            Self::Own(own) => Ok(own.runtime.steer(run, text).await?),
-            Self::Server(server) => Ok(server.steer(run, text).await?),
-        }
+        forward!(self, steer(run, text))
     }
 
-    /// Replies to what a run asked.
+    /// Replies to an approval request or a question.
     pub(crate) async fn reply(
         &self,
         request: &RequestId,
         reply: Reply,
     ) -> Result<Replied, Problem> {
-        match self {
-            Self::Own(own) => Ok(own.runtime.reply(request, reply).await?),
-            Self::Server(server) => server.reply(request, reply).await,
-        }
+        forward!(self, reply(request, reply))
     }
 
-    /// Takes back what was allowed for a session in a folder.
+    /// Revokes a grant of a session in a folder, or all of them; returns how many.
     pub(crate) async fn revoke(
         &self,
         session: &SessionKey,
@@ -283,15 +251,12 @@ impl Engine {
         rule: Option<&str>,
     ) -> Result<u64, Problem> {
         match self {
-            Self::Own(own) => {
-                let session = session.in_folder(folder);
-                Ok(own.runtime.revoke(None, &session, rule).await?)
-            }
+            Self::Own(own) => Ok(own.sessions().revoke(session, folder, rule).await?),
             Self::Server(server) => Ok(server.revoke(session, folder, rule).await?),
         }
     }
 
-    /// Gives the store back; leaves the server to itself.
+    /// Releases the store of this process. A server continues.
     pub(crate) async fn shut_down(self) {
         match self {
             Self::Own(own) => own.shut_down().await,

@@ -1,8 +1,9 @@
-//! Where work is done: in this process, or in a server that holds the store.
+//! Where a command executes: in this process, or in a server that holds the store.
 
 use std::time::Duration;
 
-use sortie_client::{Client, ClientError, Token};
+use sortie_base::secret::Secret;
+use sortie_protocol::client::{Client, ClientError};
 use sortie_text::t;
 use tokio::time::Instant;
 
@@ -11,26 +12,26 @@ use crate::problem::Problem;
 use crate::serving::{self, Found};
 use crate::settings::Settings;
 
-/// How long a server that starts, stops or is busy is waited for.
+/// How long a command waits for a server that starts, stops or is busy.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// Between two looks at it.
+/// Between two checks.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Where work is done.
+/// Where a command executes.
 #[derive(Clone, Debug)]
 pub(crate) enum Place {
-    /// In this process, which takes the store for itself.
+    /// In this process, which locks the store.
     Here,
     /// In a server.
     There(Box<Client>),
 }
 
 impl Place {
-    /// Finds out, and waits for a server that is about to serve or to stop.
+    /// Determines the place; waits for a server that starts or stops.
     pub(crate) async fn find(settings: &Settings) -> Result<Self, Problem> {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            let waits_for = match serving::look(&settings.home).map_err(Problem::Process)? {
+            let waits_for = match serving::look(&settings.options.home).map_err(Problem::Process)? {
                 Found::Nobody => return Ok(Self::Here),
                 Found::Starting(file) => Problem::Refused(t!(
                     settings.lang,
@@ -41,10 +42,12 @@ impl Place {
                     let client = Client::new(address, &token(settings)?, file.proof)?;
                     match client.me().await {
                         Ok(_) => return Ok(Self::There(Box::new(client))),
-                        Err(error) if error.may_pass() => error.into(),
-                        // It may have been started again in between, and have another secret.
-                        Err(error @ ClientError::Stranger { .. })
-                            if !file.holds(&settings.home).map_err(Problem::Process)? =>
+                        Err(error) if error.is_transient() => error.into(),
+                        // The server may have restarted in between, with another secret.
+                        Err(error @ ClientError::Unverified { .. })
+                            if !file
+                                .holds(&settings.options.home)
+                                .map_err(Problem::Process)? =>
                         {
                             error.into()
                         }
@@ -59,7 +62,7 @@ impl Place {
         }
     }
 
-    /// Whether a server does the work.
+    /// Whether a server executes the command.
     pub(crate) const fn is_there(&self) -> bool {
         match self {
             Self::Here => false,
@@ -67,7 +70,7 @@ impl Place {
         }
     }
 
-    /// Refuses a flag that only a process of its own can honour.
+    /// Refuses a flag that only a runtime of this process can honour.
     pub(crate) fn refuse(&self, settings: &Settings, flag: Option<&str>) -> Result<(), Problem> {
         match (self, flag) {
             (Self::There(client), Some(flag)) => Err(refusal(settings, client, flag)),
@@ -76,7 +79,7 @@ impl Place {
     }
 }
 
-/// What a flag is refused with that only a process of its own can honour.
+/// Returns the error for a flag that a server cannot honour.
 fn refusal(settings: &Settings, client: &Client, flag: &str) -> Problem {
     Problem::Refused(t!(
         settings.lang,
@@ -86,15 +89,15 @@ fn refusal(settings: &Settings, client: &Client, flag: &str) -> Problem {
     ))
 }
 
-/// The token of this machine's administrator.
-pub(crate) fn token(settings: &Settings) -> Result<Token, Problem> {
-    let home = &settings.home;
+/// Returns the token of this machine's administrator.
+pub(crate) fn token(settings: &Settings) -> Result<Secret, Problem> {
+    let home = &settings.options.home;
     // With the secret of `server.json`, another program could pass for the server and be sent the token.
     private::refuse_leaked(settings, &[serving::token_path(home), serving::path(home)])?;
-    serving::read_token(&settings.home)
-        .map(Token::new)
+    serving::read_token(&settings.options.home)
+        .map(Secret::new)
         .map_err(|source| Problem::Token {
-            path: serving::token_path(&settings.home),
+            path: serving::token_path(&settings.options.home),
             source,
         })
 }

@@ -1,29 +1,30 @@
-//! A server that does the work: it is asked over HTTP, and looked at in the store beside it.
+//! A server: writes go to it over HTTP, reads go to the store beside it.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sortie_client::{Client, ClientError};
 use sortie_core::{
-    Clock as _, ForkPoint, Lane, Replied, Reply, RequestId, RunId, SessionKey, SinkAddress, Status,
+    Clock as _, ForkPoint, Lane, ListFilter, OpenRequest, Replied, Reply, RequestFilter, RequestId,
+    RunId, RunRecord, SessionKey, SinkAddress, Status, StoreResult,
 };
+use sortie_protocol::client::{Client, ClientError};
 use sortie_protocol::{ApprovalBody, ApprovalDecision, ForkBody, NewTask, Proof};
 use sortie_runtime::{Agents, Fork, NewRun, ProcessClock};
 use sortie_store::ReadStore;
 
 use super::Stopped;
 use super::feed::Feed;
+use crate::lock;
 use crate::problem::Problem;
 use crate::serving::{self, Found};
 use crate::settings::Settings;
-use crate::{lock, wiring, workplace};
 
 /// A server and the store beside it.
 #[derive(Debug)]
 pub(crate) struct Remote {
     client: Client,
-    pub(super) store: Arc<ReadStore>,
+    store: Arc<ReadStore>,
     pub(super) clock: ProcessClock,
     pub(super) agents: Agents,
     home: PathBuf,
@@ -31,39 +32,48 @@ pub(crate) struct Remote {
 
 impl Remote {
     pub(super) fn open(settings: &Settings, client: Client) -> Result<Self, Problem> {
-        let mut agents = Agents::built_in(settings.lang);
-        let files = workplace::agent_files(settings, &agents, &[]);
-        workplace::add_agents(
-            &files,
-            &mut agents,
-            &mut sortie_runtime::Settings::default(),
-        );
-        let home = settings.home.clone();
+        let home = settings.options.home.clone();
         Ok(Self {
             client: client.with_finder(move || found(&home)),
-            store: Arc::new(wiring::read_store(settings)?),
+            store: Arc::new(settings.options.read_store()?),
             clock: ProcessClock::start(),
-            agents,
-            home: settings.home.clone(),
+            agents: settings.options.agents(),
+            home: settings.options.home.clone(),
         })
     }
 
     pub(super) async fn listen(&self) -> Result<Feed, ClientError> {
-        Feed::of_server(self.client.clone(), Arc::clone(&self.store)).await
+        Feed::of_server(self.client.clone()).await
     }
 
-    /// Whether nobody holds the store any more.
+    /// Whether no process holds the store any more.
     pub(super) fn is_gone(&self) -> bool {
         lock::is_free(&self.home)
     }
 
-    /// A name for one request, under which the server acts once however often it is sent.
-    fn wish(&self) -> String {
+    /// Returns a fresh idempotency key: retrying a request with the same key acts once.
+    fn new_key(&self) -> String {
         self.clock.new_run_id().to_string()
     }
 
+    pub(super) async fn get(&self, run: RunId) -> StoreResult<RunRecord> {
+        self.store.get(run).await
+    }
+
+    pub(super) async fn resolve(&self, prefix: &str) -> StoreResult<RunId> {
+        self.store.resolve(prefix).await
+    }
+
+    pub(super) async fn list(&self, filter: ListFilter) -> StoreResult<Vec<RunRecord>> {
+        self.store.list(filter).await
+    }
+
+    pub(super) async fn requests(&self, filter: RequestFilter) -> StoreResult<Vec<OpenRequest>> {
+        self.store.requests(filter).await
+    }
+
     pub(super) async fn create(&self, new: NewRun) -> Result<RunId, ClientError> {
-        let made = self.client.create(&new_task(new), &self.wish()).await?;
+        let made = self.client.create(&new_task(new), &self.new_key()).await?;
         Ok(made.task_id)
     }
 
@@ -84,11 +94,11 @@ impl Remote {
     }
 
     pub(super) async fn apply(&self, run: RunId) -> Result<Vec<String>, ClientError> {
-        Ok(self.client.apply(run, &self.wish()).await?.files)
+        Ok(self.client.apply(run, &self.new_key()).await?.files)
     }
 
     pub(super) async fn discard(&self, run: RunId) -> Result<(), ClientError> {
-        self.client.discard(run, &self.wish()).await.map(drop)
+        self.client.discard(run, &self.new_key()).await.map(drop)
     }
 
     pub(super) async fn pause(&self, run: RunId) -> Result<Status, ClientError> {
@@ -100,21 +110,21 @@ impl Remote {
     }
 
     pub(super) async fn retry(&self, run: RunId) -> Result<RunId, ClientError> {
-        let wish = self.wish();
-        Ok(self.client.retry(run, &wish).await?.task_id)
+        let key = self.new_key();
+        Ok(self.client.retry(run, &key).await?.task_id)
     }
 
     pub(super) async fn fork(&self, fork: Fork) -> Result<RunId, Problem> {
-        let wish = self.wish();
+        let key = self.new_key();
         let ForkPoint { run, at } = fork.point;
         let body = ForkBody {
             at: at.0,
             model: fork.model,
             mode: Some(fork.mode.into()),
         };
-        match self.client.fork(run, &body, &wish).await {
+        match self.client.fork(run, &body, &key).await {
             Ok(made) => Ok(made.task_id),
-            // For whoever called, the same as without a server.
+            // The caller gets the same error as without a server.
             Err(ClientError::Refused { problem, .. })
                 if at.0 < 1 || at > self.store.get(run).await?.head =>
             {
@@ -125,8 +135,8 @@ impl Remote {
     }
 
     pub(super) async fn steer(&self, run: RunId, text: &str) -> Result<(), ClientError> {
-        let wish = self.wish();
-        self.client.steer(run, text, &wish).await.map(drop)
+        let key = self.new_key();
+        self.client.steer(run, text, &key).await.map(drop)
     }
 
     pub(super) async fn reply(
@@ -147,11 +157,11 @@ impl Remote {
                 client.decide(request, &body).await
             }
             Reply::Answered { text, .. } => client.answer_question(request, &text).await,
-            // Only time says that.
+            // A request expires by time alone.
             Reply::Expired => return Ok(Replied::TooLate { earlier: None }),
         };
         match sent {
-            Ok(noted) if noted.noted => Ok(Replied::Noted { run: asked.task_id }),
+            Ok(noted) if noted.noted => Ok(Replied::Accepted { run: asked.task_id }),
             Ok(_) => self.too_late(request, &reply, was_open).await,
             Err(error) if error.slug() == Some("conflict") => {
                 self.too_late(request, &reply, was_open).await
@@ -160,8 +170,8 @@ impl Remote {
         }
     }
 
-    /// Reads the reply that the store has. If it is this one and the request was open before it was sent,
-    /// an attempt whose answer was lost noted it.
+    /// Reads the reply in the store. If it is this one, and the request was open before it was sent, an
+    /// attempt whose response was lost has recorded it.
     async fn too_late(
         &self,
         request: &RequestId,
@@ -171,7 +181,7 @@ impl Remote {
         let asked = self.store.find_request(request.as_str()).await?;
         let is_same = asked.reply.as_ref().is_some_and(|noted| same(noted, reply));
         if was_open && is_same {
-            return Ok(Replied::Noted { run: asked.task_id });
+            return Ok(Replied::Accepted { run: asked.task_id });
         }
         Ok(Replied::TooLate {
             earlier: asked.reply,
@@ -189,7 +199,7 @@ impl Remote {
     }
 }
 
-/// Where the server is now: it may have been started again at another port.
+/// Returns the current address of the server: it may have restarted on another port.
 fn found(home: &Path) -> Option<(SocketAddr, Proof)> {
     match serving::look(home) {
         Ok(Found::Serves { file, address }) => Some((address, file.proof)),
@@ -198,7 +208,7 @@ fn found(home: &Path) -> Option<(SocketAddr, Proof)> {
     }
 }
 
-/// Whether two replies say the same. The server names the one who replied by the key.
+/// Whether two replies are the same decision. The server records the API key as the approver.
 fn same(noted: &Reply, sent: &Reply) -> bool {
     match (noted, sent) {
         (Reply::Approved { lasting, .. }, Reply::Approved { lasting: other, .. }) => {
@@ -229,7 +239,7 @@ fn decision(
     }
 }
 
-/// A run as it is asked for over HTTP.
+/// Converts a request to that of the API.
 fn new_task(new: NewRun) -> NewTask {
     let budget = sortie_protocol::Budget::from(new.budget);
     NewTask {

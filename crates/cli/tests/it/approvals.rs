@@ -38,7 +38,8 @@ fn another_process_decides() {
         let mut arguments = vec!["approvals", reply[0], &id[..4]];
         arguments.extend(&reply[1..]);
         let said = world.ok(&arguments).out;
-        let start = format!("{id}: {expected_reply}. The process that runs the task picks it up (");
+        let start =
+            format!("{id}: {expected_reply}. The process that runs the task will read it (");
         assert!(said.starts_with(&start), "{said}");
         terminal.exp_string(expected_last).unwrap();
         terminal.exp_eof().unwrap();
@@ -109,7 +110,7 @@ fn a_reply_without_a_process_waits_for_the_next_one() {
     assert_eq!(
         said,
         format!(
-            "{id}: approved by cli:anna. No process is running the task; `sortie resume` goes on with it.\n"
+            "{id}: approved by cli:anna. No process runs the task; continue it with `sortie resume`.\n"
         )
     );
     world.ok(&["resume"]);
@@ -152,7 +153,7 @@ fn the_first_reply_holds() {
     let bad = world.sortie(&["approvals", "approve", &id, "--always=exec(("]);
     assert_eq!(bad.code, Some(2), "{bad:#?}");
     assert!(
-        bad.err.starts_with("error: exec(( is no rule: "),
+        bad.err.starts_with("error: exec(( is not a rule: "),
         "{}",
         bad.err
     );
@@ -197,7 +198,7 @@ fn a_lasting_yes_is_a_grant_of_the_session_until_it_is_revoked() {
     terminal.exp_string("Allow main").unwrap();
     let open = world.json(&["approvals", "list", "--json"]);
     let id = open[0]["id"].as_str().unwrap();
-    let rule = open[0]["lasting"][0].as_str().unwrap();
+    let rule = open[0]["approval"]["lasting"][0].as_str().unwrap();
     world.ok(&["approvals", "approve", id, "--always"]);
     terminal.exp_string("that was all").unwrap();
     terminal.exp_eof().unwrap();
@@ -209,7 +210,7 @@ fn a_lasting_yes_is_a_grant_of_the_session_until_it_is_revoked() {
     assert_eq!(
         out,
         format!(
-            "1 rule of session cli:direct in {} was taken back.\n",
+            "1 rule of session cli:direct in {} was revoked.\n",
             world.workspace().canonicalize().unwrap().display()
         )
     );

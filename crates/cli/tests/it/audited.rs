@@ -91,8 +91,7 @@ fn a_changed_byte_is_seen() {
     let said = world.sortie(&["audit", "verify"]);
     assert_eq!(said.code, Some(1), "{said:#?}");
     assert!(
-        said.err
-            .starts_with("error: The audit is not as it was written: "),
+        said.err.starts_with("error: The audit log was modified: "),
         "{}",
         said.err
     );

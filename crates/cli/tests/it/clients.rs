@@ -5,6 +5,7 @@ use std::process::Stdio;
 
 use rustix::process::Signal;
 use serde_json::Value;
+use sortie_core::Notification;
 
 use crate::terminal::at_terminal;
 use crate::world::World;
@@ -68,15 +69,24 @@ fn a_run_is_the_same_with_and_without_a_server() {
         let lines = world
             .ok(&["run", "And again", "--stream-json", "--model", &model])
             .out;
-        let kinds: Vec<String> = lines
+        let lines: Vec<Value> = lines
             .lines()
-            .map(|line| serde_json::from_str::<Value>(line).unwrap())
-            .map(|line| line["type"].as_str().unwrap_or("the task").to_owned())
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        // Subscribers of the library serialise the same type.
+        for line in lines.split_last().unwrap().1 {
+            let event: Notification = serde_json::from_value(line.clone()).unwrap();
+            assert_eq!(&serde_json::to_value(&event).unwrap(), line);
+            assert!(line["at"].as_str().unwrap().ends_with('Z'), "{line}");
+        }
+        let kinds: Vec<&str> = lines
+            .iter()
+            .map(|line| line["type"].as_str().unwrap_or("the task"))
             .collect();
         for kind in ["started", "tool", "progress", "completed"] {
-            assert!(kinds.iter().any(|other| other == kind), "{kind}: {kinds:?}");
+            assert!(kinds.contains(&kind), "{kind}: {kinds:?}");
         }
-        assert_eq!(kinds.last().unwrap(), "the task");
+        assert_eq!(kinds.last(), Some(&"the task"));
     };
     let alone = World::new();
     check(&alone);
@@ -156,7 +166,7 @@ fn a_terminated_client_only_leaves() {
     let said = run.end();
     assert_eq!(said.code, Some(143), "{said:#?}");
     assert!(
-        said.err.contains("The task goes on in the server"),
+        said.err.contains("The task continues in the server"),
         "{said:#?}"
     );
     world.until("it ends", |world| is(world, "top", "completed"));
@@ -193,7 +203,7 @@ fn flags_that_need_a_process_of_their_own_are_refused() {
         let all = [&["run", "x", "--model", &model], flags].concat();
         let said = world.sortie(&all);
         assert_eq!(said.code, Some(6), "{said:#?}");
-        let expected = format!("{} is for a process that has the store to itself", flags[0]);
+        let expected = format!("{} needs exclusive access to the store", flags[0]);
         assert!(
             said.err.contains(&expected) && said.err.contains("sortie stop"),
             "{said:#?}"
@@ -211,7 +221,7 @@ fn flags_that_need_a_process_of_their_own_are_refused() {
     ] {
         let said = world.sortie(&[command, &["-c", "subagents.max_concurrent=2"]].concat());
         assert_eq!(said.code, Some(6), "{command:?}: {said:#?}");
-        let expected = "-c is for a process that has the store to itself";
+        let expected = "-c needs exclusive access to the store";
         assert!(
             said.err.starts_with("error: ") && said.err.contains(expected),
             "{command:?}: {said:#?}"
@@ -571,7 +581,7 @@ fn a_server_that_hangs_is_told_within_bounds() {
     assert!(
         cancel
             .err
-            .contains("`sortie status` tells how the server is"),
+            .contains("`sortie status` shows the state of the server"),
         "{cancel:#?}"
     );
     server.signal(Signal::CONT);

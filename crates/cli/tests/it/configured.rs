@@ -178,7 +178,7 @@ fn a_broken_file_of_a_project_stops_nobody_who_does_not_trust_it() {
     for broken in [&b"x ["[..], b"\xff\xfe", b"model = 3"] {
         std::fs::write(world.workspace().join("sortie.toml"), broken).unwrap();
         let said = world.ok(&["run", "x", "--model", &model]);
-        assert!(said.err.contains("is left out"), "{}", said.err);
+        assert!(said.err.contains("is ignored"), "{}", said.err);
         world.ok(&["tasks", "list"]);
     }
     world.ok(&["trust"]);

@@ -92,7 +92,7 @@ fn an_interrupt_cancels_everything_and_keeps_what_there_is() {
         "Cancelling; waiting until everything has stopped.",
         "  [explore] slow - cancelled (0 tools, ",
         "error: Cancelled by a person: stopped with Ctrl-C",
-        "It had said this much:\n    Two are out.",
+        "Text so far:\n    Two are out.",
         "Kept: the result of [explore] quick (sortie tasks result ",
         "For everything that was kept: sortie tasks show ",
     ] {
@@ -194,7 +194,7 @@ fn a_terminated_run_goes_on_later() {
     let said = run.end();
     assert_eq!(said.code, Some(143), "{said:#?}");
     assert!(
-        said.err.contains("`sortie resume` goes on with it."),
+        said.err.contains("continue them with `sortie resume`."),
         "{}",
         said.err
     );
@@ -228,7 +228,7 @@ fn a_killed_run_goes_on_later() {
     run.hears("[explore] quick - done").signal(Signal::KILL);
     assert_eq!(run.end().code, None);
     let doctor = world.ok(&["doctor"]).out;
-    assert!(doctor.contains("No process is running them"), "{doctor}");
+    assert!(doctor.contains("No process runs them"), "{doctor}");
     world.scenario(&patient(HALF));
     let resumed = world.json(&["resume", "--json"]);
     let ended: Vec<&Value> = resumed.as_array().unwrap().iter().collect();
@@ -270,7 +270,7 @@ fn runs_that_were_left_behind_are_mentioned() {
     let said = world.ok(&["run", "top", "--model", &model]);
     assert!(
         said.err
-            .starts_with("1 task that an earlier process left unfinished goes on as well"),
+            .starts_with("1 unfinished task of an earlier process continues as well"),
         "{said:#?}"
     );
     assert_eq!(said.out, "done\n");

@@ -175,7 +175,7 @@ fn a_wrong_question_is_told() {
     check(
         &[&start[..], &["--agent", "main", "--args", "[]"]].concat(),
         2,
-        "--args wants a JSON object",
+        "--args must be a JSON object",
     );
     check(
         &[

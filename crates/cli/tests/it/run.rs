@@ -195,7 +195,7 @@ fn a_stream_tells_everything_and_the_task_last() {
     }
     for event in events {
         assert_eq!(event["root_id"], root);
-        assert!(event["seq"].is_i64() && event["session_id"] == "cli:direct");
+        assert!(event["task_seq"].is_i64() && event["session_id"] == "cli:direct");
     }
 }
 
@@ -218,7 +218,7 @@ fn exit_codes_say_what_happened() {
         "  - fault: { kind: error, message: no such luck }\n",
         &run,
         1,
-        "error: The model could not be asked: no such luck",
+        "error: The model call failed: no such luck",
     );
     check(
         "  - calls: [{ tool: list_dir, args: { path: '.' } }]\n",
@@ -230,7 +230,7 @@ fn exit_codes_say_what_happened() {
         "  - fault: { kind: hang }\n",
         &[&run[..], &["--timeout", "1"]].concat(),
         5,
-        "error: Its deadline passed: it was given 1.0 s.",
+        "error: It exceeded its deadline of 1.0 s.",
     );
     check(
         "  - say: done\n",
@@ -254,13 +254,13 @@ fn exit_codes_say_what_happened() {
         "  - say: done\n",
         &["run", "x", "--workspace", "missing"],
         2,
-        "missing cannot be worked in.\n  because: No such file",
+        "missing cannot be used as the workspace.\n  because: No such file",
     );
     check(
         "  - say: done\n",
         &["spawn", "x", "--report-to", "mail:me"],
         2,
-        "error: 'mail:me' is not a place for results.",
+        "error: 'mail:me' is not a valid delivery address.",
     );
     check("  - say: done\n", &["run"], 2, "Usage: sortie run");
 }
@@ -298,7 +298,7 @@ fn changes_need_a_person_or_a_yes() {
     assert!(
         refused
             .out
-            .starts_with("Refused: exec needs a person's approval and nobody can be asked"),
+            .starts_with("Refused: exec needs approval and no approver is available"),
         "{refused:#?}"
     );
     assert!(!made.exists());

@@ -73,7 +73,7 @@ fn a_server_says_where_it_is_and_leaves_nothing_behind() {
     let none = world.sortie(&["status"]);
     assert_eq!(
         (none.code, none.out.as_str()),
-        (Some(1), "No server has this store.\n")
+        (Some(1), "No server is running for this store.\n")
     );
     let mut server = world.serve();
     let status = world.json(&["status", "--json"]);
@@ -94,7 +94,7 @@ fn a_server_says_where_it_is_and_leaves_nothing_behind() {
     assert_eq!(said.code, Some(0), "{said:#?}");
     assert!(
         said.err
-            .contains("Stopped. What was running is back in the queue"),
+            .contains("Stopped. Running tasks are back in the queue"),
         "{said:#?}"
     );
     assert!(!said.err.contains(&token(&world)), "{said:#?}");
@@ -148,7 +148,10 @@ fn a_port_that_is_taken_is_told_with_what_to_do() {
     for wrong in ["localhost", "7878", "example.com:80", "127.0.0.1:99999"] {
         let said = world.sortie(&["serve", "--listen", wrong]);
         assert_eq!(said.code, Some(2), "{said:#?}");
-        assert!(said.err.contains("is no address to listen on"), "{said:#?}");
+        assert!(
+            said.err.contains("is not an address to listen on"),
+            "{said:#?}"
+        );
     }
 }
 
@@ -159,7 +162,7 @@ fn a_second_server_is_told_where_the_first_is() {
     let second = world.sortie(&["serve", "--listen", "127.0.0.1:0"]);
     assert_eq!(second.code, Some(6), "{second:#?}");
     let expected = format!(
-        "error: A server is already there at {} (pid {}).",
+        "error: A server already listens at {} (pid {}).",
         world.address(),
         server.pid()
     );
@@ -230,7 +233,7 @@ fn what_was_left_unfinished_goes_on_in_the_server() {
     let model = world.scenario("  - say: here I am\n");
     world.ok(&["spawn", "wait", "--detach", "--model", &model]);
     let mut server = world.start(&["serve", "--listen", "127.0.0.1:0"]);
-    server.hears("1 task that an earlier process left unfinished goes on.");
+    server.hears("1 unfinished task of an earlier process continues.");
     world.until("the task ends", |world| {
         world.task("wait")["status"] == "completed"
     });

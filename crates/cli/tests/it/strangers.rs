@@ -119,7 +119,7 @@ fn a_stranger_on_the_servers_port_gets_no_token() {
     let token = std::fs::read_to_string(world.home().join("token")).unwrap();
     let (address, told) = stranger();
     rewrite(&world, "server.json", "address", json!(address));
-    let expected = format!("What listens at {address} is not this server");
+    let expected = format!("The process that listens at {address} is not this server");
     for command in [
         &["run", "y", "--model", &model][..],
         &["open"],

@@ -181,7 +181,7 @@ fn a_queued_task_can_be_cancelled_and_deleted() {
         "{watched:#?}"
     );
     assert!(
-        watched.err.contains("No process is running what is left"),
+        watched.err.contains("No process runs the remaining tasks"),
         "{watched:#?}"
     );
     let not_yet = world.sortie(&["tasks", "result", id(&task)]);

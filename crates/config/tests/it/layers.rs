@@ -1,7 +1,8 @@
 //! Which layer wins, and what keys are called.
 
 use insta::assert_snapshot;
-use sortie_config::{Config, Flag, Language, Origin};
+use sortie_config::{Config, Flag, Origin};
+use sortie_core::Lang;
 
 use crate::support::Case;
 
@@ -214,7 +215,7 @@ fn files_come_from_every_editor() {
         "lang = \"zh\"\r\nthinking = \"高\"\r\n[agents.\"审查\"]\r\nmodel = \"inherit\"",
     ] {
         let loaded = Case::new().user(text).load().unwrap();
-        assert_eq!(loaded.config.lang, Some(Language::Zh));
+        assert_eq!(loaded.config.lang, Some(Lang::Zh));
         assert_eq!(loaded.config.thinking.as_deref(), Some("高"));
         let agent = &loaded.config.agents["审查"];
         assert_eq!(agent.model.as_deref(), Some("inherit"));

@@ -1,8 +1,6 @@
-//! The ports: narrow traits between the runtime and the world.
+//! The ports: traits between the runtime and storage, models, tools and the workspace.
 
-pub(crate) mod claims;
-pub(crate) mod model;
-pub(crate) mod once;
-pub(crate) mod store;
-pub(crate) mod tool;
-pub(crate) mod workplace;
+pub mod model;
+pub mod store;
+pub mod tool;
+pub mod workspace;

@@ -1,4 +1,4 @@
-//! Asking a model.
+//! The model port: one turn from a prompt to a completion.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,17 +8,48 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{
-    Arguments, BlobId, RunId, Sampling, SharedMessage, StopReason, Timestamp, ToolSpec, Usage,
-};
+use crate::event::StopReason;
+use crate::id::{BlobId, RunId};
+use crate::message::{Arguments, SharedMessage, Usage};
+use crate::ports::tool::ToolSpec;
+use crate::run::Sampling;
+use crate::time::Timestamp;
 
-/// Something that can answer a turn.
+words! {
+    /// The protocol that a provider speaks.
+    Wire {
+        /// Anthropic's Messages.
+        Anthropic = "anthropic",
+        /// OpenAI's Chat Completions, and the many that speak it too.
+        Chat = "chat",
+        /// OpenAI's Responses.
+        Responses = "responses",
+        /// Google's Gemini.
+        Gemini = "gemini",
+    }
+}
+
+words! {
+    /// How a model is offered tools, and how it calls them.
+    ToolSetting {
+        /// By the provider's own tool calls, until the provider refuses them.
+        Auto = "auto",
+        /// By the provider's own tool calls.
+        Native = "native",
+        /// In the prompt; the model answers with one JSON object.
+        Schema = "schema",
+        /// In the prompt; the model answers with a fenced block.
+        Fenced = "fenced",
+    }
+}
+
+/// A model that completes turns.
 ///
-/// Implementers guarantee that dropping the future stops the request, and that a cut-off stream is
-/// an error and never a short answer.
+/// Implementers guarantee that dropping the future stops the request, and that a stream that breaks
+/// off is an error and never a short completion.
 #[async_trait]
 pub trait Model: Send + Sync + fmt::Debug {
-    /// Answers one turn, telling `deltas` what it says while it says it.
+    /// Completes one turn and passes text to `deltas` as it arrives.
     async fn turn(
         &self,
         request: ModelRequest,
@@ -26,72 +57,72 @@ pub trait Model: Send + Sync + fmt::Debug {
     ) -> Result<ModelAnswer, ModelError>;
 }
 
-/// Finds the model behind a name such as `offline` or `vendor/model`.
+/// Finds models by names such as `offline` or `vendor/model`.
 pub trait ModelDirectory: Send + Sync + fmt::Debug {
-    /// The model, or a sentence that says what to do.
+    /// Returns the model; the error tells the user what to do.
     fn find(&self, name: &str) -> Result<Arc<dyn Model>, ModelError>;
-    /// What its answers cost at most, as far as that is known.
+    /// Returns the highest prices of its completions, as far as they are known.
     fn terms(&self, name: &str) -> Terms;
-    /// How busy the models are that were asked so far; none where nobody counts.
+    /// Returns the load of the models that were used so far; empty for directories that do not
+    /// count.
     fn states(&self, _now: Timestamp) -> Vec<ModelState> {
         Vec::new()
     }
 }
 
-/// How busy a model is.
+/// The load of a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelState {
-    /// Its whole name.
+    /// The full name.
     pub model: String,
-    /// Whether it is asked: `ready`, `paused` by its provider, `resting` after failures, or `trying`
-    /// again.
+    /// `ready`, `paused` by its provider, `resting` after failures, or `trying` again.
     pub state: String,
-    /// Questions under way.
+    /// Prompts in flight.
     pub in_flight: u32,
-    /// How many may be.
+    /// The maximum of `in_flight`.
     pub limit: Option<u32>,
-    /// Questions that wait.
+    /// Prompts in the queue.
     pub queued: u32,
-    /// Until when nobody asks it, if so.
+    /// Until when no prompt is sent.
     pub paused_until: Option<Timestamp>,
 }
 
-/// What the answers of a model cost at most.
+/// The price and size limits of a model's completions.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Terms {
-    /// US dollars for a million tokens; `None` if nobody knows.
+    /// US dollars for a million tokens; `None` if unknown.
     pub price: Option<TokenPrice>,
-    /// The most tokens of one answer, if the model is known to have a limit.
+    /// The maximum tokens of one completion, if known.
     pub max_output: Option<u64>,
 }
 
-/// US dollars for a million tokens, at the dearest.
+/// US dollars for a million tokens, at the highest rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TokenPrice {
-    /// Tokens read, whether they come from a cache, go to one, or neither.
+    /// Input tokens, whether read from a cache, written to one, or neither.
     pub input: f64,
-    /// Tokens written.
+    /// Output tokens.
     pub output: f64,
 }
 
-/// Hears what happens to a question before it is answered. Nothing here is kept.
+/// Receives what happens to a prompt before its completion arrives. Nothing of it is stored.
 pub trait DeltaSink: Send + Sync {
-    /// The model wrote this much more.
+    /// The model generated more text.
     fn text(&self, delta: &str);
-    /// The question waits for the provider's rate limit, or no longer does.
+    /// The provider's rate limit delays the prompt, or no longer does.
     fn held(&self, held: Option<Held>);
 }
 
-/// A question that waits for its provider.
+/// A prompt that a rate limit delays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Held {
-    /// Its place among the questions to the same model, from 1.
+    /// Its position among the prompts to the same model, from 1.
     pub position: u32,
-    /// When the provider said to come back, if it did.
+    /// When the provider accepts prompts again, if it said so.
     pub resumes_in_ms: Option<u64>,
 }
 
-/// A sink that hears nothing.
+/// A sink that discards everything.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoDeltas;
 
@@ -100,110 +131,96 @@ impl DeltaSink for NoDeltas {
     fn held(&self, _held: Option<Held>) {}
 }
 
-/// All that a model needs for one turn.
+/// A prompt: everything a model needs for one turn.
 #[derive(Clone, Debug)]
 pub struct ModelRequest {
-    /// Who asks; scripted models answer by it, vendors may use it as a cache key.
+    /// The run that prompts. Scripted models reply by it; vendors may use it as a cache key.
     pub asker: Asker,
-    /// The model's whole name, as the directory knows it.
+    /// The full name, as the directory knows it.
     pub model: String,
-    /// Who the model is.
+    /// The system prompt.
     pub system: Arc<str>,
-    /// What it may call; empty for the last, tool-free call.
+    /// Empty for the last prompt, which must be answered without tools.
     pub tools: Arc<[ToolSpec]>,
-    /// What happened so far.
+    /// The history.
     pub messages: Vec<SharedMessage>,
-    /// The bytes of the images that the messages show.
+    /// The bytes of the images in `messages`.
     pub images: Images,
-    /// How to answer.
     pub options: TurnOptions,
 }
 
-/// The bytes behind the images of a history, by name.
+/// The bytes of the images in a history, by blob.
 pub type Images = Arc<BTreeMap<BlobId, Arc<[u8]>>>;
 
-/// How a model should answer a turn.
+/// Options of one turn.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TurnOptions {
-    /// How hard to think: `default`, `low`, `high`, or the vendor's own word.
+    /// The reasoning effort: `default`, `low`, `high`, or a vendor's own value.
     pub thinking: Option<String>,
-    /// How freely to choose words.
     pub sampling: Sampling,
-    /// The JSON schema that the final answer has to fit.
+    /// The JSON schema that the final completion must match.
     pub schema: Option<Arc<Value>>,
-    /// Whether another model is asked if this one cannot answer soon.
+    /// Whether another model is prompted if this one cannot reply soon.
     pub has_fallback: bool,
-    /// Whether the model wrote its tool call as text when it was asked before: it is asked again
-    /// with the tools described in its prompt, unless the configuration forbids that.
+    /// Whether the model's previous completion wrote its tool call as text. The turn is repeated
+    /// with the tools described in the prompt, unless the configuration forbids it.
     pub in_words: bool,
 }
 
-/// Who asks a model.
+/// The run that prompts a model.
 #[derive(Clone, Debug)]
 pub struct Asker {
-    /// The run.
     pub run: RunId,
-    /// The first run of its tree: what runs of one tree share, their caches may too.
+    /// The root run of its tree. Runs of one tree may share a prompt cache.
     pub root: RunId,
-    /// Its agent.
     pub agent: String,
-    /// Its label.
     pub label: String,
-    /// Its task.
     pub task: String,
-    /// How far below the root.
+    /// The distance from the root.
     pub depth: u32,
-    /// Which turn of the run, from 1.
+    /// The turn of the run, from 1.
     pub turn: u32,
 }
 
-/// What a model said.
+/// A completion.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelAnswer {
-    /// In the order it was said.
+    /// In the order of generation.
     pub parts: Vec<AnswerPart>,
-    /// Why it stopped.
     pub stop: StopReason,
-    /// What it cost.
     pub usage: Usage,
-    /// The model that really answered.
+    /// The model that replied, which may differ from the requested one.
     pub model: String,
-    /// How long the question waited for the provider's rate limit.
+    /// How long the provider's rate limit delayed the prompt.
     pub held_ms: u64,
 }
 
-/// A part of a model's answer, before the run gives its calls their ids.
+/// A part of a completion, before the run assigns ids to its calls.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AnswerPart {
-    /// Words for the reader.
     Text(String),
-    /// Words for itself.
+    /// Reasoning that the model does not address to the reader.
     Reasoning {
-        /// The words.
         text: String,
         /// The vendor's own item.
         native: Option<Value>,
     },
-    /// A call.
     Call {
         /// The vendor's id, if it gave one.
         provider_id: Option<String>,
-        /// The tool.
         name: String,
-        /// The arguments.
         arguments: Arguments,
     },
 }
 
-/// Why a model did not answer. What may help is decided where the error is born.
+/// Why a model returned no completion. The code that creates the error decides what may help.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{message}")]
 pub struct ModelError {
-    /// What kind of failure, and so what may help.
     pub fault: Fault,
     /// What went wrong and what to do.
     pub message: String,
-    /// Whether somebody may have read a part of the answer that is now void.
+    /// Whether a viewer may have read a part of the discarded completion.
     pub shown: bool,
 }
 
@@ -211,34 +228,33 @@ pub struct ModelError {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Fault {
-    /// The network, the provider's servers, or an answer that was cut off: asking again may help.
+    /// The network, the provider's servers, or a stream that broke off: a retry may help.
     Transient,
-    /// The provider wants fewer questions.
+    /// The provider limits the rate of prompts.
     RateLimited {
-        /// When it wants the next one, if it said so.
+        /// When the provider accepts the next prompt, if it said so.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         retry_after_ms: Option<u64>,
     },
-    /// The key is missing or not good, or the account is empty: a person has to act.
+    /// The API key is missing or invalid, or the account is empty: a person has to act.
     Auth,
-    /// The history is longer than the model can read: it has to be compacted.
+    /// The history exceeds the model's context: it has to be compacted.
     ContextOverflow,
-    /// The provider's filter refused the question.
+    /// The provider's content filter rejected the prompt.
     ContentFilter,
-    /// The provider does not understand the question, or there is no such model.
+    /// The provider rejected the prompt as invalid, or the model does not exist.
     BadRequest,
-    /// The reply is a tool call that the model wrote as text. Nothing ran; the turn is asked again
-    /// with the tools described in the prompt.
+    /// The completion is a tool call written as text. Nothing ran; the turn is repeated with the
+    /// tools described in the prompt.
     TextCall {
-        /// What the reply cost.
+        /// The usage of the discarded completion.
         usage: Usage,
     },
-    /// Somebody stopped it.
     Cancelled,
 }
 
 impl Fault {
-    /// Whether asking the same model the same question again may help.
+    /// Whether repeating the same prompt may help.
     pub const fn is_retryable(self) -> bool {
         match self {
             Self::Transient | Self::RateLimited { .. } | Self::TextCall { .. } => true,
@@ -250,7 +266,7 @@ impl Fault {
         }
     }
 
-    /// Its name in JSON.
+    /// Returns the name in JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Transient => "transient",
@@ -266,7 +282,7 @@ impl Fault {
 }
 
 impl ModelError {
-    /// A failure of this kind that nobody has seen a part of an answer before.
+    /// Returns a failure without a partly shown completion.
     pub fn new(fault: Fault, message: impl Into<String>) -> Self {
         Self {
             fault,
@@ -275,12 +291,12 @@ impl ModelError {
         }
     }
 
-    /// Asking again will not help.
+    /// Returns a failure that a retry does not resolve.
     pub fn fatal(message: impl Into<String>) -> Self {
         Self::new(Fault::BadRequest, message)
     }
 
-    /// Asking again may help.
+    /// Returns a failure that a retry may resolve.
     pub fn retryable(message: impl Into<String>) -> Self {
         Self::new(Fault::Transient, message)
     }

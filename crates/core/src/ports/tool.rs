@@ -1,4 +1,4 @@
-//! Running a tool.
+//! The tool port.
 
 use std::fmt;
 use std::path::Path;
@@ -8,15 +8,17 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{
-    BlobId, CallId, ChildRef, ChildWait, Confinement, EffectId, Lang, Question, RunId, SkillRef,
-    SpawnRequest, Todo, Worktree,
-};
+use crate::event::ChildWait;
+use crate::id::{BlobId, CallId, EffectId, RunId};
+use crate::message::{ChildRef, Todo};
+use crate::request::Question;
+use crate::run::{Confinement, SpawnRequest, Worktree};
+use crate::skill::SkillRef;
+use crate::words::Lang;
 
-/// What a model is told about a tool.
+/// The description of a tool in a prompt.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolSpec {
-    /// Its name.
     pub name: String,
     /// What it does and when to use it.
     pub description: String,
@@ -24,70 +26,68 @@ pub struct ToolSpec {
     pub parameters: Value,
 }
 
-/// Another name under which a tool can be called.
+/// Another name for a tool, with renamed arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spelling {
-    /// The other name.
     pub name: &'static str,
-    /// Arguments that are called otherwise under that name: (theirs, ours).
+    /// Renamed arguments: (name under this spelling, the tool's name).
     pub renames: &'static [(&'static str, &'static str)],
 }
 
-/// What a tool touches: decides about asking, parallelism and policy groups.
+/// What a tool accesses. Decides about approvals, parallelism and policy groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Touches {
-    /// Nothing but the run itself: a todo list, a question. Calls run in parallel.
+    /// Only the run itself: a todo list, a question. Calls run in parallel.
     Nothing,
-    /// It looks at files. Calls run in parallel.
+    /// Reads files. Calls run in parallel.
     Reads,
-    /// It changes files of the workspace.
+    /// Changes files of the workspace.
     Files,
-    /// It runs programs.
+    /// Starts programs.
     Processes,
-    /// It asks a server of the network for something. Calls run in parallel.
+    /// Sends requests to network servers. Calls run in parallel.
     Network,
-    /// It asks a service of somebody else's, which may do anything.
+    /// Uses a third-party service, which may have any effect.
     Services,
-    /// It starts or manages other runs.
+    /// Starts or manages other runs.
     Runs,
 }
 
 /// A tool.
 ///
-/// Implementers guarantee that dropping the future of `run` stops the work, including every
-/// process it started, and that what they return is bounded.
+/// Implementers guarantee that dropping the future of `run` stops the work, including every process
+/// it started, and that the result is bounded.
 #[async_trait]
 pub trait Tool: Send + Sync + fmt::Debug {
-    /// What a model is told about it.
+    /// Returns the description for prompts.
     fn spec(&self) -> &ToolSpec;
-    /// What it touches.
     fn touches(&self) -> Touches;
-    /// What may be done with a call whose outcome a crash has hidden.
+    /// Returns how a call whose outcome a crash has hidden is recovered.
     fn recovery(&self) -> Recovery<'_>;
-    /// What a person should see of a call before saying yes: a diff, or the programs that would run.
+    /// Returns what an approver should see of a call: a diff, or the programs that would start.
     async fn preview(&self, _context: &ToolContext<'_>, _arguments: &Value) -> Option<String> {
         None
     }
-    /// Other names it answers to.
+    /// Returns other names for the tool.
     fn spellings(&self) -> &[Spelling] {
         &[]
     }
-    /// Does it. The arguments fit the schema.
+    /// Runs the call. The arguments match the schema.
     async fn run(&self, context: &ToolContext<'_>, arguments: Value) -> ToolReply;
 }
 
-/// The reply of a tool: an outcome, or a failure for the model to read and react to.
+/// The outcome of a tool call, or a failure that the model reads.
 pub type ToolReply = Result<ToolOutcome, ToolFailure>;
 
-/// What may be done with a call whose outcome a crash has hidden.
+/// How a call whose outcome a crash has hidden is recovered.
 #[derive(Clone, Copy)]
 pub enum Recovery<'a> {
-    /// Running it again does no harm.
+    /// The call is repeated; repeating it does no harm.
     Repeatable,
-    /// It can find out whether it happened.
+    /// The tool finds out whether the call happened.
     Reconcilable(&'a dyn Reconcile),
-    /// Nobody can tell: the model is told to look first, after whatever the call has left running
-    /// was ended. `None` says that it leaves nothing behind.
+    /// The outcome stays unknown. Processes that the call left running are ended, and the result
+    /// tells the model to check first. `None` if the tool leaves no processes.
     Once(Option<&'a dyn Remains>),
 }
 
@@ -101,12 +101,12 @@ impl fmt::Debug for Recovery<'_> {
     }
 }
 
-/// How a tool finds out, after a crash, whether a call of its happened.
+/// Finds out, after a crash, whether a call happened.
 #[async_trait]
 pub trait Reconcile: Send + Sync {
-    /// What to remember before the call runs.
+    /// Returns what to remember before the call runs.
     async fn fingerprint(&self, context: &ToolContext<'_>, arguments: &Value) -> Value;
-    /// Whether the call happened, given what was remembered.
+    /// Tells whether the call happened, given what was remembered.
     async fn reconcile(
         &self,
         context: &ToolContext<'_>,
@@ -115,57 +115,54 @@ pub trait Reconcile: Send + Sync {
     ) -> Reconciled;
 }
 
-/// What a call that a crash interrupted may have left running.
+/// Ends what an interrupted call left running.
 ///
-/// Otherwise the model would look whether the call happened while it still happens. Implementers
-/// guarantee that they find what an earlier process started by the effect alone, as nothing else
-/// survives a crash; that they end nothing of another effect, nor their own process; and that they
-/// return within a bounded time, also if something could not be ended.
+/// Without it the model would check whether the call happened while it is still happening.
+/// Implementers guarantee that they find processes of an earlier process by the effect alone,
+/// because nothing else survives a crash; that they end no process of another effect, nor their
+/// own; and that they return within a bounded time, even if a process could not be ended.
 #[async_trait]
 pub trait Remains: Send + Sync {
-    /// Ends whatever a call that a crash interrupted has left running; returns how many processes.
+    /// Ends all processes of an interrupted call; returns how many.
     async fn stop(&self, effect: &EffectId) -> usize;
 }
 
 /// Whether a call happened before the crash.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reconciled {
-    /// It did, and this is its answer.
+    /// It happened, with this result.
     Happened(ToolAnswer),
-    /// It did not: it may run now.
+    /// It did not happen and may run now.
     NotYet,
-    /// Nobody can tell.
+    /// It cannot be determined.
     Unknown,
 }
 
-/// Where and for whom a tool runs.
+/// The context of a tool call.
 #[derive(Clone, Copy)]
 pub struct ToolContext<'a> {
-    /// The run.
     pub run: RunId,
-    /// The call.
     pub call: &'a CallId,
-    /// The stable name of the effect.
     pub effect: &'a EffectId,
     /// The folder that file tools are confined to.
     pub workspace: &'a Path,
-    /// The language for words of the runtime.
+    /// The language of the runtime's texts.
     pub lang: Lang,
-    /// How long a shell command may take.
+    /// The timeout of a shell command.
     pub exec_timeout: Duration,
-    /// What shell commands are started in.
+    /// What confines shell commands.
     pub confinement: Confinement,
-    /// Whether the run may change anything.
+    /// Whether calls that change something are denied.
     pub read_only: bool,
-    /// The worktree it works in, if it has one of its own.
+    /// The run's own worktree, if it has one.
     pub worktree: Option<&'a Worktree>,
-    /// The skills it may load.
+    /// The skills that the run may load.
     pub skills: &'a [SkillRef],
-    /// What policy says about the very file or server that is used in the end.
+    /// Checks policy for the file or host that is finally used.
     pub permits: &'a dyn Permits,
-    /// How other runs are started and managed.
+    /// Starts and manages other runs.
     pub spawner: &'a dyn Spawner,
-    /// Where long outputs can be read again.
+    /// Reads long outputs of the run.
     pub blobs: &'a dyn BlobReader,
 }
 
@@ -178,48 +175,45 @@ impl fmt::Debug for ToolContext<'_> {
     }
 }
 
-/// What came of a call.
+/// The outcome of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ToolOutcome {
-    /// An answer.
     Answer(ToolAnswer),
     /// The call waits for children.
     Waits(ChildWait),
     /// The call waits for the answer to a question.
     Asks {
-        /// What is asked.
         question: Question,
-        /// How long an answer is waited for.
+        /// How long the call waits for an answer.
         timeout: Duration,
     },
 }
 
-/// The answer of a tool.
+/// The result of a tool.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolAnswer {
-    /// What it found or did; the runtime cuts it for the model and keeps the whole.
+    /// The full text; the runtime truncates it for the model and stores the whole.
     pub text: String,
-    /// A child it started in the background.
+    /// A child that the call started in the background.
     pub spawned: Option<ChildRef>,
-    /// The todo list, if it wrote one.
+    /// The todo list, if the call wrote one.
     pub todos: Option<Vec<Todo>>,
-    /// Pictures for models that can look at them.
+    /// Images for models that accept them.
     pub images: Vec<Image>,
-    /// What its commands really ran in.
+    /// The sandbox that its commands ran in.
     pub sandbox: Option<Value>,
 }
 
-/// A picture that a tool found.
+/// An image that a tool returns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Image {
     /// `image/png`, `image/jpeg`, `image/gif` or `image/webp`.
     pub media_type: String,
-    /// Its bytes.
     pub bytes: Vec<u8>,
 }
 
 impl ToolAnswer {
-    /// An answer that is only text.
+    /// Returns a result that is only text.
     pub fn text(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -234,13 +228,12 @@ impl From<ToolAnswer> for ToolOutcome {
     }
 }
 
-/// Why a tool did not do it: a sentence for the model that says what to do next.
+/// Why a tool failed: a sentence that tells the model what to do next.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ToolFailure(pub String);
 
 impl ToolFailure {
-    /// A failure with this sentence.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
@@ -249,89 +242,76 @@ impl ToolFailure {
 /// Starts and manages runs on behalf of a run's tools.
 #[async_trait]
 pub trait Spawner: Send + Sync {
-    /// Admits a child of the calling run; the same call gets the same child again.
+    /// Admits a child of the calling run. The same call always gets the same child.
     async fn spawn(&self, request: SpawnRequest) -> Result<Spawned, ToolFailure>;
-    /// Does something about the calling run's children.
+    /// Manages children of the calling run.
     async fn manage(&self, request: ManageRequest) -> ToolReply;
 }
 
 /// An admitted child.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spawned {
-    /// The child.
     pub child: ChildRef,
-    /// Its place in the queue.
     pub queue_position: Option<u32>,
-    /// Whether its result will be announced to the caller; a silent child's is not.
+    /// Whether the result is announced to the caller; not for a silent child.
     pub announces: bool,
 }
 
-/// What a run wants to know or change about its children. `id` is an id, a unique prefix, or a label.
+/// An operation on the children of a run. `id` is an id, a unique prefix, or a label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ManageRequest {
-    /// All of them.
     List,
-    /// One, with its result if it has one.
+    /// Shows one child, with its result if it has one.
     Get {
-        /// Which.
         id: String,
     },
-    /// Wait until these have finished; empty means all.
+    /// Waits until these have ended; empty means all.
     Wait {
-        /// Which.
         ids: Vec<String>,
     },
-    /// Add to its instruction.
+    /// Sends a message to a child.
     Steer {
-        /// Which.
         id: String,
-        /// What.
         message: String,
     },
-    /// Stop it.
     Cancel {
-        /// Which.
         id: String,
     },
-    /// Answer its question.
+    /// Answers a child's question.
     Answer {
-        /// The request.
         request: String,
-        /// The words; `None` hands the question on to a person.
+        /// `None` hands the question to a person.
         text: Option<String>,
     },
-    /// Show what it changed in its worktree.
+    /// Shows the changes in a child's worktree.
     Diff {
-        /// Which.
         id: String,
     },
-    /// Bring what it changed into the workspace.
+    /// Applies a child's changes to the workspace.
     Apply {
-        /// Which.
         id: String,
     },
-    /// Throw away what it changed.
+    /// Discards a child's changes.
     Discard {
-        /// Which.
         id: String,
     },
 }
 
-/// Reads long outputs back.
+/// Reads long outputs.
 #[async_trait]
 pub trait BlobReader: Send + Sync {
-    /// The bytes, if this run has such a blob.
+    /// Returns the bytes, if this run has such a blob.
     async fn read_blob(&self, id: &BlobId) -> Option<Vec<u8>>;
 }
 
-/// What policy says about the object that a call really uses.
+/// Checks policy for the object that a call really uses.
 ///
-/// A call was allowed by its words; what the words lead to (a path through links, a redirect) is
-/// asked about here, with what was really opened or will really be asked.
+/// A call is allowed by its arguments; what they lead to (a path through links, a redirect) is
+/// checked here, for the file that was opened or the host that will be contacted.
 pub trait Permits: Send + Sync {
-    /// Whether the file at this path, relative to the workspace and without links, may be used; the
-    /// sentence says why not.
+    /// Checks the file at this path, relative to the workspace and without links. The error is a
+    /// sentence.
     fn path(&self, path: &Path) -> Result<(), String>;
-    /// Whether this host may be asked.
+    /// Checks a host before it is contacted.
     fn host(&self, host: &str) -> Result<(), String>;
 }

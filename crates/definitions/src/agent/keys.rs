@@ -1,4 +1,4 @@
-//! From the keys of an agent file to an agent.
+//! Builds an agent from the keys of an agent file.
 
 use std::path::Path;
 use std::time::Duration;
@@ -15,9 +15,9 @@ use crate::fields::{Fields, scalar, shown, whole};
 use crate::{Place, Problem, Scope, Severity, front_matter};
 
 const MAX_NAME_CHARS: usize = 64;
-/// How much a parent reads about when to use an agent.
+/// Limit of the description that a parent reads.
 const MAX_DESCRIPTION_CHARS: usize = 2_048;
-/// How much an agent is told.
+/// Limit of the prompt.
 const MAX_PROMPT_CHARS: usize = 100_000;
 const MAX_ITERATIONS: u64 = 10_000;
 /// A year.
@@ -44,12 +44,12 @@ const UNUSED: [&str; 13] = [
     "exampleUses",
 ];
 
-/// What a file turned out to be.
+/// The result of reading a file.
 #[derive(Debug)]
 pub(super) enum Reading {
     /// An agent.
     Agent(Box<LoadedAgent>),
-    /// Text for people, or an agent that is switched off.
+    /// Text for people, or a disabled agent.
     Skipped(Vec<Problem>),
     /// An agent that cannot be used.
     Refused(Vec<Problem>),
@@ -66,7 +66,7 @@ pub(super) fn read(file: &Path, text: &str, place: &Place, known: &Known<'_>) ->
         }
     };
     let Some(yaml) = document.yaml else {
-        let text = "it has no front matter, so it is no agent".to_owned();
+        let text = "it has no front matter, so it is not an agent".to_owned();
         return Reading::Skipped(vec![problem(Severity::Note, text, 1)]);
     };
     match front_matter::parse(yaml, document.yaml_line) {
@@ -99,7 +99,7 @@ fn finish(mut fields: Fields, agent: Option<LoadedAgent>, text: &str) -> Reading
     }
 }
 
-/// The agent; `None` if there is none, or if the problems say that it cannot be used.
+/// Returns the agent; `None` if there is none, or if a problem is an error.
 fn agent(
     fields: &mut Fields,
     file: &Path,
@@ -186,7 +186,7 @@ fn name(fields: &mut Fields, file: &Path) -> Option<String> {
         return Some(name);
     }
     let text = format!(
-        "{} is no name for an agent: up to {MAX_NAME_CHARS} letters, digits, `-` and `_`",
+        "{} is not a valid agent name: use up to {MAX_NAME_CHARS} letters, digits, `-` and `_`",
         shown(&name.into())
     );
     fields.problem(Severity::Refusal, "name", text);
@@ -196,18 +196,18 @@ fn name(fields: &mut Fields, file: &Path) -> Option<String> {
 fn when_to_use(fields: &mut Fields, file: &Path) -> Option<String> {
     let when = fields.text(&["whenToUse"]);
     let text = fields.text(&["description"]).or(when).unwrap_or_default();
-    // One line, so that no description can pass for another agent in a list of them.
+    // One line, so that no description can imitate another agent in a list.
     let line = one_line(&text.replace("\\n", " "));
     if line.is_empty() {
         fields.problems.push(Problem::new(
             Severity::Refusal,
             file,
-            "`description` is missing: without it nobody knows when to use the agent",
+            "`description` is missing: a parent needs it to choose the agent",
         ));
         return None;
     }
     if line.chars().count() > MAX_DESCRIPTION_CHARS {
-        let text = format!("`description` is cut after {MAX_DESCRIPTION_CHARS} characters");
+        let text = format!("`description` is truncated after {MAX_DESCRIPTION_CHARS} characters");
         fields.problem(Severity::Warning, "description", text);
     }
     Some(first_chars(&line, MAX_DESCRIPTION_CHARS).to_owned())
@@ -216,12 +216,12 @@ fn when_to_use(fields: &mut Fields, file: &Path) -> Option<String> {
 fn prompt(fields: &mut Fields, file: &Path, body: &str) -> String {
     let body = body.trim().replace("\r\n", "\n");
     if body.is_empty() {
-        let text = "it has no text: the agent is told nothing but its task";
+        let text = "it has no text: the prompt contains only the task";
         let problem = Problem::new(Severity::Warning, file, text);
         fields.problems.push(problem);
     }
     if body.chars().count() > MAX_PROMPT_CHARS {
-        let text = format!("its text is cut after {MAX_PROMPT_CHARS} characters");
+        let text = format!("its text is truncated after {MAX_PROMPT_CHARS} characters");
         let problem = Problem::new(Severity::Warning, file, text);
         fields.problems.push(problem);
     }
@@ -351,7 +351,7 @@ fn isolation(fields: &mut Fields) -> Option<Isolation> {
         Some("worktree") => Some(Isolation::Worktree),
         Some("none") => Some(Isolation::None),
         Some(_) | None => {
-            // Somebody wanted the agent kept apart, and it would not be.
+            // The author wanted isolation, which would be missing.
             let text = format!("`isolation` cannot be {}", shown(&field.value));
             fields.problem(Severity::Refusal, "isolation", text);
             None
@@ -364,16 +364,13 @@ fn thinking(fields: &mut Fields) -> Option<String> {
     let in_form = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     let is_word = !word.is_empty() && word.len() <= MAX_NAME_CHARS && word.chars().all(in_form);
     if !is_word {
-        let text = format!(
-            "{} is no word for how hard to think",
-            shown(&word.as_str().into())
-        );
+        let text = format!("{} is not a thinking level", shown(&word.as_str().into()));
         fields.problem(Severity::Warning, "effort", text);
     }
     is_word.then_some(word)
 }
 
-/// Not where opencode has it for the main conversation only, or hidden.
+/// Returns whether parents see the agent: not if opencode uses it for the main conversation only or hides it.
 fn offered(fields: &mut Fields) -> bool {
     let hidden = fields.restriction(&["hidden"]);
     let mode = fields.text(&["mode"]);

@@ -1,4 +1,4 @@
-//! Looking for agent files, and deciding which agent of a name counts.
+//! Finds agent files, and decides which agent of a name is used.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -10,54 +10,54 @@ use super::{Known, LoadedAgent};
 use crate::folder::{Folder, FolderError, Kind};
 use crate::{Place, Problem, Severity};
 
-/// The largest agent file that is read.
+/// Limit of an agent file.
 const MAX_FILE_BYTES: u64 = 512 * 1024;
-/// How many files are read altogether.
+/// Limit of files in total.
 const MAX_FILES: usize = 512;
-/// How deep files may lie in a folder of agents.
+/// Limit of the depth of subfolders.
 const MAX_DEPTH: usize = 4;
-/// How many folders are opened in search of them.
+/// Limit of folders that are searched.
 const MAX_FOLDERS: usize = 1_024;
 
-/// The agents of some places, and what became of every file.
+/// The loaded agents, and the result for every file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AgentFiles {
-    /// The agents that count, no two of one name.
+    /// The agents in use, with unique names.
     pub agents: Vec<LoadedAgent>,
-    /// Every file that was looked at, in order.
+    /// Every file that was read, in order.
     pub files: Vec<FileCheck>,
 }
 
-/// What became of a file.
+/// The result for a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileCheck {
-    /// The file, or a folder that could not be looked in.
+    /// The file, or a folder that could not be read.
     pub file: PathBuf,
     /// The agent's name, where it has one.
     pub name: Option<String>,
-    /// What became of it.
+    /// The result.
     pub verdict: Verdict,
-    /// Why, and what else is worth knowing.
+    /// Reasons and notes.
     pub problems: Vec<Problem>,
 }
 
-/// What became of a file.
+/// The result for a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Used as written.
     Good,
-    /// Used, but something was changed or left out.
+    /// Used, but something was changed or omitted.
     Changed,
-    /// No agent, or one that is switched off.
+    /// Not an agent, or a disabled one.
     Skipped,
-    /// Another agent has its name and counts more.
+    /// Another agent of the same name takes precedence.
     Hidden,
     /// Not used.
     Refused,
 }
 
 impl Verdict {
-    /// The word for it.
+    /// Returns the name of the result.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Good => "ok",
@@ -70,7 +70,7 @@ impl Verdict {
 }
 
 impl AgentFiles {
-    /// All agents, those of `base` included: a file beats a base agent of its name.
+    /// Returns all agents, including those of `base`: a file takes precedence over a base agent of its name.
     pub fn definitions(&self, base: &[AgentDefinition]) -> Vec<AgentDefinition> {
         let kept = base
             .iter()
@@ -80,7 +80,7 @@ impl AgentFiles {
         kept.chain(loaded).collect()
     }
 
-    /// The agent of that name, whatever its case.
+    /// Returns the agent of that name, ignoring case.
     pub fn get(&self, name: &str) -> Option<&LoadedAgent> {
         let name = name.to_lowercase();
         self.agents
@@ -88,14 +88,14 @@ impl AgentFiles {
             .find(|agent| agent.definition.name.to_lowercase() == name)
     }
 
-    /// Whether no file is refused.
+    /// Returns whether no file is refused.
     pub fn is_good(&self) -> bool {
         self.files
             .iter()
             .all(|check| check.verdict != Verdict::Refused)
     }
 
-    /// A report for people: a line for each file, and its problems below.
+    /// Returns a report for people: a line for each file, and its problems below.
     pub fn report(&self) -> String {
         let mut report = String::new();
         for check in &self.files {
@@ -118,9 +118,9 @@ impl AgentFiles {
     }
 }
 
-/// Loads the agents of these places, the one that counts most first.
+/// Loads the agents of these folders, given in order of precedence.
 ///
-/// No file stops another. A file of an untrusted folder never takes a name that somebody else has.
+/// An invalid file does not affect the others. A file of an untrusted folder never takes a name that is in use.
 pub fn load_agents(places: &[Place], known: &Known<'_>) -> AgentFiles {
     let mut search = Search::default();
     for place in places {
@@ -138,7 +138,7 @@ struct Search {
     files: Vec<FileCheck>,
     /// Agents with the index of their file.
     found: Vec<(usize, LoadedAgent)>,
-    /// Folders that were looked in, as several paths may lead to one.
+    /// Folders that were read, because several paths may lead to one.
     folders: Vec<Folder>,
 }
 
@@ -158,11 +158,11 @@ impl Search {
                 continue;
             }
             if self.folders.len() == MAX_FOLDERS {
-                return self.refuse(folder.path(), "too many folders; it is not looked in");
+                return self.refuse(folder.path(), "too many folders; it is not read");
             }
             let mut inner = self.read_folder(place, root, &path, &folder, known);
             self.folders.push(folder);
-            // Taken from the end, so the first comes last.
+            // A stack: the first folder is pushed last.
             inner.reverse();
             if depth + 1 < MAX_DEPTH {
                 waiting.extend(inner.into_iter().map(|path| (path, depth + 1)));
@@ -182,7 +182,10 @@ impl Search {
         let entries = match folder.entries() {
             Ok((entries, false)) => entries,
             Ok((entries, true)) => {
-                self.refuse(folder.path(), "it holds too much; the rest is left out");
+                self.refuse(
+                    folder.path(),
+                    "it has too many entries; the rest is left out",
+                );
                 entries
             }
             Err(error) => {
@@ -262,12 +265,12 @@ impl Search {
     }
 }
 
-/// The whole path without its dots.
+/// Returns the path without `.` components.
 fn shown(root: &Folder, path: &Path) -> PathBuf {
     root.path().join(path).components().collect()
 }
 
-/// Decides which agent of each name counts: the trusted before the others, the nearest first.
+/// Decides which agent of each name is used: trusted before untrusted, the nearest first.
 fn settle(search: Search, known: &Known<'_>) -> AgentFiles {
     let mut files = search.files;
     let mut agents: Vec<LoadedAgent> = Vec::new();

@@ -1,4 +1,4 @@
-//! Agent files: Markdown with front matter, in the words of several systems.
+//! Agent files: Markdown with front matter, in the formats of several systems.
 
 mod keys;
 mod load;
@@ -23,72 +23,72 @@ use crate::{Problem, Scope};
 pub struct LoadedAgent {
     /// The agent. Its prompt is the body of the file.
     pub definition: AgentDefinition,
-    /// A person is asked about these calls, whatever the mode.
+    /// These calls need approval in every mode.
     pub ask: Vec<String>,
-    /// How calls that change something are treated; `None` is as configured.
+    /// Permission mode; `None` for the configured one.
     pub mode: Option<Mode>,
-    /// How long a run may take; `None` is as configured.
+    /// Time limit of a run; `None` for the configured one.
     pub timeout: Option<Duration>,
-    /// What a run may spend.
+    /// Budget of a run.
     pub budget: Budget,
     /// Skills whose text a run begins with, by name.
     pub skills: Vec<String>,
-    /// Servers of tools that it wants.
+    /// MCP servers that the agent requests.
     pub mcp_servers: Vec<McpServer>,
-    /// Where it works; `None` is as configured.
+    /// Isolation; `None` for the configured one.
     pub isolation: Option<Isolation>,
-    /// Whether it is started in the background unless its caller says otherwise.
+    /// Whether it runs in the background unless the caller decides otherwise.
     pub background: Option<bool>,
-    /// How hard its model should think.
+    /// Thinking level of the model.
     pub thinking: Option<String>,
-    /// How freely its model chooses its words.
+    /// Temperature of the model.
     pub temperature: Option<f64>,
-    /// Its hooks, as they were written.
+    /// Hooks, unparsed.
     pub hooks: Option<Value>,
-    /// Whether parents are told about it. One that is hidden can still be named.
+    /// Whether parents see it. A hidden agent can still be used by name.
     pub offered: bool,
     /// The file.
     pub file: PathBuf,
-    /// Whose the file is.
+    /// The owner of the file.
     pub scope: Scope,
-    /// Whether it may do more than narrow.
+    /// Whether the file may do more than restrict.
     pub trusted: bool,
-    /// The digest of the file, in hexadecimal: with it, a run says what it was made from.
+    /// SHA-256 of the file, in hexadecimal; a run records it.
     pub sha256: String,
-    /// Keys that nobody knows.
+    /// Unknown keys.
     pub unknown: Vec<String>,
-    /// What was left out or changed, and what is worth knowing.
+    /// Warnings and notes about the file.
     pub problems: Vec<Problem>,
 }
 
-/// A server of tools that an agent wants.
+/// An MCP server that an agent requests.
 #[derive(Clone, Debug, PartialEq)]
 pub enum McpServer {
-    /// One that is configured elsewhere.
+    /// A configured server, by name.
     Named(String),
-    /// One that the file itself describes.
+    /// A server that the file defines.
     Inline {
         /// Its name.
         name: String,
-        /// How it is reached, as it was written.
+        /// Its settings, unparsed.
         config: Value,
     },
 }
 
-/// What the rest of the system knows, and files are measured by.
+/// Facts about the installation that files are checked against.
 #[derive(Clone, Copy)]
 pub struct Known<'a> {
-    /// The agents that are there without any file.
+    /// Built-in agents.
     pub agents: &'a [AgentDefinition],
     /// The names of all tools.
     pub tools: &'a [String],
-    /// Whether policy can read a rule about tools; the error says why not.
+    /// Checks that policy can parse a rule; an error is the reason.
     pub check_rule: &'a dyn Fn(&str) -> Result<(), String>,
     /// Whether a model `vendor/model` is at an endpoint that the operator has configured.
     pub is_model: &'a dyn Fn(&str) -> bool,
     /// Whether a file of an untrusted folder may name this model: the operator made it available.
     pub is_available: &'a dyn Fn(&str) -> bool,
-    /// What an untrusted file cannot exceed.
+    /// Limits that an untrusted file cannot exceed.
     pub ceiling: Ceiling,
 }
 
@@ -101,13 +101,13 @@ impl std::fmt::Debug for Known<'_> {
     }
 }
 
-/// The limits that hold where a file says nothing. An untrusted file cannot lift them.
+/// The default limits. An untrusted file cannot raise them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ceiling {
-    /// The iteration cap.
+    /// Limit of iterations.
     pub max_iterations: Option<u32>,
-    /// The running time.
+    /// Time limit.
     pub timeout: Option<Duration>,
-    /// What a run may spend.
+    /// Budget of a run.
     pub budget: Budget,
 }

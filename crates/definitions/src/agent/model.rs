@@ -1,4 +1,4 @@
-//! The model an agent file names.
+//! The model of an agent file.
 
 use sortie_core::ModelChoice;
 
@@ -6,17 +6,17 @@ use super::Known;
 use crate::Severity;
 use crate::fields::Fields;
 
-/// Words for the parent's model.
+/// Names for the parent's model.
 const INHERIT: [&str; 3] = ["inherit", "default", "parent"];
-/// Words for a small and quick model.
+/// Names for a small and fast model.
 const SMALL: [&str; 4] = ["small", "fast", "haiku", "flash"];
-/// Words for sizes of a vendor's models that have no meaning at another vendor.
+/// Names for model sizes of one vendor, which have no meaning for another vendor.
 const SIZES: [&str; 5] = ["sonnet", "opus", "fable", "pro", "auto"];
-/// What stands before files that play a model.
+/// Prefixes of files that simulate a model.
 const PLAYED: [&str; 2] = ["script:", "replay:"];
 const MAX_MODEL_CHARS: usize = 200;
 
-/// Takes the model. An untrusted file gets none that the operator has not configured.
+/// Reads the model. An untrusted file can only use a model that the operator has configured.
 pub(super) fn choice(fields: &mut Fields, known: &Known<'_>, trusted: bool) -> ModelChoice {
     let Some(name) = fields.text(&["model"]).filter(|name| !name.is_empty()) else {
         return ModelChoice::Inherit;
@@ -38,7 +38,7 @@ pub(super) fn choice(fields: &mut Fields, known: &Known<'_>, trusted: bool) -> M
         ModelChoice::Inherit
     };
     if name.chars().count() > MAX_MODEL_CHARS || name.chars().any(char::is_whitespace) {
-        return replaced("is no name of a model");
+        return replaced("is not the name of a model");
     }
     match configured(&name, known) {
         Some(found) if trusted || (known.is_available)(&found) => return ModelChoice::Named(found),
@@ -50,18 +50,18 @@ pub(super) fn choice(fields: &mut Fields, known: &Known<'_>, trusted: bool) -> M
         None => {}
     }
     if SIZES.contains(&lower.as_str()) {
-        return replaced("is one vendor's word for a size");
+        return replaced("is a size name of one vendor");
     }
     if !trusted {
         return replaced("is not configured, and the folder is not trusted");
     }
     let shown = crate::fields::shown(&name.as_str().into());
-    let text = format!("the model {shown} is not configured; runs will say so");
+    let text = format!("the model {shown} is not configured; runs with it will fail");
     fields.problem(Severity::Warning, "model", text);
     ModelChoice::Named(name)
 }
 
-/// The model as it is configured; qwen writes `vendor:model`. What plays a model is never that.
+/// Returns the model as configured; qwen writes `vendor:model`. Files that simulate a model are excluded.
 fn configured(name: &str, known: &Known<'_>) -> Option<String> {
     let lower = name.to_lowercase();
     if PLAYED.iter().any(|prefix| lower.starts_with(prefix)) {

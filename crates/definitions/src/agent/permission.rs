@@ -1,4 +1,4 @@
-//! How freely an agent file wants its agent to act: Claude's `permissionMode`, qwen's `approvalMode`,
+//! The permission mode of an agent file: Claude's `permissionMode`, qwen's `approvalMode`,
 //! opencode's `permission`.
 
 use std::collections::BTreeMap;
@@ -12,14 +12,14 @@ use crate::Severity;
 use crate::fields::{Fields, scalar, shown};
 use sortie_base::wildcard::matches;
 
-/// Words for modes, in lower case and without hyphens or underscores.
+/// Names of modes, in lower case and without hyphens or underscores.
 const MODES: &[(&str, Mode)] = &[
     ("plan", Mode::Plan),
     ("dontask", Mode::DontAsk),
     ("default", Mode::Default),
     ("manual", Mode::Default),
     ("ask", Mode::Default),
-    // Claude's `auto` lets a model decide what is safe. Here a person does.
+    // Claude's `auto` lets a model decide what is safe. Here an approver decides.
     ("auto", Mode::Default),
     ("acceptedits", Mode::AcceptEdits),
     ("autoedit", Mode::AcceptEdits),
@@ -27,7 +27,7 @@ const MODES: &[(&str, Mode)] = &[
     ("yolo", Mode::Yolo),
 ];
 
-/// Takes the mode. A word that is not known may have meant a stricter one, so it is refused.
+/// Reads the mode. An unknown name may mean a stricter mode, so the file is refused.
 pub(super) fn mode(fields: &mut Fields) -> Option<Mode> {
     let field = fields.take(&["permissionMode", "approvalMode"])?;
     let word = scalar(&field.value).unwrap_or_default().to_lowercase();
@@ -44,8 +44,8 @@ pub(super) fn mode(fields: &mut Fields) -> Option<Mode> {
     known.map(|(_, mode)| *mode)
 }
 
-/// Takes opencode's permissions: what is denied goes to the selection, what asks is returned.
-/// What is allowed there would go without asking, which no file can grant.
+/// Reads opencode's permissions: denied tools are added to the selection, tools that ask are returned.
+/// `allow` would skip approval, which no file can grant.
 pub(super) fn permission(
     fields: &mut Fields,
     known: &Known<'_>,
@@ -57,7 +57,7 @@ pub(super) fn permission(
     };
     let rules = match field.value {
         Value::Object(rules) => rules,
-        // One word for every tool.
+        // One value for every tool.
         Value::String(word) => Map::from_iter([("*".to_owned(), Value::String(word))]),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => {
             let text = "`permission` must say `allow`, `ask` or `deny` for each tool";
@@ -65,7 +65,7 @@ pub(super) fn permission(
             return ask;
         }
     };
-    // In the order of their names, whichever order a JSON object has.
+    // Sorted by name, because a JSON object has no order.
     let mut rules: BTreeMap<String, Value> = rules.into_iter().collect();
     if rules.get("*").is_some_and(|rest| rest == "deny") {
         rules.remove("*");
@@ -84,7 +84,7 @@ pub(super) fn permission(
     ask
 }
 
-/// Everything is denied but what is named: then the names are a list of what is allowed.
+/// If everything is denied but named tools, these form an allow list.
 fn only(
     fields: &mut Fields,
     rules: &BTreeMap<String, Value>,
@@ -110,7 +110,7 @@ fn only(
     selection.allow = Some(allow);
 }
 
-/// The tools of a permission key: opencode's `edit` is about every change of a file.
+/// Returns the tools of a permission key: opencode's `edit` covers every change of a file.
 fn subjects(name: &str, known: &Known<'_>) -> Vec<String> {
     match name {
         "*" => vec![name.to_owned()],
@@ -130,10 +130,10 @@ fn one(
     let Value::Object(globs) = action else {
         return apply(fields, vec![tool.to_owned()], action, selection, ask);
     };
-    // Deny wins in any order here, so a tool that is denied but for some calls is denied.
+    // Deny takes precedence in any order here, so a tool that is denied except for some calls is denied.
     let denied_but = globs.get("*").is_some_and(|rest| rest == "deny") && globs.len() > 1;
     if denied_but {
-        let text = format!("`{tool}` is denied but for some calls; here it is denied for all");
+        let text = format!("`{tool}` is denied except for some calls; here it is denied for all");
         fields.problem(Severity::Warning, "permission", text);
     }
     let globs: BTreeMap<&String, &Value> = globs.iter().collect();

@@ -1,4 +1,4 @@
-//! The tools an agent file names, in the words of other systems.
+//! Maps the tool names of other systems in agent files.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::Known;
 use crate::Severity;
 use crate::fields::{Field, Fields, scalar, shown, words};
 
-/// What others call our tools: (theirs in lower case, ours).
+/// Tool names of other systems: (theirs in lower case, ours).
 const ALIASES: &[(&str, &str)] = &[
     // Claude Code.
     ("read", "read_file"),
@@ -46,7 +46,7 @@ const ALIASES: &[(&str, &str)] = &[
     ("google_web_search", "web_search"),
     ("write_todos", "todo_write"),
     ("activate_skill", "skill"),
-    // The seeds, and others.
+    // Other systems.
     ("strreplacefile", "edit_file"),
     ("fetchurl", "web_fetch"),
     ("searchweb", "web_search"),
@@ -55,17 +55,17 @@ const ALIASES: &[(&str, &str)] = &[
     ("sessions_spawn", "spawn_subagent"),
     ("spawn", "spawn_subagent"),
 ];
-/// What stands before the name of a server's tools.
+/// Prefix of MCP tools.
 const MCP: &str = "mcp__";
 /// The same, as gemini writes it.
 const MCP_SINGLE: &str = "mcp_";
 
-/// The tool that a rule is about: `exec` of `exec(git *)`.
+/// Returns the tool of a rule: `exec` of `exec(git *)`.
 pub fn rule_tool(rule: &str) -> &str {
     rule.split_once('(').map_or(rule, |(tool, _)| tool).trim()
 }
 
-/// A rule of another system in our words: `Bash(git *)` is `exec(git *)`, `mcp__srv` is
+/// Translates a rule of another system: `Bash(git *)` is `exec(git *)`, `mcp__srv` is
 /// `mcp__srv__*`. `None` if it names no tool of `tools`, or cannot be read.
 pub fn translate_rule(rule: &str, tools: &[String]) -> Option<String> {
     let rule = rule.trim();
@@ -75,7 +75,7 @@ pub fn translate_rule(rule: &str, tools: &[String]) -> Option<String> {
     };
     let name = translate_name(name, tools)?;
     Some(match arguments {
-        // `Bash(*)` and `Bash()` say no more than `Bash`.
+        // `Bash(*)` and `Bash()` mean the same as `Bash`.
         None | Some("" | "*") => name,
         Some(arguments) => format!("{name}({arguments})"),
     })
@@ -104,7 +104,7 @@ fn known(name: &str, tools: &[String]) -> Option<String> {
     tools.iter().find(|tool| tool.as_str() == name).cloned()
 }
 
-/// The tools of a server, which is asked for them only later.
+/// Returns the rule for all tools of a server, which are listed only later.
 fn mcp_rule(server: &str) -> Option<String> {
     let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '*');
     if server.is_empty() || !server.chars().all(is_name) {
@@ -116,7 +116,7 @@ fn mcp_rule(server: &str) -> Option<String> {
     Some(format!("{MCP}{server}__*"))
 }
 
-/// A rule of another system in our words, if it can be used; otherwise why not.
+/// Translates a rule of another system; an error is the reason why it cannot be used.
 pub(super) fn resolve(rule: &str, known: &Known<'_>) -> Result<String, String> {
     let shown = shown(&Value::from(rule));
     let ours = translate_rule(rule, known.tools)
@@ -127,8 +127,8 @@ pub(super) fn resolve(rule: &str, known: &Known<'_>) -> Result<String, String> {
     }
 }
 
-/// Rules that restrict. Where only the part in parentheses cannot be used, they are about every
-/// call of the tool; a tool that is not there may come to be, and is restricted then too.
+/// Translates restricting rules. If only the part in parentheses cannot be used, a rule applies to every
+/// call of the tool; a rule for an unknown tool is kept, because the tool may be added later.
 pub(super) fn restricting(
     fields: &mut Fields,
     key: &str,
@@ -156,7 +156,7 @@ pub(super) fn restricting(
     }
 }
 
-/// A rule about several commands, `exec(rm *, mv *)`, is about each of them.
+/// Splits a rule about several commands, `exec(rm *, mv *)`, into one rule for each.
 fn with_parts(rule: String, known: &Known<'_>) -> Vec<String> {
     let mut rules = Vec::new();
     if let Some((tool, arguments)) = rule.split_once('(')
@@ -172,7 +172,7 @@ fn with_parts(rule: String, known: &Known<'_>) -> Vec<String> {
     rules
 }
 
-/// Takes which tools an agent may have. What cannot be understood is refused or left out, never
+/// Reads which tools an agent may use. What cannot be parsed is refused or omitted, never
 /// read as "all tools".
 pub(super) fn selection(fields: &mut Fields, known: &Known<'_>) -> ToolSelection {
     let mut selection = ToolSelection {
@@ -260,7 +260,7 @@ fn switched(
     known: &Known<'_>,
     selection: &mut ToolSelection,
 ) {
-    // In the order of their names, whichever order a JSON object has.
+    // Sorted by name, because a JSON object has no order.
     let switches: BTreeMap<&String, &Value> = switches.iter().collect();
     let (on, off): (Vec<_>, Vec<_>) = switches
         .into_iter()
@@ -269,7 +269,7 @@ fn switched(
         pairs.into_iter().map(|(name, _)| name.clone()).collect()
     };
     let mut off = names(off);
-    // With everything off, what is on is all there is.
+    // With everything off, the tools that are on form an allow list.
     if off.iter().any(|name| name == "*") {
         off.retain(|name| name != "*");
         selection.allow = allow(fields, key, &names(on), known);

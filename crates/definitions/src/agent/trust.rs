@@ -1,4 +1,4 @@
-//! What an agent from a folder that nobody trusts may be: less than it asks for, never more.
+//! Restricts agents from untrusted folders.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::fields::Fields;
 
 const WHY: &str = "the folder is not trusted";
 
-/// Takes away everything that could do more than narrow. Models were chosen with trust in mind.
+/// Removes everything that could do more than restrict. Models were already chosen according to trust.
 pub(super) fn narrow(agent: &mut LoadedAgent, fields: &mut Fields, known: &Known<'_>) {
     if agent.hooks.take().is_some() {
         let text = format!("`hooks` are left out: {WHY}");
@@ -23,7 +23,7 @@ pub(super) fn narrow(agent: &mut LoadedAgent, fields: &mut Fields, known: &Known
     }
     if agent.mode.is_some_and(|mode| mode > Mode::Default) {
         agent.mode = Some(Mode::Default);
-        let text = format!("a person is asked about every change: {WHY}");
+        let text = format!("every change needs approval: {WHY}");
         fields.problem(Severity::Warning, "permissionMode", text);
     }
     if agent.isolation == Some(Isolation::None) {
@@ -48,7 +48,7 @@ fn limits(agent: &mut LoadedAgent, fields: &mut Fields, known: &Known<'_>) {
     agent.budget = budget;
 }
 
-/// The lower limit, if the file sets one at all: otherwise what is configured holds anyway.
+/// Returns the lower limit if the file sets one; otherwise the configured limit applies anyway.
 fn lower<T: Ord>(own: Option<T>, ceiling: Option<T>) -> Option<T> {
     match (own, ceiling) {
         (Some(own), Some(ceiling)) => Some(own.min(ceiling)),

@@ -72,26 +72,6 @@ fn large_files_are_refused_and_pipes_do_not_wait() {
 }
 
 #[test]
-fn components_are_as_strict_as_the_kernel_with_what_leads_out() {
-    let (_place, inside) = setting();
-    let folder = Folder::open(&inside).unwrap();
-    let open = |path: &str| {
-        open_by_components(folder.descriptor.as_fd(), Path::new(path), FILE_FLAGS).is_ok()
-    };
-    assert!(open("plain.md") && open("./deep/file.md"));
-    for path in [
-        "near.md",
-        "far.md",
-        "door/secret.md",
-        "../outside/secret.md",
-        "deep/../../outside/secret.md",
-        "/etc/hostname",
-    ] {
-        assert!(!open(path), "{path}");
-    }
-}
-
-#[test]
 fn a_path_that_has_become_a_link_is_not_the_folder_any_more() {
     let (_place, inside) = setting();
     let deep = Folder::open(&inside)

@@ -65,7 +65,7 @@ fn values_keep_their_types_and_words_stay_words() {
 }
 
 #[test]
-fn a_colon_in_a_description_is_mended_and_said() {
+fn a_colon_in_a_description_is_repaired_and_reported() {
     let yaml = "name: x\ndescription: Use it when: the user's text #1 says so\ntools: Read\n";
     let parsed = parse(yaml, 2).unwrap();
     assert_eq!(parsed.mended, Some(3));
@@ -145,7 +145,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_between_fences_comes_back(yaml in "([a-z]{1,5}: [a-z]{0,5}\n){0,5}", body in "\\PC{0,50}") {
+    fn the_text_between_fences_is_returned(yaml in "([a-z]{1,5}: [a-z]{0,5}\n){0,5}", body in "\\PC{0,50}") {
         let text = format!("---\n{yaml}---\n{body}");
         let document = split(&text).unwrap();
         prop_assert_eq!(document.yaml, Some(yaml.as_str()));

@@ -1,4 +1,4 @@
-//! Which skills a run gets.
+//! Selects the skills of a run.
 
 use std::path::PathBuf;
 
@@ -7,21 +7,21 @@ use sortie_core::SkillRef;
 use super::Skill;
 use sortie_base::wildcard::matches_any;
 
-/// What was decided about the skills of a run. Deny wins.
+/// The selection of skills for a run. Deny takes precedence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SkillChoice {
-    /// Whether it has the skills of its parent.
+    /// Whether the run inherits the skills of its parent.
     pub inherit: bool,
-    /// Folders of skills that it has besides.
+    /// Additional skill folders.
     pub extra_dirs: Vec<PathBuf>,
-    /// Only these, if given; an empty list means none. `*` stands for any run of characters.
+    /// Only these, if given; an empty list means none. `*` matches any run of characters.
     pub allow: Option<Vec<String>>,
     /// Never these.
     pub deny: Vec<String>,
 }
 
 impl Default for SkillChoice {
-    /// The skills of its parent.
+    /// Inherits the skills of the parent.
     fn default() -> Self {
         Self {
             inherit: true,
@@ -42,11 +42,11 @@ impl SkillChoice {
     }
 }
 
-/// The skills of a run: its parent's, and those of `found` that lie in extra folders.
+/// Returns the skills of a run: its parent's, and those of `found` that are in extra folders.
 ///
-/// Choices of several people are applied one after the other, the operator's first; every later one
-/// without extra folders can then only narrow. `found` is what was found in the extra folders of this
-/// choice, and of nothing else. A skill of the parent hides an extra one of its name.
+/// Several selections are applied one after the other, the operator's first; every later one
+/// without extra folders can then only restrict. `found` contains the skills of the extra folders of this
+/// selection only. A skill of the parent hides an extra one of its name.
 pub fn narrow(parent: &[SkillRef], choice: &SkillChoice, found: &[Skill]) -> Vec<SkillRef> {
     let mut skills: Vec<SkillRef> = Vec::new();
     if choice.inherit {

@@ -1,4 +1,4 @@
-//! Looking for skills.
+//! Finds skills.
 
 use std::path::{Path, PathBuf};
 
@@ -9,14 +9,14 @@ use crate::fields::Fields;
 use crate::folder::{Entry, Folder, FolderError, Kind};
 use crate::{Place, Problem, Severity, front_matter};
 
-/// How many skills are taken altogether.
+/// Limit of skills in total.
 const MAX_SKILLS: usize = 256;
-/// How many folders are opened in search of them.
+/// Limit of folders that are searched.
 const MAX_FOLDERS: usize = 4_096;
 const MAX_NAME_CHARS: usize = 64;
-/// How long a description may be, as the open specification has it.
+/// Limit of a description, from the open specification.
 const MAX_DESCRIPTION_CHARS: usize = 1_024;
-/// How long a description with its `when_to_use` may be.
+/// Limit of a description together with its `when_to_use`.
 const MAX_PURPOSE_CHARS: usize = 1_536;
 /// Keys that other systems read and that have no meaning here.
 const UNUSED: [&str; 16] = [
@@ -53,7 +53,7 @@ pub(super) fn find(places: &[Place]) -> Skills {
 #[derive(Default)]
 struct Search {
     found: Skills,
-    /// Folders of skills that were looked in, as several paths may lead to one.
+    /// Folders that were read, because several paths may lead to one.
     roots: Vec<Folder>,
     opened: usize,
     full: bool,
@@ -82,12 +82,12 @@ impl Search {
         self.roots.push(root);
     }
 
-    /// What may be a folder of a skill. What begins with a dot is somebody else's.
+    /// Returns the candidates for skill folders. Names with a leading dot belong to other programs.
     fn folders(&mut self, folder: &Folder) -> Vec<Entry> {
         match folder.entries() {
             Ok((entries, more)) => {
                 if more {
-                    let text = "there is more here than is looked at; the rest is left out";
+                    let text = "the folder has too many entries; the rest is left out";
                     self.warn(folder.path(), text);
                 }
                 let visible = entries
@@ -125,7 +125,7 @@ impl Search {
         }
     }
 
-    /// Takes the skill of a folder; `false` if it has none.
+    /// Reads the skill of a folder; returns `false` if it has none.
     fn take(&mut self, place: &Place, root: &Folder, folder: &Folder) -> bool {
         let Some((file, text)) = read(folder) else {
             return false;
@@ -180,7 +180,7 @@ impl Search {
     }
 }
 
-/// The text of a folder's `SKILL.md`; `None` if it has none.
+/// Returns the text of a folder's `SKILL.md`; `None` if it has none.
 pub(super) fn read(folder: &Folder) -> Option<(PathBuf, Result<String, FolderError>)> {
     SKILL_FILES
         .iter()
@@ -266,7 +266,7 @@ fn name(fields: &mut Fields, folder: &Path) -> Option<String> {
         _ if is_name(folder) => {
             let text = match written {
                 Some(name) => format!(
-                    "`{}` is no name for a skill ({NAME_RULE}); it is called `{folder}` like its folder",
+                    "`{}` is not a valid skill name ({NAME_RULE}); it is called `{folder}` like its folder",
                     one_line(first_chars(&name, MAX_NAME_CHARS))
                 ),
                 None => format!("`name` is missing; it is called `{folder}` like its folder"),
@@ -275,7 +275,7 @@ fn name(fields: &mut Fields, folder: &Path) -> Option<String> {
             Some(folder.to_owned())
         }
         _ => {
-            let text = format!("neither `name` nor the folder is a name for a skill ({NAME_RULE})");
+            let text = format!("neither `name` nor the folder is a valid skill name ({NAME_RULE})");
             fields.problem(Severity::Refusal, "name", text);
             None
         }
@@ -301,13 +301,13 @@ fn description(fields: &mut Fields, file: &Path) -> Option<String> {
         fields.problems.push(Problem::new(
             Severity::Refusal,
             file,
-            "`description` is missing: without it nobody knows when to use the skill",
+            "`description` is missing: a model needs it to choose the skill",
         ));
         return None;
     }
     if description.chars().count() > MAX_DESCRIPTION_CHARS {
         description = first_chars(&description, MAX_DESCRIPTION_CHARS).to_owned();
-        let text = format!("`description` is cut after {MAX_DESCRIPTION_CHARS} characters");
+        let text = format!("`description` is truncated after {MAX_DESCRIPTION_CHARS} characters");
         fields.problem(Severity::Warning, "description", text);
     }
     if let Some(when) = fields.text(&["when_to_use"]) {
@@ -317,7 +317,7 @@ fn description(fields: &mut Fields, file: &Path) -> Option<String> {
     Some(description)
 }
 
-/// Separated by commas, or by white space as the open specification has it.
+/// Splits at commas, or at white space as in the open specification.
 fn wanted_tools(fields: &mut Fields) -> Vec<String> {
     let listed = fields.list(&["allowed-tools"]).unwrap_or_default();
     if !listed.is_empty() {

@@ -1,7 +1,7 @@
 //! Skills: folders with a `SKILL.md`, read in three steps.
 //!
-//! A model sees names and descriptions, asks for the text of one when a task fits it, and for further
-//! files of its folder when the text points to them.
+//! A model sees names and descriptions, loads the text of one when it fits the task, and loads further
+//! files of its folder when the text refers to them.
 
 mod choice;
 mod find;
@@ -18,36 +18,36 @@ pub use tool::{SKILL_TOOL, SkillTool};
 
 use crate::{Place, Problem, Scope};
 
-/// The file that makes a folder a skill; the second spelling is tolerated.
+/// The file that makes a folder a skill; the second spelling is accepted.
 const SKILL_FILES: [&str; 2] = ["SKILL.md", "skill.md"];
-/// The largest `SKILL.md`, and the largest further file, that is read.
+/// Limit of `SKILL.md` and of each further file.
 const MAX_SKILL_BYTES: u64 = 256 * 1024;
 
-/// A skill that was found.
+/// A skill.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skill {
     /// Its name.
     pub name: String,
-    /// What it is for: one bounded line.
+    /// Its purpose: one line of limited length.
     pub description: String,
-    /// Its folder, by the path that no symbolic link is part of.
+    /// Its folder, by a path without symbolic links.
     pub folder: PathBuf,
     /// The folder of skills that it was found in.
     pub root: PathBuf,
-    /// Whose it is.
+    /// The owner of the folder.
     pub scope: Scope,
-    /// Whether models are offered it.
+    /// Whether models see it.
     pub for_models: bool,
-    /// Whether people are offered it.
+    /// Whether people see it.
     pub for_people: bool,
-    /// The tools it would like to have. They are shown to people and grant nothing.
+    /// The tools it requests. They are shown to people and grant nothing.
     pub wanted_tools: Vec<String>,
-    /// Keys that nobody knows.
+    /// Unknown keys.
     pub unknown: Vec<String>,
 }
 
 impl Skill {
-    /// The skill as a run keeps it.
+    /// Returns the skill as a run stores it.
     pub fn to_ref(&self) -> SkillRef {
         SkillRef {
             name: self.name.clone(),
@@ -62,28 +62,28 @@ impl Skill {
     }
 }
 
-/// The skills of some places, and what is wrong there.
+/// The skills of some folders, and the problems found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Skills {
-    /// The skills, no two of one name, in the order of their places.
+    /// The skills, with unique names, in the order of their folders.
     pub skills: Vec<Skill>,
-    /// What is wrong.
+    /// The problems.
     pub problems: Vec<Problem>,
 }
 
 impl Skills {
-    /// Looks for skills. Nothing that is wrong in one place keeps the others from being found.
+    /// Finds skills. A problem in one folder does not affect the others.
     pub fn find(places: &[Place]) -> Self {
         find::find(places)
     }
 
-    /// The skills that models are offered.
+    /// Returns the skills that models see.
     pub fn for_models(&self) -> Vec<SkillRef> {
         let offered = self.skills.iter().filter(|skill| skill.for_models);
         offered.map(Skill::to_ref).collect()
     }
 
-    /// What a model is told about the skills it is offered, in at most so many characters.
+    /// Returns the section of the system prompt about skills, within a limit of characters.
     pub fn prompt(&self, lang: Lang, budget_chars: usize) -> String {
         skills_prompt(&self.for_models(), lang, budget_chars)
     }

@@ -1,16 +1,17 @@
-//! What a model is told about the skills it has: names and purposes, within a bound.
+//! The section of the system prompt about skills: names and descriptions, within a limit.
 
+use sortie_base::truncate::truncate;
 use sortie_core::{Lang, SkillRef};
-use sortie_text::{first_chars, one_line};
+use sortie_text::one_line;
 
-/// How many characters of each description are tried in turn until everything fits.
+/// Limits of a description that are tried in turn until everything fits.
 const DESCRIPTION_CHARS: [usize; 6] = [2_048, 512, 256, 128, 64, 0];
 
-/// The part of a system prompt about skills, in at most `budget_chars` characters.
+/// Returns the section of a system prompt about skills, in at most `budget_chars` characters.
 ///
-/// Long descriptions are cut first, then skills are left out from the end, and the last line says
-/// how many. Without skills, or where not even one name fits, nothing is said. Every skill is one
-/// line, so no description can pass for another skill or for words of the runtime.
+/// Long descriptions are truncated first, then skills are omitted from the end, and the last line tells
+/// how many. Without skills, or if not even one name fits, the result is empty. Every skill is one
+/// line, so no description can imitate another skill or text of the runtime.
 pub fn skills_prompt(skills: &[SkillRef], lang: Lang, budget_chars: usize) -> String {
     if skills.is_empty() {
         return String::new();
@@ -43,13 +44,9 @@ fn render(skills: &[SkillRef], shown: usize, lang: Lang, description_chars: usiz
         text.push_str("\n- ");
         text.push_str(&one_line(&skill.name));
         let description = one_line(&skill.description);
-        let short = first_chars(&description, description_chars);
-        if !short.is_empty() {
+        if !description.is_empty() && description_chars > 0 {
             text.push_str(": ");
-            text.push_str(short.trim_end());
-            if short.len() < description.len() {
-                text.push('…');
-            }
+            text.push_str(&truncate(&description, description_chars));
         }
     }
     let missing = skills.len().saturating_sub(shown);

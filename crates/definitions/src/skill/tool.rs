@@ -1,4 +1,4 @@
-//! `skill`: the text of a skill, or of a further file in its folder.
+//! `skill`: returns the text of a skill, or of a further file in its folder.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -19,27 +19,27 @@ use crate::front_matter;
 
 /// The name of the tool.
 pub const SKILL_TOOL: &str = "skill";
-/// How many names are told to a model that asked for one that is not there.
+/// Limit of names that are listed for an unknown skill.
 const MAX_NAMES: usize = 50;
-/// How many further files of a skill are named.
+/// Limit of further files that are listed.
 const MAX_FILES: usize = 100;
-/// How deep further files are looked for.
+/// Limit of the depth of further files.
 const MAX_FILE_DEPTH: usize = 3;
-/// How much of a wrong argument is repeated.
+/// Limit of an invalid argument in a message.
 const SHOWN_CHARS: usize = 100;
-/// How many digits the boundary has: more than an author could search for.
+/// Digits of the boundary: more than an author could search for.
 const BOUNDARY_DIGITS: usize = 16;
-/// What other systems write for the folder of the skill.
+/// Placeholders of other systems for the folder of the skill.
 const FOLDER_WORDS: [&str; 4] = [
     "${CLAUDE_SKILL_DIR}",
     "${SORTIE_SKILL_DIR}",
     "${SKILL_DIR}",
     "{baseDir}",
 ];
-/// What other systems run a command for, and put its output there.
+/// The syntax of other systems for commands whose output is inserted.
 const INJECTION: &str = "!`";
 
-/// Reads the skills of the run that calls it, and no others.
+/// The tool `skill`: reads only the skills of the calling run.
 #[derive(Debug)]
 pub struct SkillTool {
     spec: ToolSpec,
@@ -53,7 +53,7 @@ struct Arguments {
 }
 
 impl SkillTool {
-    /// The tool.
+    /// Creates the tool.
     pub fn new() -> Self {
         Self {
             spec: ToolSpec {
@@ -113,18 +113,18 @@ impl Tool for SkillTool {
             ))
         })?;
         let skill = choose(context.skills, &arguments.name)?;
-        // The files are small and bounded; still, a slow disk must not hold up other runs.
+        // The files are small and limited; still, a slow disk must not block other runs.
         let work = tokio::task::spawn_blocking(move || answer(&skill, arguments.file.as_deref()));
         let text = work.await.map_err(|error| {
             ToolFailure::new(format!(
-                "The skill tool broke down ({error}). Go on without it."
+                "Error: the skill tool failed ({error}). Continue without it."
             ))
         })??;
         Ok(ToolAnswer::text(text).into())
     }
 }
 
-/// The skill of that name among those of the run.
+/// Returns the skill of that name among those of the run.
 fn choose(skills: &[SkillRef], name: &str) -> Result<SkillRef, ToolFailure> {
     let wanted = name.trim().to_lowercase();
     let mut same = skills.iter();
@@ -134,7 +134,7 @@ fn choose(skills: &[SkillRef], name: &str) -> Result<SkillRef, ToolFailure> {
     let shown = one_line(first_chars(name, SHOWN_CHARS));
     let names: Vec<&str> = skills.iter().map(|skill| skill.name.as_str()).collect();
     Err(ToolFailure::new(match names.as_slice() {
-        [] => format!("There is no skill {shown:?}: this run has no skills. Go on without one."),
+        [] => format!("There is no skill {shown:?}: this run has no skills. Continue without one."),
         _ => format!(
             "There is no skill {shown:?}. The skills of this run are: {}.",
             names[..names.len().min(MAX_NAMES)].join(", ")
@@ -145,7 +145,7 @@ fn choose(skills: &[SkillRef], name: &str) -> Result<SkillRef, ToolFailure> {
 fn answer(skill: &SkillRef, file: Option<&str>) -> Result<String, ToolFailure> {
     let gone = |error: FolderError| {
         ToolFailure::new(format!(
-            "The folder of the skill {} cannot be used: {error}. Go on without it, and report it.",
+            "The folder of the skill {} cannot be used: {error}. Continue without it and report this.",
             skill.name
         ))
     };
@@ -159,7 +159,7 @@ fn answer(skill: &SkillRef, file: Option<&str>) -> Result<String, ToolFailure> {
 fn instructions(skill: &SkillRef, folder: &Folder) -> Result<String, ToolFailure> {
     let failed = |why: String| {
         ToolFailure::new(format!(
-            "The skill {} cannot be read: {why}. Go on without it, and report it.",
+            "The skill {} cannot be read: {why}. Continue without it and report this.",
             skill.name
         ))
     };
@@ -215,7 +215,7 @@ fn further_file(skill: &SkillRef, folder: &Folder, file: &str) -> Result<String,
     ))
 }
 
-/// Text between two boundaries that it cannot contain, as they are made from its own digest.
+/// Frames text between two boundaries that it cannot contain, because they are derived from its digest.
 fn framed(title: &str, meaning: &str, body: &str, notes: &[String]) -> String {
     let digest = hex(&Sha256::digest(body.as_bytes()));
     let boundary = first_chars(&digest, BOUNDARY_DIGITS);
@@ -235,7 +235,7 @@ fn with_folder(text: &str, folder: &Path) -> String {
         .fold(text.to_owned(), |text, word| text.replace(word, &folder))
 }
 
-/// Which further files there are.
+/// Returns the list of further files.
 fn files_note(folder: &Folder) -> Option<String> {
     let mut files = Vec::new();
     collect(folder, folder, Path::new(""), 0, &mut files);
@@ -260,7 +260,7 @@ fn files_note(folder: &Folder) -> Option<String> {
 }
 
 fn collect(root: &Folder, folder: &Folder, path: &Path, depth: usize, files: &mut Vec<PathBuf>) {
-    // What cannot be listed is not named; reading it says why.
+    // Unreadable folders are not listed; reading a file in one reports the error.
     let Ok((entries, _)) = folder.entries() else {
         return;
     };

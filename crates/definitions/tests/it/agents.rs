@@ -83,9 +83,9 @@ fn claude_code() {
     turns Some(12) timeout None tokens None background Some(true)
     skills ["pdf"] servers [Named("github"), Inline { name: "local", config: Object {"command": String("./server.sh"), "type": String("stdio")} }] hooks true
     color Some("purple") offered true unknown []
-    Note 3: this is no valid YAML and was read as plain text; put the value in quotes
+    Note 3: this is not valid YAML and was read as plain text; put the value in quotes
     Warning 4: there is no tool "NotebookEdit" here; it is left out
-    Warning 6: the model "sonnet" is one vendor's word for a size; the parent's model is used
+    Warning 6: the model "sonnet" is a size name of one vendor; the parent's model is used
     Note 22: `memory` has no meaning here
     "#);
 }
@@ -127,7 +127,7 @@ fn gemini_remote() {
     insta::assert_snapshot!(load("x.md", include_str!("fixtures/remote.md")), @r#"
     refused  -  project/.claude/agents/x.md
              - line 2: an agent on another machine is not run from a file
-             - it has no text: the agent is told nothing but its task
+             - it has no text: the prompt contains only the task
     "#);
 }
 
@@ -178,13 +178,13 @@ fn an_untrusted_folder_loses_what_could_widen() {
     turns Some(15) timeout None tokens None background Some(true)
     skills ["pdf"] servers [] hooks false
     color Some("purple") offered true unknown []
-    Note 3: this is no valid YAML and was read as plain text; put the value in quotes
+    Note 3: this is not valid YAML and was read as plain text; put the value in quotes
     Warning 4: there is no tool "NotebookEdit" here; it is left out
     Warning 6: the model "script:evil.json" is not configured, and the folder is not trusted; the parent's model is used
     Note 22: `memory` has no meaning here
     Warning 16: `hooks` are left out: the folder is not trusted
     Warning 11: `mcpServers` are left out: the folder is not trusted
-    Warning 7: a person is asked about every change: the folder is not trusted
+    Warning 7: every change needs approval: the folder is not trusted
     Warning 25: `isolation: none` is left out: the folder is not trusted
     Warning 8: its limits are no higher than the configured ones: the folder is not trusted
     "#);
@@ -287,7 +287,7 @@ fn tools_fail_closed() {
 }
 
 #[test]
-fn what_is_no_agent_or_cannot_be_one() {
+fn files_that_are_no_agents_are_reported() {
     let check = |file: &str, text: &str, verdict: Verdict, reason: &str| {
         let world = World::with(&[(&format!("project/.claude/agents/{file}"), text)]);
         let files = world.agents(true);
@@ -400,7 +400,7 @@ fn agent(description: &str) -> String {
 }
 
 #[test]
-fn the_nearest_counts_and_the_others_are_told() {
+fn the_nearest_file_is_used_and_the_others_are_reported() {
     let places = [
         "project/app/.sortie/agents/a.md",
         "project/app/.claude/agents/deep/er/a.md",
@@ -431,7 +431,7 @@ fn the_nearest_counts_and_the_others_are_told() {
 }
 
 #[test]
-fn names_are_taken_by_whoever_is_trusted() {
+fn a_trusted_file_takes_precedence_for_a_name() {
     let named = |name: &str| format!("---\nname: {name}\ndescription: from a file\n---\nb");
     let world = World::with(&[
         ("project/.claude/agents/1.md", &named("Explore")),
@@ -472,7 +472,7 @@ fn names_are_taken_by_whoever_is_trusted() {
 }
 
 #[test]
-fn links_that_lead_out_are_refused_and_said() {
+fn links_that_lead_out_are_refused_and_reported() {
     let world = World::with(&[
         ("outside/evil.md", &agent("evil")),
         ("project/shared/near.md", &agent("near")),
@@ -506,7 +506,7 @@ fn links_that_lead_out_are_refused_and_said() {
 }
 
 #[test]
-fn one_bad_file_stops_no_other() {
+fn an_invalid_file_does_not_affect_others() {
     let world = World::with(&[
         ("home/.sortie/agents/a.md", "---\nname: [\n---\n"),
         ("home/.sortie/agents/b.md", &agent("b")),

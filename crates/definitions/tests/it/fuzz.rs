@@ -123,7 +123,7 @@ fn run(runner: &mut TestRunner, goes_on: impl Fn(usize) -> bool) {
 }
 
 #[test]
-fn anything_in_the_place_of_an_agent_or_a_skill_is_looked_at_and_left() {
+fn a_special_file_in_place_of_an_agent_or_a_skill_is_skipped() {
     run(&mut TestRunner::deterministic(), |done| done < FEW);
 }
 

@@ -30,7 +30,7 @@ fn render(world: &World, skills: &Skills) -> String {
 }
 
 #[test]
-fn found_in_order_nested_once_and_the_nearer_hides_the_farther() {
+fn skills_are_found_in_order_and_the_nearer_hides_the_farther() {
     let world = World::with(&[
         (
             "project/app/.sortie/skills/pdf/SKILL.md",
@@ -113,10 +113,10 @@ fn names_and_descriptions() {
     j (models only) in extra/j
     技能 in extra/技能
     Warning extra/a/SKILL.md:2: the skill is called `other`, but its folder `a`
-    Warning extra/b/SKILL.md:2: `PDF Processing` is no name for a skill (1 to 64 lower-case letters, digits and single hyphens); it is called `b` like its folder
+    Warning extra/b/SKILL.md:2: `PDF Processing` is not a valid skill name (1 to 64 lower-case letters, digits and single hyphens); it is called `b` like its folder
     Warning extra/c/SKILL.md: `name` is missing; it is called `c` like its folder
-    Refusal extra/d/SKILL.md: `description` is missing: without it nobody knows when to use the skill
-    Warning extra/e/SKILL.md:3: `description` is cut after 1024 characters
+    Refusal extra/d/SKILL.md: `description` is missing: a model needs it to choose the skill
+    Warning extra/e/SKILL.md:3: `description` is truncated after 1024 characters
     Refusal extra/f--f/SKILL.md:2: neither `name` nor the folder is a name for a skill (1 to 64 lower-case letters, digits and single hyphens)
     Refusal extra/h/SKILL.md:1: a skill begins with front matter: `---`, `name:`, `description:`, `---`
     Note extra/j/SKILL.md:6: `allowed-tools` grants nothing here: policy decides
@@ -144,7 +144,7 @@ fn names_and_descriptions() {
 }
 
 #[test]
-fn links_that_lead_out_are_refused_and_said() {
+fn links_that_lead_out_are_refused_and_reported() {
     let world = World::with(&[
         ("outside/evil/SKILL.md", &skill("evil", "e")),
         ("project/.claude/skills/good/SKILL.md", &skill("good", "g")),

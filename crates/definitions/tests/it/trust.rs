@@ -81,7 +81,7 @@ fn exceeds(less: &LoadedAgent, more: &LoadedAgent) -> Option<&'static str> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
     #[test]
-    fn untrusted_only_narrows(yaml in front_matter()) {
+    fn untrusted_files_only_restrict(yaml in front_matter()) {
         let world = World::with(&[("project/.claude/agents/x.md", &format!("---\n{yaml}---\nb"))]);
         let trusted = world.agents(true);
         let untrusted = world.agents(false);

@@ -116,7 +116,7 @@ fn errors_are_failures() {
 }
 
 #[test]
-fn long_text_is_cut_between_characters() {
+fn long_text_is_truncated_between_characters() {
     let long = "語".repeat(400_000);
     let text = answer_to(
         json!({ "content": [{ "type": "text", "text": long }, { "type": "text", "text": "x" }] }),
@@ -141,7 +141,7 @@ fn a_frame_cannot_be_forged() {
 }
 
 #[test]
-fn trouble_says_what_to_do() {
+fn errors_tell_what_to_do() {
     let redactor = Redactor::new(["hunter22"]);
     let trouble = Trouble::new("it stopped").with_words("panic: hunter22", &redactor);
     let text = failure("srv", "s", &trouble).0;
@@ -154,4 +154,16 @@ fn trouble_says_what_to_do() {
         failure("srv", "s", &Trouble::new("gone.")).0,
         "MCP server `srv`: gone."
     );
+}
+
+#[test]
+fn no_hidden_character_of_an_answer_reaches_a_model() {
+    for hidden in sortie_base::hidden::all().filter(|c| !matches!(c, '\n' | '\t')) {
+        let text = format!("a{hidden}b");
+        check(
+            &json!([{ "type": "text", "text": text }]),
+            &remove_from_prose(&text),
+            0,
+        );
+    }
 }

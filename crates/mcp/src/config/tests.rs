@@ -83,7 +83,7 @@ fn shapes() {
 }
 
 #[test]
-fn mistakes_are_said_without_their_values() {
+fn errors_do_not_quote_values() {
     check(
         r#"{"type": "sse", "url": "https://a.example/sse"}"#,
         "`sse` transport is not supported",

@@ -9,8 +9,8 @@ use axum::routing::any;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use serde_json::{Value, json};
+use sortie_fetch::{Allow, Guard, HostRule};
 use sortie_mcp::ServerState;
-use sortie_net::{Allow, Guard, HostRule};
 use tokio::net::TcpListener;
 
 use crate::server::TestServer;
@@ -110,7 +110,7 @@ fn respond(status: StatusCode, header: (&str, &str), body: impl Into<Body>) -> R
 }
 
 #[tokio::test]
-async fn refusals_are_said_without_secrets() {
+async fn error_responses_are_reported_without_secrets() {
     check(
         |headers| {
             let heard = format!(
@@ -145,7 +145,7 @@ async fn refusals_are_said_without_secrets() {
                 "<h1>welcome</h1>",
             )
         },
-        "it answered with something that is not MCP: <h1>welcome</h1>",
+        "its response is not MCP: <h1>welcome</h1>",
     )
     .await;
     check(
@@ -158,7 +158,7 @@ async fn refusals_are_said_without_secrets() {
                 Body::from_stream(endless),
             )
         },
-        "its answer is larger than",
+        "its response is larger than",
     )
     .await;
 }
@@ -216,7 +216,7 @@ async fn rough(headers: HeaderMap, body: String) -> Response<Body> {
 }
 
 #[tokio::test]
-async fn what_can_be_understood_is_used() {
+async fn a_listing_that_violates_the_protocol_is_read_as_far_as_possible() {
     for modern in [false, true] {
         let stage = Stage::new();
         let (url, guard) = serve(Router::new().fallback(any(rough))).await;
@@ -230,7 +230,7 @@ async fn what_can_be_understood_is_used() {
         assert_eq!(names, ["mcp__srv__act"], "{report:?}");
         let failure = run(&*tool(&pool, "act"), json!({})).await.unwrap_err();
         assert!(
-            failure.contains("not one that the protocol knows"),
+            failure.contains("does not follow the protocol"),
             "{failure}"
         );
     }

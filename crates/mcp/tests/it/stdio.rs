@@ -36,7 +36,7 @@ async fn answers_and_failures() {
     check("failing", Err("there is no such issue")).await;
     check(
         "refusing",
-        Err("it refused the call; its own words say why"),
+        Err("it refused the call; its message has the reason"),
     )
     .await;
     check("picture", Ok("[picture 1 attached]")).await;
@@ -45,7 +45,7 @@ async fn answers_and_failures() {
 }
 
 #[tokio::test]
-async fn a_crash_is_an_answer() {
+async fn a_crash_of_the_server_fails_the_call() {
     check(
         "crash",
         Err("it stopped during the call (exit code 3). Whether the call took effect is unknown"),
@@ -55,10 +55,10 @@ async fn a_crash_is_an_answer() {
 }
 
 #[tokio::test]
-async fn more_than_can_be_read_is_an_answer() {
+async fn a_message_beyond_the_limit_fails_the_call() {
     check(
         "endless",
-        Err("it sent more than can be read and was ended"),
+        Err("its message exceeds the size limit, so it was stopped"),
     )
     .await;
 }
@@ -191,10 +191,10 @@ async fn a_call_that_hangs_is_cancelled_at_its_time() {
     })
     .await;
     assert_eq!(stage.starts(), 1);
-    // Three in a row, and it is taken for stuck.
+    // After three timeouts in a row it counts as stuck.
     run(&*tool(&pool, "act"), json!({})).await.unwrap_err();
     let failure = run(&*tool(&pool, "act"), json!({})).await.unwrap_err();
-    assert!(failure.contains("taken for stuck"), "{failure}");
+    assert!(failure.contains("seems stuck"), "{failure}");
     soon("it is ended", || is_gone(&stage.lines("starts")[0])).await;
 }
 
@@ -279,19 +279,19 @@ async fn servers_that_cannot_be_used() {
     check(
         |_| {},
         "dead",
-        "ended before the greeting (exit code 7); it wrote: no licence",
+        "ended during the handshake (exit code 7); it wrote: no licence",
     )
     .await;
     check(
         |server| server["startup_timeout_seconds"] = json!(0.5),
         "mute",
-        "did not answer the greeting in time",
+        "did not answer the handshake in time",
     )
     .await;
     check(
         |server| *server = json!({ "url": "https://mcp.example/" }),
         "plain",
-        "the network is switched off",
+        "network access is disabled",
     )
     .await;
 }

@@ -12,8 +12,8 @@ use sortie_core::{
     SpawnRequest, Spawned, Spawner, Tool, ToolAnswer, ToolContext, ToolFailure, ToolOutcome,
     ToolReply,
 };
+use sortie_fetch::Guard;
 use sortie_mcp::{ApprovalFile, Pool, PoolSettings, ServerConfig, ServerReport};
-use sortie_net::Guard;
 use tempfile::TempDir;
 
 /// What the servers here know and must not be heard to say.

@@ -6,15 +6,15 @@
 //! the time since the machine was made; nothing here waits.
 
 mod breaker;
-mod bucket;
 mod hint;
 mod pace;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
+use sortie_base::token_bucket::TokenBucket;
+
 pub(crate) use breaker::{Breaker, Passage};
-use bucket::Bucket;
 pub(crate) use hint::{Allowance, RateHint};
 use pace::{Pace, Taken};
 
@@ -60,8 +60,8 @@ pub(crate) struct Valve {
     departures: VecDeque<(Moment, Ticket)>,
     concurrency: Concurrency,
     pace: Pace,
-    requests: Option<Bucket>,
-    tokens: Option<Bucket>,
+    requests: Option<TokenBucket>,
+    tokens: Option<TokenBucket>,
     refusal: Refusal,
     next_ticket: Ticket,
 }
@@ -122,7 +122,7 @@ pub(crate) struct ValveState {
 
 impl Valve {
     pub(crate) fn new(limits: Limits) -> Self {
-        let per_minute = |count: f64, burst: f64| Bucket::new(count / 60.0, burst);
+        let per_minute = |count: f64, burst: f64| TokenBucket::new(count / 60.0, burst);
         Self {
             waiting: BTreeSet::new(),
             under_way: BTreeMap::new(),

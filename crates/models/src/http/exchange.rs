@@ -7,14 +7,15 @@ use bytes::Bytes;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
 use reqwest::{Method, Request, Response, Url};
 use serde_json::Value;
+use sortie_base::redact::Redactor;
+use sortie_base::secret::Secret;
+use sortie_base::truncate::truncate;
 use sortie_core::{AnswerPart, Arguments, DeltaSink, ModelAnswer, ModelError};
 use sortie_wire::{Decoder, Encoded, Flow, Mode, Refusal, bounds};
 use tokio::time::Instant;
 
 use super::{Failure, HttpModel};
 use crate::governor::RateHint;
-use crate::secret::{REDACTED, Secret, without_secrets};
-use crate::text::cut;
 use crate::tool_mode::unsupported;
 use crate::warm::Lead;
 
@@ -58,7 +59,7 @@ impl<'a> Exchange<'a> {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if let Some(key) = &provider.key {
-            let value = Secret::new(&format!("{}{}", provider.key_prefix, key.expose()));
+            let value = Secret::new(format!("{}{}", provider.key_prefix, key.expose()));
             let name = header_name(&provider.key_header).ok_or_else(|| wrong("key header"))?;
             headers.insert(name, secret_value(&value).ok_or_else(|| wrong("key"))?);
         }
@@ -152,7 +153,7 @@ impl<'a> Exchange<'a> {
         };
         let mut error = sortie_wire::classify(&self.model.facts.dialect, &refusal);
         // A provider may repeat what it was sent.
-        error.message = self.clean(&error.message);
+        error.message = self.redact(&error.message);
         Failure {
             error,
             unsupported: unsupported(status.as_u16(), &body),
@@ -173,23 +174,22 @@ impl<'a> Exchange<'a> {
         ))
     }
 
-    /// A text without the secrets that were sent.
-    fn clean(&self, text: &str) -> String {
-        let sent: Vec<Secret> = self.model.provider.secrets().cloned().collect();
-        without_secrets(text, &sent)
+    /// Removes the secrets of the provider, and what looks like a key, from a text.
+    fn redact(&self, text: &str) -> String {
+        self.model.provider.redactor().redact(text).into_owned()
     }
 
-    /// A provider may repeat in its answer what it was sent, and the answer is kept.
+    /// Removes secrets that the provider repeats in its answer: the journal keeps the answer.
     pub(super) fn without_secrets(&self, mut answer: ModelAnswer) -> ModelAnswer {
-        let sent: Vec<&Secret> = self.model.provider.secrets().collect();
-        answer.model = repeated(&answer.model, &sent);
+        let redactor = self.model.provider.redactor();
+        answer.model = redactor.redact_known(&answer.model).into_owned();
         for part in &mut answer.parts {
             match part {
-                AnswerPart::Text(text) => *text = repeated(text, &sent),
+                AnswerPart::Text(text) => *text = redactor.redact_known(text).into_owned(),
                 AnswerPart::Reasoning { text, native } => {
-                    *text = repeated(text, &sent);
+                    *text = redactor.redact_known(text).into_owned();
                     if let Some(native) = native {
-                        repeated_in(native, &sent);
+                        redact_json(native, &redactor);
                     }
                 }
                 AnswerPart::Call {
@@ -197,13 +197,15 @@ impl<'a> Exchange<'a> {
                     name,
                     arguments,
                 } => {
-                    *provider_id = provider_id.as_deref().map(|id| repeated(id, &sent));
-                    *name = repeated(name, &sent);
+                    *provider_id = provider_id
+                        .as_deref()
+                        .map(|id| redactor.redact_known(id).into_owned());
+                    *name = redactor.redact_known(name).into_owned();
                     match arguments {
-                        Arguments::Json(value) => repeated_in(value, &sent),
+                        Arguments::Json(value) => redact_json(value, &redactor),
                         Arguments::Malformed { raw, error } => {
-                            *raw = repeated(raw, &sent);
-                            *error = repeated(error, &sent);
+                            *raw = redactor.redact_known(raw).into_owned();
+                            *error = redactor.redact_known(error).into_owned();
                         }
                     }
                 }
@@ -237,11 +239,11 @@ impl<'a> Exchange<'a> {
             causes = format!("{causes}: {cause}");
             source = cause.source();
         }
-        let causes = self.clean(&causes);
+        let causes = self.redact(&causes);
         ModelError::retryable(format!(
             "{} {what}: {}",
             host(&self.url),
-            cut(&causes, SHOWN_CAUSE_CHARS)
+            truncate(&causes, SHOWN_CAUSE_CHARS)
         ))
     }
 }
@@ -361,28 +363,19 @@ impl<'a> Incoming<'a> {
     }
 }
 
-/// A text without secrets that were sent, if it repeats one.
-fn repeated(text: &str, sent: &[&Secret]) -> String {
-    let mut clean = text.to_owned();
-    for secret in sent {
-        if !secret.is_short() && clean.contains(secret.expose()) {
-            clean = clean.replace(secret.expose(), REDACTED);
-        }
-    }
-    clean
-}
-
-fn repeated_in(value: &mut Value, sent: &[&Secret]) {
+/// Removes known secrets from the strings of a value. Shapes of keys stay: a changed argument would make
+/// the tool call another one.
+fn redact_json(value: &mut Value, redactor: &Redactor) {
     match value {
-        Value::String(text) => *text = repeated(text, sent),
+        Value::String(text) => *text = redactor.redact_known(text).into_owned(),
         Value::Array(items) => {
             for item in items {
-                repeated_in(item, sent);
+                redact_json(item, redactor);
             }
         }
         Value::Object(fields) => {
             for field in fields.values_mut() {
-                repeated_in(field, sent);
+                redact_json(field, redactor);
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}

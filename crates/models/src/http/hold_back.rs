@@ -1,23 +1,23 @@
-//! The beginning of a reply that may turn out to be a tool call written as text.
+//! Holds back the beginning of a reply that may turn out to be a tool call written as text.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use sortie_core::{DeltaSink, Held};
 
-/// How much of a reply is held back at most: an answer that begins with code appears late by this
-/// much, and a call is rarely longer.
+/// The maximum that is held back: an answer that begins with code is delayed by this much, and a call
+/// is rarely longer.
 const MAX_HELD_BACK_BYTES: usize = 8 << 10;
 
-/// Passes words on once they cannot be the beginning of a tool call any more.
+/// Forwards text once it cannot be the beginning of a tool call any more.
 pub(super) struct HoldBack<'a> {
     inner: &'a dyn DeltaSink,
     state: Mutex<State>,
 }
 
 enum State {
-    /// All so far may be a call.
+    /// The text so far may be a call.
     Holding(String),
-    /// Words are passed on as they come.
+    /// Text is forwarded as it arrives.
     Open,
 }
 
@@ -29,7 +29,7 @@ impl<'a> HoldBack<'a> {
         }
     }
 
-    /// Passes on what was held back: the reply is an answer.
+    /// Forwards the held-back text: the reply is an answer.
     pub(super) fn release(&self) {
         if let State::Holding(held) = std::mem::replace(&mut *self.state(), State::Open)
             && !held.is_empty()
@@ -38,7 +38,7 @@ impl<'a> HoldBack<'a> {
         }
     }
 
-    /// Whether words were passed on.
+    /// Returns whether text was forwarded.
     pub(super) fn has_shown(&self) -> bool {
         matches!(*self.state(), State::Open)
     }

@@ -1,4 +1,4 @@
-//! Models behind HTTP: sends what `sortie_wire` wrote, and gives it what comes back.
+//! Models behind HTTP: sends requests that `sortie_wire` encodes, and decodes the responses with it.
 
 mod client;
 mod exchange;
@@ -11,15 +11,17 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use sortie_core::{
-    AnswerPart, Arguments, DeltaSink, Fault, Held, Model, ModelAnswer, ModelError, ModelRequest,
-    StopReason,
+    AnswerPart, Arguments, DeltaSink, Fault, Held, Message, Model, ModelAnswer, ModelError,
+    ModelRequest, StopReason, ToolSetting,
 };
 use sortie_wire::{Mode, ToolMode};
+use tokio::sync::OnceCell;
 
+use crate::discover::{Endpoint, parameter_count};
 use crate::gate::{Gate, Place, Return, Wish};
 use crate::price::{Price, price};
 use crate::text::plain_name;
-use crate::tool_mode::{Learned, ToolSetting, Unsupported, after_refusal, after_text_call};
+use crate::tool_mode::{Learned, Unsupported, after_refusal, after_text_call};
 use crate::vendor::{ModelFacts, Provider};
 use crate::warm::{Lead, SMALLEST_PREFIX_BYTES, Warm};
 
@@ -30,33 +32,38 @@ use quiet::Quiet;
 
 /// About how many bytes of a request are one token.
 const BYTES_PER_TOKEN: u64 = 4;
-/// The estimate may be wrong by a part: a question is refused only beyond a quarter more.
+/// The estimate is rough: a request is refused only if it exceeds the window by a quarter.
 const WINDOW_SLACK: u64 = 4;
+/// Models with fewer parameters begin in schema mode: those that were tried wrote their tool calls
+/// as text or answered without any.
+const SMALL_MODEL_PARAMETERS: u64 = 4_000_000_000;
 /// About how many tokens an image is.
 const TOKENS_PER_IMAGE: u64 = 1_500;
 
 /// A model of a provider.
 #[derive(Debug)]
 pub(crate) struct HttpModel {
-    /// `vendor/model`, with the vendor's first name.
+    /// `vendor/model`, with the vendor's primary name.
     pub name: String,
     /// The vendor's own name of the model.
     pub model: String,
     pub provider: Arc<Provider>,
     pub facts: ModelFacts,
-    /// The price that holds whoever answers.
+    /// The price that applies whichever model replies.
     pub own_price: Option<Price>,
     pub client: reqwest::Client,
     pub gate: Arc<Gate>,
     pub warm: Option<Arc<Warm>>,
     pub learned: Arc<Learned>,
+    /// The size of the model that its local server reports; fetched at first use.
+    pub parameter_count: OnceCell<Option<u64>>,
 }
 
-/// Why an exchange gave no answer.
+/// Why an exchange returned no reply.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub error: ModelError,
-    /// What the provider does not take, if that is why.
+    /// The unsupported feature, if that is the reason.
     pub unsupported: Option<Unsupported>,
 }
 
@@ -76,7 +83,7 @@ impl Model for HttpModel {
         request: ModelRequest,
         deltas: &dyn DeltaSink,
     ) -> Result<ModelAnswer, ModelError> {
-        let known = self.learned.mode(&self.name, self.facts.tools);
+        let known = self.known_mode().await;
         let mut mode = match request.options.in_words {
             true => after_text_call(known, self.facts.tools),
             false => known,
@@ -86,6 +93,7 @@ impl Model for HttpModel {
                 Ok(answer) => {
                     if calls_a_tool(&answer) {
                         self.learned.called(&self.name, known, mode);
+                        self.prove(mode);
                     }
                     return Ok(answer);
                 }
@@ -96,7 +104,7 @@ impl Model for HttpModel {
                 .and_then(|what| after_refusal(mode, what));
             match simpler {
                 Some(simpler) if self.facts.tools != ToolSetting::Native => {
-                    // A mode that is only tried is learned when the model has called a tool in it.
+                    // A mode on trial is learned once the model has called a tool in it.
                     if mode == known || known != ToolMode::Native {
                         self.learned.learn(&self.name, simpler);
                     }
@@ -109,7 +117,7 @@ impl Model for HttpModel {
 }
 
 impl HttpModel {
-    /// Asks once in one tool mode, however often the provider wants the question later.
+    /// Sends one prompt in one tool mode, and retries while the provider is rate-limited.
     async fn ask(
         &self,
         request: &ModelRequest,
@@ -130,19 +138,30 @@ impl HttpModel {
             has_fallback: request.options.has_fallback,
             tokens,
         });
+        let is_unproven = mode == ToolMode::Native && self.is_unproven(request);
         let quiet = HeldOnly(deltas);
         let hold_back = HoldBack::new(deltas);
         let sink: &dyn DeltaSink = match mode {
+            // The turn may be repeated, and then this reply does not count.
+            ToolMode::Native if is_unproven => &quiet,
             ToolMode::Native => &hold_back,
-            // What it writes is a step to be read, not words for the reader.
+            // The reply is a step to be parsed, not text for the user.
             ToolMode::Schema | ToolMode::Fenced => &quiet,
         };
         let answer = self
             .admitted(&exchange, &mut place, &mut lead, sink)
             .await?;
-        // Without tools a fenced answer is an answer, whatever blocks stand in it.
+        // Without tools a fenced reply is the final answer, whatever blocks it contains.
         let steps = mode == ToolMode::Schema || !request.tools.is_empty();
         let answer = match mode {
+            // A server that ignores the schema lets the model reply in plain text.
+            ToolMode::Schema
+                if request.options.in_words
+                    && is_plain(&answer)
+                    && !is_text_call(&answer, request, ToolMode::Native) =>
+            {
+                answer
+            }
             ToolMode::Schema | ToolMode::Fenced if steps => sortie_wire::read_step(answer, mode),
             ToolMode::Native | ToolMode::Schema | ToolMode::Fenced => answer,
         };
@@ -151,14 +170,78 @@ impl HttpModel {
             let shown = mode == ToolMode::Native && hold_back.has_shown();
             return Err(self.wrote_call(&answer, mode, shown).into());
         }
+        if is_unproven && calls_nothing(&answer) {
+            return Err(self.called_nothing(&answer).into());
+        }
         match mode {
+            ToolMode::Native if is_unproven => show(&answer, deltas),
             ToolMode::Native => hold_back.release(),
             ToolMode::Schema | ToolMode::Fenced => show(&answer, deltas),
         }
         Ok(answer)
     }
 
-    /// The failure of a model that wrote its tool call as text.
+    /// Returns the tool mode in which a turn begins.
+    async fn known_mode(&self) -> ToolMode {
+        let known = self.learned.mode(&self.name, self.facts.tools);
+        match known {
+            ToolMode::Native if self.is_unknown() && self.is_small().await => ToolMode::Schema,
+            ToolMode::Native | ToolMode::Schema | ToolMode::Fenced => known,
+        }
+    }
+
+    /// Returns whether it is unknown if the model uses the wire's tool calls: local servers accept
+    /// tools for models that were not trained for them.
+    fn is_unknown(&self) -> bool {
+        self.facts.local
+            && self.facts.tools == ToolSetting::Auto
+            && !self.learned.is_native(&self.name)
+    }
+
+    /// Returns whether the server reports a small model.
+    async fn is_small(&self) -> bool {
+        let asked = self.parameter_count.get_or_init(|| async {
+            let endpoint = Endpoint {
+                vendor: self.provider.name.clone(),
+                base_url: self.provider.base_url.clone(),
+            };
+            parameter_count(&self.client, &endpoint, &self.model).await
+        });
+        asked
+            .await
+            .is_some_and(|count| count < SMALL_MODEL_PARAMETERS)
+    }
+
+    /// Returns whether a reply without a tool call may come from a model that cannot use the wire's
+    /// tool calls: a local model that never used them, before the first call of a task. Small
+    /// models then answer from nothing, or advise the user to call the tool.
+    fn is_unproven(&self, request: &ModelRequest) -> bool {
+        let begins = matches!(
+            request.messages.last().map(|last| &**last),
+            Some(Message::User { .. })
+        );
+        begins && !request.tools.is_empty() && self.is_unknown()
+    }
+
+    /// Stores that a local model uses the wire's tool calls.
+    fn prove(&self, mode: ToolMode) {
+        if self.facts.local && mode == ToolMode::Native && !self.learned.is_native(&self.name) {
+            self.learned.learn(&self.name, mode);
+        }
+    }
+
+    /// Returns the failure of a local model that called no tool at first contact.
+    fn called_nothing(&self, answer: &ModelAnswer) -> ModelError {
+        let usage = answer.usage;
+        let message = format!(
+            "{} called no tool, and is not known to support tool calls; trying schema mode (tools \
+             described in the prompt)",
+            self.name
+        );
+        ModelError::new(Fault::TextCall { usage }, message)
+    }
+
+    /// Returns the failure of a model that wrote its tool call as text.
     fn wrote_call(&self, answer: &ModelAnswer, mode: ToolMode, shown: bool) -> ModelError {
         let usage = answer.usage;
         let name = &self.name;
@@ -184,7 +267,7 @@ impl HttpModel {
         }
     }
 
-    /// Waits for its turn and asks, again and again while the provider wants fewer questions.
+    /// Waits for admission by the gate and sends, repeatedly while the provider is rate-limited.
     async fn admitted(
         &self,
         exchange: &Exchange<'_>,
@@ -194,7 +277,7 @@ impl HttpModel {
     ) -> Result<ModelAnswer, Failure> {
         loop {
             place.admitted(deltas).await?;
-            let quiet = Quiet::new(deltas, self.provider.secrets());
+            let quiet = Quiet::new(deltas, self.provider.redactor());
             let result = exchange.run(lead, &quiet).await;
             quiet.finish();
             place.returned(returned(&result));
@@ -207,7 +290,7 @@ impl HttpModel {
         }
     }
 
-    /// A question that is certainly too long is not asked: some servers would cut it in silence.
+    /// Refuses a prompt that certainly exceeds the window: some servers would truncate it silently.
     fn fits(&self, tokens: u64) -> Result<(), ModelError> {
         match self.facts.context_window {
             Some(window) if tokens > window.saturating_add(window / WINDOW_SLACK) => {
@@ -233,7 +316,7 @@ impl HttpModel {
         Exchange::new(self, mode, encoded)
     }
 
-    /// Goes ahead of, or waits for, questions with the same beginning.
+    /// Leads, or waits for, requests with the same prefix.
     async fn lead(&self, request: &ModelRequest) -> Option<Lead> {
         let warm = self.warm.as_ref()?;
         let tools = request.tools.iter();
@@ -253,7 +336,7 @@ impl HttpModel {
             named => named,
         };
         answer.model = format!("{}/{}", self.provider.name, plain_name(model));
-        // Whoever answered is paid; a name that the list does not know may stand for the one asked.
+        // The replying model determines the price; an unknown name may be an alias of the requested one.
         let price = self
             .own_price
             .or_else(|| price(&answer.model))
@@ -264,7 +347,7 @@ impl HttpModel {
     }
 }
 
-/// About how many tokens a request carries. Pictures cost by their size on the screen, not in bytes.
+/// Estimates the tokens of a request. Images cost by their dimensions, not by their bytes.
 fn tokens(request: &ModelRequest, body_bytes: u64) -> u64 {
     let images = request.images.values();
     let encoded: usize = images.map(|bytes| bytes.len().div_ceil(3) * 4).sum();
@@ -272,7 +355,7 @@ fn tokens(request: &ModelRequest, body_bytes: u64) -> u64 {
     text / BYTES_PER_TOKEN + request.images.len() as u64 * TOKENS_PER_IMAGE
 }
 
-/// What the gate learns of how a question came back.
+/// Returns what the gate learns from the outcome of a request.
 fn returned(result: &Result<ModelAnswer, Failure>) -> Return {
     let fault = match result {
         Ok(answer) => {
@@ -296,7 +379,18 @@ fn returned(result: &Result<ModelAnswer, Failure>) -> Return {
     }
 }
 
-/// Whether a reply has a call that can be read.
+/// Returns whether a reply is text that was not meant as a step.
+fn is_plain(answer: &ModelAnswer) -> bool {
+    let mut texts = answer.parts.iter().filter_map(|part| match part {
+        AnswerPart::Text(text) => Some(text),
+        AnswerPart::Reasoning { .. } | AnswerPart::Call { .. } => None,
+    });
+    texts
+        .next()
+        .is_some_and(|text| !sortie_wire::may_be_text_call(text))
+}
+
+/// Returns whether a reply contains a well-formed call.
 fn calls_a_tool(answer: &ModelAnswer) -> bool {
     answer.parts.iter().any(|part| match part {
         AnswerPart::Call { arguments, .. } => matches!(arguments, Arguments::Json(_)),
@@ -304,7 +398,19 @@ fn calls_a_tool(answer: &ModelAnswer) -> bool {
     })
 }
 
-/// Whether the text of a reply is a tool call instead of an answer.
+/// Returns whether a reply is complete and contains no call, not even a malformed one.
+fn calls_nothing(answer: &ModelAnswer) -> bool {
+    let has_call = answer
+        .parts
+        .iter()
+        .any(|part| matches!(part, AnswerPart::Call { .. }));
+    match answer.stop {
+        StopReason::EndTurn | StopReason::ToolUse => !has_call,
+        StopReason::MaxTokens | StopReason::Refusal | StopReason::ContentFilter => false,
+    }
+}
+
+/// Returns whether the text of a reply is a tool call instead of an answer.
 fn is_text_call(answer: &ModelAnswer, request: &ModelRequest, mode: ToolMode) -> bool {
     let mut text = String::new();
     for part in &answer.parts {
@@ -322,8 +428,8 @@ fn is_text_call(answer: &ModelAnswer, request: &ModelRequest, mode: ToolMode) ->
     let call = sortie_wire::text_call(&text, &request.tools, schema);
     call.is_some_and(|call| match mode {
         ToolMode::Native | ToolMode::Fenced => true,
-        // The model chose to answer: JSON in the answer may be what was asked for. A call that could
-        // run as it stands is none.
+        // The model chose the answer branch, and JSON in an answer may be what the user wants. A call
+        // that could run as it stands is not an answer.
         ToolMode::Schema => call.is_offered && call.fits && !call.has_lead,
     })
 }
@@ -336,7 +442,7 @@ fn show(answer: &ModelAnswer, deltas: &dyn DeltaSink) {
     }
 }
 
-/// A sink that hears that a question waits, but no words.
+/// A sink that forwards waiting states and drops text.
 struct HeldOnly<'a>(&'a dyn DeltaSink);
 
 impl DeltaSink for HeldOnly<'_> {

@@ -1,32 +1,27 @@
-//! What a model says while it says it, without the secrets that its provider was sent.
+//! Streams the text of a model without the secrets that its provider was sent.
 
 use std::sync::{Mutex, PoisonError};
 
+use sortie_base::redact::Redactor;
 use sortie_core::{DeltaSink, Held};
 
-use crate::secret::{REDACTED, Secret};
-
-/// Passes words on, but keeps back what may be the beginning of a secret until it is known not to be
-/// one.
+/// Forwards text deltas. Text that may be the beginning of a secret is held back until more arrives.
 pub(super) struct Quiet<'a> {
     inner: &'a dyn DeltaSink,
-    secrets: Vec<&'a str>,
+    redactor: Redactor,
     kept_back: Mutex<String>,
 }
 
 impl<'a> Quiet<'a> {
-    pub(super) fn new(inner: &'a dyn DeltaSink, secrets: impl Iterator<Item = &'a Secret>) -> Self {
+    pub(super) fn new(inner: &'a dyn DeltaSink, redactor: Redactor) -> Self {
         Self {
             inner,
-            secrets: secrets
-                .filter(|secret| !secret.is_short())
-                .map(Secret::expose)
-                .collect(),
+            redactor,
             kept_back: Mutex::default(),
         }
     }
 
-    /// Passes on what was kept back: nothing more comes that could make a secret of it.
+    /// Forwards the text that was held back: the stream has ended, so it is no secret.
     pub(super) fn finish(&self) {
         let rest = std::mem::take(&mut *self.kept_back());
         if !rest.is_empty() {
@@ -43,27 +38,17 @@ impl<'a> Quiet<'a> {
 
 impl DeltaSink for Quiet<'_> {
     fn text(&self, delta: &str) {
-        if self.secrets.is_empty() {
+        if self.redactor.knows_none() {
             self.inner.text(delta);
             return;
         }
         let ready = {
             let mut kept = self.kept_back();
             kept.push_str(delta);
-            for secret in &self.secrets {
-                if kept.contains(secret) {
-                    *kept = kept.replace(secret, REDACTED);
-                }
-            }
-            let uncertain = self
-                .secrets
-                .iter()
-                .map(|secret| begun(&kept, secret))
-                .max()
-                .unwrap_or(0);
-            let certain = kept.len() - uncertain;
-            let rest = kept.split_off(certain);
-            std::mem::replace(&mut *kept, rest)
+            let mut ready = self.redactor.redact_known(&kept).into_owned();
+            let certain = ready.len() - self.redactor.unfinished_bytes(&ready);
+            *kept = ready.split_off(certain);
+            ready
         };
         if !ready.is_empty() {
             self.inner.text(&ready);
@@ -73,17 +58,6 @@ impl DeltaSink for Quiet<'_> {
     fn held(&self, held: Option<Held>) {
         self.inner.held(held);
     }
-}
-
-/// How many bytes at the end of a text are the beginning of a secret.
-fn begun(text: &str, secret: &str) -> usize {
-    secret
-        .char_indices()
-        .map(|(end, _)| end)
-        .skip(1)
-        .filter(|end| text.ends_with(&secret[..*end]))
-        .max()
-        .unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -102,8 +76,7 @@ mod tests {
 
     fn check(deltas: &[&str], expected: &[&str]) {
         let heard = Heard::default();
-        let key = Secret::new("secret-key-12");
-        let quiet = Quiet::new(&heard, std::iter::once(&key));
+        let quiet = Quiet::new(&heard, Redactor::new(["secret-key-12"]));
         for delta in deltas {
             quiet.text(delta);
         }
@@ -112,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_never_heard_however_it_is_cut() {
+    fn a_secret_is_redacted_however_the_stream_is_split() {
         check(&["plain", " words 的"], &["plain", " words 的"]);
         check(&["it is secret-key-12!"], &["it is [redacted]!"]);
         check(

@@ -2,12 +2,12 @@
 
 use serde_json::json;
 
+use sortie_base::truncate::truncate;
 use sortie_core::Lang;
 
 use super::evidence::{Answer, Evidence};
 use super::survey::Survey;
 use super::{Call, EXPLORER, Step, words};
-use crate::text::cut;
 
 /// The tool that sends a child out and waits for it.
 pub(super) const TASK_TOOL: &str = "task";
@@ -102,7 +102,7 @@ fn section(answer: Answer<'_>, lang: Lang) -> Section {
         Answer::Failed(text) => {
             let first = text.trim().lines().next().unwrap_or_default();
             (
-                words::child_failed(&cut(first, SHOWN_FAILURE_CHARS), lang),
+                words::child_failed(&truncate(first, SHOWN_FAILURE_CHARS), lang),
                 text,
             )
         }

@@ -15,12 +15,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use sortie_base::redact::Redactor;
 use sortie_core::{
     AnswerPart, Arguments, Asker, DeltaSink, Fault, Model, ModelAnswer, ModelError, ModelRequest,
     RunId, SharedMessage, StopReason, ToolSpec, Usage,
 };
 
-use crate::secret::{Secret, without_secrets};
 use ids::{ids_of, without_ids};
 pub use replay::ReplayModel;
 
@@ -141,7 +141,7 @@ impl Model for RecordModel {
 #[derive(Debug)]
 pub(crate) struct Recorder {
     file: Mutex<File>,
-    secrets: Vec<Secret>,
+    redactor: Redactor,
 }
 
 /// Whether a recording ends in the middle of a line.
@@ -161,7 +161,7 @@ fn is_torn(path: &Path) -> bool {
 
 impl Recorder {
     /// Opens the recording in this folder, to add to it.
-    pub(crate) fn open(folder: &Path, secrets: Vec<Secret>) -> std::io::Result<Self> {
+    pub(crate) fn open(folder: &Path, redactor: Redactor) -> std::io::Result<Self> {
         std::fs::create_dir_all(folder)?;
         let mut options = OpenOptions::new();
         options.append(true).create(true);
@@ -179,7 +179,7 @@ impl Recorder {
         }
         Ok(Self {
             file: Mutex::new(file),
-            secrets,
+            redactor,
         })
     }
 
@@ -204,8 +204,9 @@ impl Recorder {
     }
 
     fn line(&self, exchange: &Exchange, request: Option<Asked<'_>>) -> std::io::Result<String> {
-        let line = serde_json::to_string(&Line { exchange, request })?;
-        Ok(without_secrets(&line, &self.secrets) + "\n")
+        let line = serde_json::to_value(Line { exchange, request })?;
+        let line = serde_json::to_string(&self.redactor.redact_json(&line))?;
+        Ok(line + "\n")
     }
 }
 

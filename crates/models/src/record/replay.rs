@@ -7,11 +7,11 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
+use sortie_base::truncate::truncate;
 use sortie_core::{AnswerPart, DeltaSink, Model, ModelAnswer, ModelError, ModelRequest, RunId};
 
 use super::ids::{ids_of, with_ids, without_ids};
 use super::{Exchange, FILE, MAX_FILE_BYTES, MAX_LINE_BYTES, Outcome, VERSION};
-use crate::text::cut;
 
 /// How much of a task an error repeats.
 const SHOWN_TASK_CHARS: usize = 120;
@@ -113,7 +113,7 @@ impl ReplayModel {
                     "the recording {} has no exchange for agent {}, task {:?}, turn {}, time {}",
                     self.name,
                     asker.agent,
-                    cut(&without_ids(&asker.task), SHOWN_TASK_CHARS),
+                    truncate(&without_ids(&asker.task), SHOWN_TASK_CHARS),
                     asker.turn,
                     occurrence + 1
                 ))

@@ -90,8 +90,8 @@ fn problem(error: &serde_saphyr::Error) -> String {
 }
 
 fn unknown(what: &str, wrong: &str, known: &[&str]) -> String {
-    let hint =
-        nearest(wrong, known).map_or_else(String::new, |name| format!("; did you mean `{name}`?"));
+    let hint = nearest(wrong, known.iter().copied())
+        .map_or_else(String::new, |name| format!("; did you mean `{name}`?"));
     format!(
         "unknown {what} `{wrong}`{hint} (known: {})",
         known.join(", ")

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use sortie_base::truncate::truncate;
 use sortie_base::wildcard;
 use sortie_core::{AnswerPart, Arguments, ModelAnswer, ModelError, StopReason, Usage};
 
@@ -9,7 +10,6 @@ use super::format::{self, Call, Defaults, Expect, Fault, FaultKind, Texts, When}
 use super::seen::Seen;
 use super::template::{check, check_value, expand, expand_value};
 use crate::price::Price;
-use crate::text::cut;
 
 /// How many characters of a text an assertion's failure shows.
 const SHOWN_CHARS: usize = 300;
@@ -345,7 +345,7 @@ fn missing<'a>(wanted: &'a Texts, found: &str) -> Option<&'a str> {
 
 fn contains(what: &str, wanted: &Texts, found: &str) -> Result<(), String> {
     missing(wanted, found).map_or(Ok(()), |text| {
-        let found = cut(found, SHOWN_CHARS);
+        let found = truncate(found, SHOWN_CHARS);
         Err(format!(
             "expected {what} to contain {text:?}, found {found:?}"
         ))

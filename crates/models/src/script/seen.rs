@@ -1,8 +1,7 @@
 //! What a rule can know about a request.
 
+use sortie_base::truncate::truncate;
 use sortie_core::{Arguments, Block, Message, ModelRequest, ToolResult};
-
-use crate::text::cut;
 
 /// How many of the last messages an error shows.
 const SHOWN_MESSAGES: usize = 6;
@@ -100,7 +99,7 @@ fn show(message: &Message) -> String {
         Message::Notice { .. } => "notice",
     };
     let text = parts(message).join(" | ").replace('\n', "⏎");
-    format!("  {role}: {}", cut(&text, SHOWN_CHARS))
+    format!("  {role}: {}", truncate(&text, SHOWN_CHARS))
 }
 
 fn parts(message: &Message) -> Vec<String> {

@@ -101,7 +101,7 @@ fn placeholder(inner: &str) -> Result<Piece<'static>, String> {
         None => (inner, None),
     };
     let name = NAMES.into_iter().find(|name| *name == word).ok_or_else(|| {
-        let hint = nearest(word, &NAMES).map_or_else(String::new, |name| {
+        let hint = nearest(word, NAMES).map_or_else(String::new, |name| {
             format!("; did you mean `{{{{{name}}}}}`?")
         });
         format!(

@@ -56,7 +56,7 @@ fn demo(root: &Path, prompt: &str) -> Played {
             assert_eq!(arguments["subagent_type"], "explore");
             let task = arguments["prompt"].as_str().unwrap();
             let report = child(root, task, &TOOLS).report;
-            let closing = "[agent explore, id 1, 6 tool calls, 0.1 s, tokens unknown; pass resume=\"1\" to go on with it]";
+            let closing = "[agent explore, id 1, 6 tool calls, 0.1 s, tokens unknown; pass resume=\"1\" to continue it]";
             result(call, ResultStatus::Ok, format!("{report}\n\n{closing}"))
         },
     )

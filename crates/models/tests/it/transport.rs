@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 use sortie_core::{
     DeltaSink, Fault, Held, ModelAnswer, ModelDirectory as _, ModelError, ModelRequest,
 };
-use sortie_models::{Directory, DirectorySettings, ModelSettings, Price, ProviderSettings, Secret};
+use sortie_models::{
+    Directory, DirectorySettings, ModelSettings, Price, ProviderSettings, Secret, ToolSetting,
+};
 
 use crate::server::{Server, Step, good, open_head, reply, says};
 use crate::support::{request, shown};
@@ -32,6 +34,8 @@ fn directory(provider: ProviderSettings) -> Directory {
     };
     let model = ModelSettings {
         price: Some(price),
+        // The server is on loopback: with `auto` a reply without a tool call is not final.
+        tools: Some(ToolSetting::Native),
         ..ModelSettings::default()
     };
     Directory::new(DirectorySettings {
@@ -334,7 +338,8 @@ async fn a_model_without_tools_is_asked_in_words_from_then_on() {
     let fenced =
         good("I look.\n```tool\n{\"tool\":\"read\",\"arguments\":{\"path\":\"a\"}}\n```\n");
     let folder = tempfile::tempdir().unwrap();
-    let server = Server::start(vec![no_tools, step, no_schema, fenced]).await;
+    let no_list = reply("404 Not Found", "", "{}");
+    let server = Server::start(vec![no_list, no_tools, step, no_schema, fenced]).await;
     let directory = Directory::new(DirectorySettings {
         providers: BTreeMap::from([("test".to_owned(), settings(&server.url))]),
         learned: Some(folder.path().join("learned.json")),
@@ -346,14 +351,14 @@ async fn a_model_without_tools_is_asked_in_words_from_then_on() {
         "{}",
         shown(&answer)
     );
-    let seen = server.seen();
+    let seen = &server.seen()[1..];
     assert!(seen[0].contains("\"tools\":["), "{}", seen[0]);
     assert!(!seen[1].contains("\"tools\":["), "{}", seen[1]);
     assert!(seen[1].contains("json_schema"), "{}", seen[1]);
 
     let answer = ask(&directory, question()).await.unwrap();
     assert!(shown(&answer).contains("I look."), "{}", shown(&answer));
-    let seen = server.seen();
+    let seen = &server.seen()[1..];
     assert!(
         !seen[2].contains("\"tools\":["),
         "it was learned: {}",
@@ -364,11 +369,47 @@ async fn a_model_without_tools_is_asked_in_words_from_then_on() {
     assert!(learned.contains("\"test/m\": \"fenced\""), "{learned}");
 }
 
+/// A local server that describes its model like this.
+async fn begins_with_tools(description: &str) -> bool {
+    let description = description.to_owned();
+    let server =
+        Server::answering(
+            move |_, request| match request.starts_with("GET /v1/models ") {
+                true => reply("200 OK", "content-type: application/json\r\n", &description),
+                false => good("{\"answer\":\"hi\"}"),
+            },
+        )
+        .await;
+    let directory = Directory::new(DirectorySettings {
+        providers: BTreeMap::from([("test".to_owned(), settings(&server.url))]),
+        ..DirectorySettings::default()
+    });
+    // Whether the reply is accepted does not matter here.
+    ask(&directory, question()).await.ok();
+    let seen = server.seen();
+    assert!(seen[0].starts_with("GET "), "{}", seen[0]);
+    assert!(!seen[0].contains(KEY), "{}", seen[0]);
+    assert_eq!(seen.len(), 2, "{seen:?}");
+    seen[1].contains("\"tools\":[")
+}
+
+#[tokio::test]
+async fn small_local_models_begin_in_schema_mode() {
+    let one = |id: &str, count: &str| {
+        format!(r#"{{"data":[{{"id":"{id}","meta":{{"n_params":{count}}}}}]}}"#)
+    };
+    assert!(!begins_with_tools(&one("m", "1777088000")).await);
+    assert!(!begins_with_tools(&one("another", "1777088000")).await);
+    assert!(begins_with_tools(&one("m", "7615616512")).await);
+    assert!(begins_with_tools(r#"{"data":[{"id":"m"}]}"#).await);
+    assert!(begins_with_tools("not found").await);
+}
+
 #[tokio::test]
 async fn steps_in_words_are_not_shown_as_text() {
     let server = Server::start(vec![good("{\"answer\":\"forty-two\"}")]).await;
     let schema = ModelSettings {
-        tools: Some(sortie_models::ToolSetting::Schema),
+        tools: Some(ToolSetting::Schema),
         ..ModelSettings::default()
     };
     let directory = Directory::new(DirectorySettings {

@@ -85,7 +85,12 @@ async fn every_vendor_can_be_asked() {
             "{}: {error}",
             vendor.name
         );
-        let seen = server.seen();
+        let mut seen = server.seen();
+        // A local server is asked for the size of the model first, without a key.
+        if vendor.local {
+            let first = seen.remove(0);
+            assert!(!first.contains("k-123456"), "{}: {first}", vendor.name);
+        }
         assert_eq!(seen.len(), 1, "{}", vendor.name);
         assert!(seen[0].contains("k-123456"), "{}: {}", vendor.name, seen[0]);
         assert!(seen[0].contains("hello"), "{}: {}", vendor.name, seen[0]);

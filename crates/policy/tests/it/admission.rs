@@ -2,8 +2,8 @@
 
 use sortie_core::{Mode, Policy, PolicyLayer, Rules, ToolNarrowing, ToolSelection};
 use sortie_policy::{
-    Admission, Admitted, AgentRules, Compiled, DENIED_TO_CHILDREN, DefaultDeny, Denial, Parent,
-    SubagentRules, admit, hash,
+    AdmissionRequest, Admitted, AgentRules, Compiled, DENIED_TO_CHILDREN, DefaultDeny, Denial,
+    Parent, SubagentRules, admit, hash,
 };
 
 use crate::stage::{layer, policy, shown, strings, tools, with_call, word};
@@ -51,7 +51,7 @@ fn child() -> Child<'static> {
 
 impl Child<'_> {
     fn admit(&self) -> Result<Admitted, Denial> {
-        admit(&Admission {
+        admit(&AdmissionRequest {
             registered: &tools(),
             depth: self.depth,
             parent: (self.depth > 0).then_some(Parent {

@@ -8,7 +8,8 @@ use sortie_core::{
     Decision, Layer, Mode, Policy, PolicyLayer, Rules, ToolNarrowing, ToolSelection, Touches,
 };
 use sortie_policy::{
-    Admission, AgentRules, Call, Compiled, DefaultDeny, Parent, SubagentRules, ToolFacts, admit,
+    AdmissionRequest, AgentRules, Call, Compiled, DefaultDeny, Parent, SubagentRules, ToolFacts,
+    admit,
 };
 
 use crate::stage::{WORKSPACE, all_names, arguments, tool, tools};
@@ -214,7 +215,7 @@ fn some_family(rng: &mut Rng) -> Option<Family> {
         inherit: maybe(rng, 20, Rng::bool),
     };
     let depth = rng.u32(1..4);
-    let admitted = admit(&Admission {
+    let admitted = admit(&AdmissionRequest {
         registered: &tools(),
         depth,
         parent: Some(Parent {

@@ -52,7 +52,7 @@ const PRICE: Terms = Terms {
 };
 
 fn check(text: &str, balances: &[Balance], expected: Result<(u64, u64, u64), Unaffordable>) {
-    let given = provide(&request(text, None), None, PRICE, balances);
+    let given = provision(&request(text, None), None, PRICE, balances);
     let given = given.map(|provision| {
         (
             provision.amount.tokens,
@@ -64,7 +64,7 @@ fn check(text: &str, balances: &[Balance], expected: Result<(u64, u64, u64), Una
 }
 
 #[test]
-fn an_answer_is_as_long_as_the_account_can_pay() {
+fn output_tokens_are_limited_by_the_account() {
     // 4 bytes, 16 around the message, 1,000 around everything.
     check("four", &[], Ok((1_020 + 1_000, 2 * 1_020 + 10_000, 1_000)));
     check(
@@ -80,12 +80,12 @@ fn an_answer_is_as_long_as_the_account_can_pay() {
 }
 
 #[test]
-fn what_is_too_short_is_not_asked() {
+fn a_call_with_too_few_output_tokens_is_refused() {
     let tokens = balance(BudgetKind::Tokens, 2_000, 950);
     check("four", &[tokens], Err(Unaffordable::Short(tokens)));
     let usd = balance(BudgetKind::Usd, 2_600, 0);
     check("four", &[usd], Err(Unaffordable::Short(usd)));
-    let unpriced = provide(
+    let unpriced = provision(
         &request("four", None),
         None,
         Terms::default(),
@@ -95,32 +95,32 @@ fn what_is_too_short_is_not_asked() {
 }
 
 #[test]
-fn what_was_counted_is_not_guessed_again() {
+fn counted_tokens_are_not_estimated_again() {
     let long = "x".repeat(100_000);
-    let counted = Counted {
+    let counted = CountedTokens {
         messages: 1,
         tokens: 25_000,
     };
-    let provision = provide(&request(&long, Some(10)), Some(counted), PRICE, &[]).unwrap();
+    let provision = provision(&request(&long, Some(10)), Some(counted), PRICE, &[]).unwrap();
     assert_eq!(provision.amount.tokens, 25_000 + 1_000 + 10);
 }
 
 #[test]
-fn an_unknown_price_of_an_answer_is_what_was_set_aside() {
+fn an_unknown_cost_is_charged_as_reserved() {
     let reserved = Amount {
         tokens: 500,
         usd_micros: 700,
         ..Amount::default()
     };
-    assert_eq!(settled(&Usage::default(), reserved), reserved);
+    assert_eq!(charged(&Usage::default(), reserved), reserved);
     let known = Usage {
         input_tokens: Some(10),
         output_tokens: Some(5),
         cost_usd: Some(0.000_001_2),
         ..Usage::default()
     };
-    assert_eq!(settled(&known, reserved).tokens, 15);
-    assert_eq!(settled(&known, reserved).usd_micros, 2, "rounded up");
+    assert_eq!(charged(&known, reserved).tokens, 15);
+    assert_eq!(charged(&known, reserved).usd_micros, 2, "rounded up");
 }
 
 #[test]

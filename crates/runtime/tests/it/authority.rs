@@ -1,4 +1,4 @@
-//! What an operator has set holds, whatever a model asks for and whoever goes on with a tree.
+//! The operator's settings apply, whatever a model asks for and whichever process continues a tree.
 
 use sortie_core::{Event, Isolation, Mode, Rules, RunSpec, Seq, Status};
 use sortie_runtime::AgentSettings;
@@ -15,7 +15,7 @@ async fn spec_of(stage: &Stage, label: &str) -> RunSpec {
 }
 
 #[tokio::test]
-async fn a_model_cannot_do_without_isolation_or_a_deadline() {
+async fn a_spawn_call_cannot_turn_off_isolation_or_deadline() {
     let rules = r#"
   - when: { agent: main, turn: 1 }
     calls:
@@ -40,7 +40,7 @@ async fn a_model_cannot_do_without_isolation_or_a_deadline() {
 }
 
 #[tokio::test]
-async fn rules_for_a_vendor_hold_for_the_models_that_are_asked_next() {
+async fn provider_rules_apply_to_fallback_models() {
     let stage = Play::new("  - say: done\n")
         .set(|settings| {
             let rules = Rules {
@@ -67,7 +67,7 @@ async fn rules_for_a_vendor_hold_for_the_models_that_are_asked_next() {
 }
 
 #[tokio::test]
-async fn who_goes_on_with_a_tree_brings_no_approvals_along() {
+async fn a_child_under_other_settings_gets_no_approvals_of_them() {
     let rules = r#"
   - when: { agent: main, turn: 1 }
     calls: [{ tool: task, args: { description: kid, prompt: p, subagent_type: code } }]
@@ -101,7 +101,7 @@ async fn who_goes_on_with_a_tree_brings_no_approvals_along() {
 }
 
 #[tokio::test]
-async fn a_policy_that_cannot_be_read_says_which_rule() {
+async fn an_unreadable_policy_names_the_rule() {
     let stage = Play::new("  - say: done\n")
         .set(|settings| settings.policy.global.deny = vec!["exec((".to_owned()])
         .begin()
@@ -112,7 +112,7 @@ async fn a_policy_that_cannot_be_read_says_which_rule() {
 }
 
 #[tokio::test]
-async fn an_answer_with_too_many_calls_runs_none() {
+async fn a_completion_with_too_many_calls_runs_none() {
     let call = "      - { tool: write_file, args: { path: a.txt, content: x } }\n";
     let rules = format!(
         "  - when: {{ turn: 1 }}\n    calls:\n{}  - say: \"done\"\n",

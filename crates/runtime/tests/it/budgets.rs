@@ -1,4 +1,4 @@
-//! What a tree may spend: set aside before, given back after, never exceeded.
+//! Budgets of trees: reserved before, refunded after, never exceeded.
 
 use sortie_core::{Balance, Budget, BudgetKind, Event, Seq, Status};
 use sortie_test_support::stage::{Play, Stage};
@@ -80,8 +80,8 @@ async fn a_childs_account_is_carved_from_its_parents_and_no_larger() {
     let greedy = stage.run_of("greedy").await;
     let tokens = balance(&stage.record(greedy).await, BudgetKind::Tokens);
     assert!(tokens.limit < 60_000, "{tokens:?}");
-    // The parent gave everything away: the other child had nothing, and it itself waited until the
-    // first child was done.
+    // The parent gave its whole budget away: the other child got nothing, and the parent waited
+    // until the first child was done.
     assert_eq!(main.status, Status::Completed);
     let log = stage.log(main.run_id).await;
     assert!(log.contains("the budget has no tokens left"), "{log}");
@@ -114,7 +114,7 @@ async fn the_last_tool_calls_of_a_tree_are_shared() {
 }
 
 #[tokio::test]
-async fn a_child_that_is_tried_again_gets_what_its_tree_has_left() {
+async fn a_retried_child_gets_what_its_tree_has_left() {
     let rules = r#"
   - when: { agent: main, turn: 1 }
     calls: [{ tool: task, args: { description: kid, prompt: c, subagent_type: code } }]
@@ -148,7 +148,7 @@ async fn a_child_that_is_tried_again_gets_what_its_tree_has_left() {
 }
 
 #[tokio::test]
-async fn a_child_with_an_account_of_its_own_is_tried_again_within_its_trees() {
+async fn a_retried_child_with_its_own_account_stays_within_its_tree() {
     const HOUR_MS: u64 = 3_600_000;
     let rules = r#"
   - when: { agent: main, turn: 1 }
@@ -203,7 +203,7 @@ async fn the_model_is_warned_once_before_the_end() {
 }
 
 #[tokio::test]
-async fn a_question_that_a_crash_swallowed_counts_in_full() {
+async fn a_model_call_lost_in_a_crash_is_charged_in_full() {
     let rules = r#"
   - usage: { input_tokens: 1000, output_tokens: 10 }
     say: "done"
@@ -228,7 +228,7 @@ async fn a_question_that_a_crash_swallowed_counts_in_full() {
 }
 
 #[tokio::test]
-async fn time_of_a_budget_ends_the_whole_tree() {
+async fn wall_time_of_a_budget_ends_the_whole_tree() {
     let rules = r#"
   - when: { agent: main, turn: 1 }
     calls: [{ tool: spawn_subagent, args: { task: t, label: kid, agentId: code } }]

@@ -1,4 +1,4 @@
-//! How many may run, wait and exist, and that one stuck child is nobody else's problem.
+//! Limits of concurrency, queue and tree size; a stuck child does not affect others.
 
 use std::fmt::Write as _;
 
@@ -22,7 +22,7 @@ const SIX: &str = r#"
   - say: "done"
 "#;
 
-/// Every child with its state and its place in the queue.
+/// Returns every child with its state and its position in the queue.
 async fn queue(stage: &Stage) -> String {
     let mut lines = String::new();
     for record in stage.records().await {
@@ -37,7 +37,7 @@ async fn queue(stage: &Stage) -> String {
 }
 
 #[tokio::test]
-async fn no_more_run_than_may_and_the_queue_moves_by_priority_and_age() {
+async fn concurrency_is_limited_and_the_queue_follows_priority_and_age() {
     let mut play = Play::new(SIX);
     play.settings = play.settings.with_max_concurrent(2);
     let stage = play.begin().await;
@@ -89,7 +89,7 @@ async fn no_more_run_than_may_and_the_queue_moves_by_priority_and_age() {
     ");
 }
 
-/// Sends three children out where only two may run, and shows them while those two are held.
+/// Starts three children where only two may run, and shows them while those two are blocked.
 async fn two_of_three(lanes: Lanes) -> String {
     let stage = Play::new(
         r#"
@@ -125,7 +125,7 @@ async fn two_of_three(lanes: Lanes) -> String {
 }
 
 #[tokio::test]
-async fn the_caps_of_lane_parent_and_tree_each_hold_alone() {
+async fn limits_of_lane_parent_and_tree_each_apply() {
     let wide = Lanes {
         main: 1,
         subagent: 9,
@@ -151,7 +151,7 @@ async fn the_caps_of_lane_parent_and_tree_each_hold_alone() {
 }
 
 #[tokio::test]
-async fn who_waits_for_a_child_holds_no_slot() {
+async fn a_run_that_waits_for_a_child_occupies_no_slot() {
     let mut play = Play::new(
         r#"
   - when: { depth: "0..2", turn: 1 }
@@ -168,7 +168,7 @@ async fn who_waits_for_a_child_holds_no_slot() {
 }
 
 #[tokio::test]
-async fn a_tree_that_is_full_says_so() {
+async fn spawning_in_a_full_tree_is_refused() {
     let stage = Play::new(
         r#"
   - when: { agent: main, turn: 1 }
@@ -189,14 +189,14 @@ async fn a_tree_that_is_full_says_so() {
     insta::assert_snapshot!(stage.task(main.run_id).await, @r"
     status: completed
     progress: 100
-    result: Error: no more subagents can be started here; the limit is 2 for the whole task. Do the rest yourself, or go on with the results you have.
+    result: Error: no more subagents can be started here; the limit is 2 for the whole task. Do the rest yourself, or continue with the results you have.
     tool_calls: 3
     delivery: not_required
     ");
 }
 
 #[tokio::test]
-async fn a_stuck_child_times_out_alone_and_keeps_what_it_said() {
+async fn a_stuck_child_times_out_alone_with_its_partial_result() {
     let stage = Play::new(
         r#"
   - when: { agent: main, turn: 1 }

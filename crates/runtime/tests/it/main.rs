@@ -1,24 +1,24 @@
-//! The runtime as its users and its enemies see it.
+//! Tests of the runtime at its public boundary.
 
-mod asking;
-mod audited;
+mod approvals;
+mod audit;
 mod authority;
 mod budgets;
 mod calls;
-mod cancelling;
-mod configured;
+mod cancel;
 mod delegation;
-mod endings;
-mod inquiries;
 mod limits;
-mod long_talks;
-mod managing;
+mod long_conversations;
+mod model_calls;
 mod nesting;
-mod pausing;
+mod outcomes;
+mod pause;
 mod prompts;
 mod props;
+mod regressions;
 mod restart;
-mod review;
+mod sessions;
+mod settings;
 mod simulation;
 mod sinks;
-mod talking;
+mod tasks;

@@ -1,4 +1,4 @@
-//! A child has no children unless an operator lets it, under whatever name it asks.
+//! A child has no children unless an operator allows it, under whatever tool name it tries.
 
 use sortie_core::{Status, Touches};
 use sortie_test_support::stage::{Play, Stage};
@@ -29,7 +29,7 @@ async fn labels(stage: &Stage) -> Vec<String> {
     records.into_iter().map(|record| record.label).collect()
 }
 
-/// The beginnings of the answers to the calls of a first turn.
+/// Returns the beginnings of the results of a first turn.
 async fn answers(stage: &Stage, label: &str) -> String {
     let seen = stage.seen(label, 2).await;
     let answers: Vec<&str> = seen
@@ -67,7 +67,7 @@ async fn a_background_task_cannot_spawn_either() {
 }
 
 #[tokio::test]
-async fn an_operators_depth_lets_children_have_children_and_no_grandchildren() {
+async fn max_depth_two_allows_grandchildren_and_no_deeper() {
     let stage = Play::new(
         r#"
   - when: { depth: 0, turn: 1 }
@@ -94,7 +94,7 @@ async fn an_operators_depth_lets_children_have_children_and_no_grandchildren() {
 }
 
 #[tokio::test]
-async fn the_default_deny_holds_for_tools_that_others_register() {
+async fn default_deny_applies_to_custom_tools() {
     let memory = Canary::new("memory_save", Touches::Nothing);
     let spawner = Canary::new("my_own_spawner", Touches::Runs);
     let harmless = Canary::new("sing", Touches::Nothing);

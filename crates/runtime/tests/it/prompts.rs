@@ -1,9 +1,17 @@
 //! What is sent to a model: small, and the same bytes again and again, so that a provider's cache
-//! holds it.
+//! keeps it.
 
+use std::path::Path;
+use std::sync::Arc;
+
+use async_trait::async_trait;
 use serde_json::{Value, json};
-use sortie_core::{Lang, Message, ModelRequest};
-use sortie_test_support::stage::{Play, Stage};
+use sortie_core::{
+    AgentDefinition, Changes, Collected, Isolation, Lang, Message, ModelRequest, RunId, Status,
+    Worktree, Worktrees,
+};
+use sortie_runtime::NewRun;
+use sortie_test_support::stage::{MODEL, Play, Stage};
 
 /// System prompt, tools and task of a child's first request.
 const MAX_CHILD_BYTES: usize = 6_000;
@@ -148,4 +156,71 @@ async fn a_child_reads_nothing_of_its_parents_conversation() {
     insta::assert_snapshot!(stage.seen("plan", 1).await, @"user: Plan a second factor for the login.");
     let request = stage.model().request("plan", 1).expect("its first request");
     assert!(!request.system.contains("explore"), "{}", request.system);
+}
+
+/// Worktrees that are always the same folder.
+#[derive(Debug)]
+struct OneFolder(tempfile::TempDir);
+
+#[async_trait]
+impl Worktrees for OneFolder {
+    async fn create(&self, _: RunId, workspace: &Path) -> Result<Worktree, String> {
+        Ok(Worktree {
+            repository: workspace.to_owned(),
+            root: self.0.path().to_owned(),
+            workspace: self.0.path().to_owned(),
+            branch: "sortie/test".to_owned(),
+            base: "0".repeat(40),
+            git_dirs: Vec::new(),
+            git_reads: Vec::new(),
+        })
+    }
+
+    async fn collect(&self, _: RunId) -> Result<Option<Collected>, String> {
+        Ok(None)
+    }
+
+    async fn apply(&self, _: &Worktree, _: &Changes) -> Result<Vec<String>, String> {
+        Ok(Vec::new())
+    }
+
+    async fn discard(&self, _: &Worktree, _: &Changes) -> Result<(), String> {
+        Ok(())
+    }
+
+    async fn sweep(&self, _: &[RunId]) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn worktree_path_replaces_only_the_workspace_of_the_prompt() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().display().to_string();
+    let mut play = Play::new("  - say: \"done\"\n");
+    play.worktrees = Arc::new(OneFolder(folder));
+    let general = play.agents.find("general").expect("it is built in").clone();
+    play.agents.add(AgentDefinition {
+        name: "judge".to_owned(),
+        prompt: "Answer yes/no and/or a/b.".to_owned(),
+        ..general
+    });
+    let stage = play.begin().await;
+    let run = stage
+        .create(NewRun {
+            agent: Some("judge".to_owned()),
+            label: Some("judge".to_owned()),
+            isolation: Some(Isolation::Worktree),
+            ..NewRun::new("decide", "/", MODEL)
+        })
+        .await;
+    assert_eq!(stage.end_of(run).await.status, Status::Completed);
+    let request = stage.model().request("judge", 1).expect("its request");
+    let system = &*request.system;
+    let place = format!("# Workspace\nYou work in {path}. Relative paths start there.");
+    assert!(
+        system.starts_with("Answer yes/no and/or a/b.\n\n"),
+        "{system}"
+    );
+    assert!(system.ends_with(&place), "{system}");
 }

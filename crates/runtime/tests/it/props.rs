@@ -1,4 +1,4 @@
-//! Tools and agents that tests bring along.
+//! Tools and agents for tests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -11,7 +11,7 @@ use sortie_core::{
 };
 use sortie_tools::WriteFile;
 
-/// A tool that tells how long a shell command may take, and counts how often it ran.
+/// A tool that returns the exec timeout, and counts its calls.
 #[derive(Debug)]
 pub(crate) struct Canary {
     spec: ToolSpec,
@@ -82,7 +82,7 @@ impl HesitantWriter {
         })
     }
 
-    /// How often it was called, in all lives.
+    /// Returns how often it was called, by all processes.
     pub(crate) fn calls(&self) -> u32 {
         self.calls.load(Ordering::SeqCst)
     }
@@ -118,7 +118,7 @@ impl Tool for HesitantWriter {
     }
 }
 
-/// An agent that a program brings along.
+/// An agent of an embedding program.
 pub(crate) fn agent(name: &str, change: impl FnOnce(&mut AgentDefinition)) -> AgentDefinition {
     let mut agent = AgentDefinition {
         name: name.to_owned(),

@@ -1,4 +1,4 @@
-//! A process ends, kindly or not, and the next goes on where it stopped.
+//! A process ends, by shutdown or crash, and the next one continues.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ const TWO_TURNS: &str = r#"
     usage: { input_tokens: 20, output_tokens: 2 }
 "#;
 
-/// Plays until the model thinks about its second turn.
+/// Plays until the model is called for its second turn.
 async fn until_second_turn() -> (Stage, RunId) {
     let stage = Play::new(TWO_TURNS).begin().await;
     stage.put("a.txt", "hello\n");
@@ -31,7 +31,7 @@ async fn until_second_turn() -> (Stage, RunId) {
     (stage, main)
 }
 
-/// The turns that the journal has answers to.
+/// Returns the turns that the journal has completions of.
 async fn turns(stage: &Stage, run: RunId) -> Vec<u32> {
     let entries = stage
         .runtime()
@@ -62,7 +62,7 @@ async fn turns(stage: &Stage, run: RunId) -> Vec<u32> {
 }
 
 #[tokio::test]
-async fn a_shutdown_in_the_middle_loses_nothing_and_counts_nothing_twice() {
+async fn shutdown_loses_nothing_and_counts_nothing_twice() {
     let (stage, main) = until_second_turn().await;
     let stage = stage.restart().await;
     stage.model().let_go("main#2");
@@ -82,7 +82,7 @@ async fn a_shutdown_in_the_middle_loses_nothing_and_counts_nothing_twice() {
 }
 
 #[tokio::test]
-async fn a_crash_in_the_middle_loses_nothing_and_counts_nothing_twice() {
+async fn crash_loses_nothing_and_counts_nothing_twice() {
     let (stage, main) = until_second_turn().await;
     let stage = stage.crash().await;
     assert_eq!(stage.runtime().recovered().resumed, [main]);
@@ -141,7 +141,7 @@ async fn until_the_command_runs() -> (Stage, RunId) {
 }
 
 #[tokio::test]
-async fn a_command_under_way_at_a_crash_is_told_as_interrupted_and_not_repeated() {
+async fn a_command_interrupted_by_a_crash_is_reported_and_not_repeated() {
     let (stage, main) = until_the_command_runs().await;
     let stage = stage.crash().await;
     stage.end_of(main).await;
@@ -159,7 +159,7 @@ async fn a_command_under_way_at_a_crash_is_told_as_interrupted_and_not_repeated(
 }
 
 #[tokio::test]
-async fn a_command_that_a_shutdown_does_not_wait_for_is_told_as_interrupted_too() {
+async fn a_command_interrupted_by_a_shutdown_is_reported_and_not_repeated() {
     let (stage, main) = until_the_command_runs().await;
     let stage = stage.restart().await;
     stage.end_of(main).await;
@@ -173,7 +173,7 @@ async fn a_command_that_a_shutdown_does_not_wait_for_is_told_as_interrupted_too(
     ");
 }
 
-/// Crashes under a `write_file` and shows what its call was answered afterwards.
+/// Crashes during a `write_file` and returns the result of its call afterwards.
 async fn write_under_way(
     hesitates: Hesitates,
     meanwhile: Option<&str>,
@@ -212,7 +212,7 @@ async fn write_under_way(
 }
 
 #[tokio::test]
-async fn a_write_under_way_finds_out_whether_it_happened() {
+async fn a_file_write_interrupted_by_a_crash_is_reconciled() {
     let (words, file) = write_under_way(Hesitates::BeforeWriting, None).await;
     insta::assert_snapshot!(words, @r"
     Overwrote a.txt (1 lines, 3 bytes; +1 -1 lines).
@@ -234,7 +234,7 @@ async fn a_write_under_way_finds_out_whether_it_happened() {
 }
 
 #[tokio::test]
-async fn parent_and_children_go_on_and_each_result_arrives_once() {
+async fn after_a_crash_parent_and_children_resume_and_each_result_is_delivered_once() {
     let stage = Play::new(
         r#"
   - when: { agent: main, turn: 1 }
@@ -259,7 +259,7 @@ async fn parent_and_children_go_on_and_each_result_arrives_once() {
     stage.model().let_go("late");
     stage.model().let_go("blocking");
     stage.end_of(main).await;
-    assert_eq!(stage.records().await.len(), 4, "nobody was sent out again");
+    assert_eq!(stage.records().await.len(), 4, "no child was started twice");
     let turns = stage.model().requests_of("main").len();
     let last_turn = stage.model().requests_of("main")[turns - 1].asker.turn;
     let history = stage.seen("main", last_turn).await;
@@ -274,7 +274,7 @@ async fn parent_and_children_go_on_and_each_result_arrives_once() {
 }
 
 #[tokio::test]
-async fn what_was_queued_starts_with_the_next_process() {
+async fn queued_runs_start_in_the_next_process() {
     let mut play = Play::new("  - say: done");
     play.settings = play.settings.with_max_concurrent(0);
     let stage = play.begin().await;
@@ -289,7 +289,7 @@ async fn what_was_queued_starts_with_the_next_process() {
     assert_eq!(stage.end_of(run).await.status, Status::Completed);
 }
 
-/// A folder that is gone once it was collected; whoever collected it first is never told.
+/// A folder that is gone once it was collected; the first call of `collect` never returns.
 #[derive(Debug)]
 struct Vanishing {
     above: TempDir,
@@ -335,7 +335,7 @@ impl Worktrees for Vanishing {
 }
 
 #[tokio::test]
-async fn nobody_goes_on_in_a_worktree_that_was_collected_before_a_crash() {
+async fn a_run_whose_worktree_was_collected_before_a_crash_ends() {
     let worktrees = Arc::new(Vanishing {
         above: TempDir::new().expect("a folder"),
         collected: Semaphore::new(0),
@@ -348,7 +348,7 @@ async fn nobody_goes_on_in_a_worktree_that_was_collected_before_a_crash() {
     let run = stage.create(new).await;
     drop(worktrees.collected.acquire().await.expect("it is open"));
     let said = stage.runtime().steer(run, "and the cellar?").await;
-    said.expect("it is heard");
+    said.expect("it is accepted");
     let stage = stage.crash().await;
     stage.end_of(run).await;
     insta::assert_snapshot!(stage.log(run).await, @r#"

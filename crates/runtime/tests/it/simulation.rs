@@ -17,13 +17,13 @@ fn check(from: u64) {
             Err(broken) => panic!("{broken}\nagain: cargo xtask sim 1 {seed}"),
         }
     }
-    // A simulation in which nothing dies and nothing is interrupted proves nothing.
+    // A simulation without deaths and interruptions proves nothing.
     assert!(deaths > 250, "only {deaths} deaths");
     assert!(interruptions > 10, "only {interruptions} interruptions");
     assert!(pauses > 100, "only {pauses} pauses");
 }
 
-/// One test for each block of seeds, so that they run beside each other.
+/// One test for each block of seeds, so that they run in parallel.
 macro_rules! blocks {
     ($($name:ident = $block:literal),+ $(,)?) => {
         $(
@@ -49,7 +49,7 @@ blocks! {
 /// Seeds of one test with failing writes, which take longer.
 const FAILING_SEEDS: u64 = 80;
 
-/// A failed write never leaves a gap in a journal, and every run ends all the same.
+/// A failed write never leaves a gap in a journal, and every run ends.
 fn check_failing_writes(from: u64) {
     let mut entries = 0;
     for seed in from..from + FAILING_SEEDS {
@@ -72,31 +72,31 @@ fn failing_writes_break_nothing_in_block_1() {
 }
 
 #[test]
-fn the_same_seed_tells_the_same_story() {
+fn the_same_seed_gives_the_same_journals() {
     for seed in [3, 17, 160] {
         assert_eq!(simulate(seed), simulate(seed));
     }
     assert_ne!(simulate(3), simulate(4));
 }
 
-/// The control of the failing writes: a store that does not look at what a write follows leaves gaps.
+/// The control of the failing writes: a store that does not check what a write follows leaves gaps.
 #[test]
 fn gaps_are_noticed() {
     let noticed = (0..40).find(|seed| {
         let broken = simulate_with(*seed, Sabotage::JumpOverLostWrites).err();
-        broken.is_some_and(|broken| broken.what.contains("does not fit"))
+        broken.is_some_and(|broken| broken.what.contains("is illegal"))
     });
     assert!(noticed.is_some(), "no journal has a gap");
 }
 
-/// The controls: with a fault in the store the same checks must go red.
+/// The controls: with a fault in the store the same checks must fail.
 #[test]
 fn lost_and_doubled_deliveries_are_noticed() {
     for (sabotage, expected) in [
         (Sabotage::LoseDeliveries, "it never ends"),
         (Sabotage::RepeatDeliveries, "arrived 2 times"),
     ] {
-        // Which of the checks sees it first depends on the seed.
+        // Which check detects it first depends on the seed.
         let noticed = (0..20).find(|seed| {
             let broken = simulate_with(*seed, sabotage).err();
             broken.is_some_and(|broken| broken.what.contains(expected))

@@ -1,4 +1,4 @@
-//! Results for places outside the store: delivered with a key, or visibly blocked.
+//! Results for sinks: delivered with a key, or visibly blocked.
 
 use serde_json::Value;
 use sortie_core::{Delivery, RunId, SinkAddress, Unblock};
@@ -43,7 +43,7 @@ async fn a_file_gets_a_line_with_the_key() {
 }
 
 #[tokio::test]
-async fn a_place_that_cannot_be_reached_is_tried_again_then_blocked_then_unblocked() {
+async fn an_unreachable_sink_is_retried_then_blocked_then_unblocked() {
     let stage = Play::new("  - say: done")
         .set(|settings| settings.max_delivery_attempts = 2)
         .begin()
@@ -52,7 +52,7 @@ async fn a_place_that_cannot_be_reached_is_tried_again_then_blocked_then_unblock
     let ended = stage.record(run).await.ended_at.expect("an end");
     let error = until_delivery(&stage, run, Delivery::Blocked).await;
     let error = error.expect("why it is blocked");
-    let expected = "the result could not be written to <workspace>/missing/results.jsonl";
+    let expected = "cannot write the result to <workspace>/missing/results.jsonl";
     assert!(error.starts_with(expected), "{error}");
     let waited = stage.runtime().now().ms_since(ended);
     assert!(waited >= 1_000, "the second try came after {waited} ms");
@@ -75,7 +75,7 @@ async fn a_blocked_delivery_can_be_given_up() {
     let stage = Play::new("  - say: done").begin().await;
     let run = report_to(&stage, "pigeon", "loft").await;
     let error = until_delivery(&stage, run, Delivery::Blocked).await;
-    insta::assert_snapshot!(error.unwrap_or_default(), @"there is no sink for pigeon:");
+    insta::assert_snapshot!(error.unwrap_or_default(), @"no sink is registered for the scheme pigeon");
     stage
         .runtime()
         .unblock(run, Unblock::Dismiss)

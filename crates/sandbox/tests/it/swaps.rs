@@ -100,7 +100,7 @@ fn a_workspace_that_became_a_link_is_refused() {
             );
             let refusal = sandbox.confine(&policy, command).unwrap_err().to_string();
             assert!(
-                refusal.contains("is a link or no folder by now"),
+                refusal.contains("is a link or not a folder"),
                 "{backend:?} {refusal}"
             );
             for secret in ["id_ed25519", "inner/id_ed25519"] {

@@ -1,5 +1,5 @@
-//! How often somebody may be wrong. A bucket for each address and claimed id; while it is empty, wrong
-//! guesses are not even told that they are wrong. A right one is never refused here.
+//! Limits failed authentication. Each address and claimed id has a bucket of attempts; while it is
+//! empty, failed attempts get no other answer than to wait. Valid credentials are never refused here.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -9,14 +9,15 @@ use std::time::{Duration, Instant};
 
 use crate::problem::{Kind, Problem};
 
-/// Guesses that a full bucket holds.
+/// The attempts of a full bucket.
 const FULL: f64 = 10.0;
-/// How long one more guess takes to come back.
+/// How long it takes to regain one attempt.
 const REFILL: Duration = Duration::from_secs(6);
-/// Buckets that are remembered. Beyond this the fullest are forgotten: they would refuse nobody soon.
+/// The number of buckets. Beyond this the fullest are dropped, because they are the last to refuse an
+/// attempt.
 const MAX_BUCKETS: usize = 4_096;
 
-/// Who somebody claims to be.
+/// The identity that a request claims.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Claimed {
     /// A key.
@@ -25,7 +26,7 @@ pub(crate) enum Claimed {
     Browser(String),
     /// A login code.
     Code,
-    /// Nothing that could be one of ours.
+    /// Credentials that cannot be ours.
     Malformed,
 }
 
@@ -63,7 +64,7 @@ struct Bucket {
 }
 
 impl Bucket {
-    /// What is in it now.
+    /// Returns the attempts that are left.
     fn left(self, now: Instant) -> f64 {
         let back = now.saturating_duration_since(self.at).as_secs_f64() / REFILL.as_secs_f64();
         (self.left + back).min(FULL)
@@ -71,7 +72,7 @@ impl Bucket {
 }
 
 impl Failures {
-    /// Notes a wrong guess; an error if there were too many before it.
+    /// Records a failed attempt. Returns an error if there were too many before.
     pub(crate) fn note(&self, address: IpAddr, claimed: Claimed) -> Result<(), Problem> {
         self.note_at(address, claimed, Instant::now())
     }
@@ -79,7 +80,7 @@ impl Failures {
     fn note_at(&self, address: IpAddr, claimed: Claimed, now: Instant) -> Result<(), Problem> {
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         if buckets.len() >= MAX_BUCKETS {
-            make_room(&mut buckets, now);
+            evict(&mut buckets, now);
         }
         let bucket = buckets.entry((address, claimed)).or_insert(Bucket {
             left: FULL,
@@ -90,7 +91,7 @@ impl Failures {
             let wait = REFILL.mul_f64(1.0 - left);
             return Err(Problem::new(
                 Kind::TooManyRequests,
-                "too many wrong tokens from there; wait, and check the token",
+                "too many invalid tokens from this address; wait, and check the token",
             )
             .retry_after(wait.as_secs() + 1));
         }
@@ -100,8 +101,8 @@ impl Failures {
     }
 }
 
-/// Forgets what is full again, and then the fuller half.
-fn make_room(buckets: &mut HashMap<(IpAddr, Claimed), Bucket>, now: Instant) {
+/// Drops full buckets, and then the fuller half.
+fn evict(buckets: &mut HashMap<(IpAddr, Claimed), Bucket>, now: Instant) {
     buckets.retain(|_, bucket| bucket.left(now) < FULL);
     if buckets.len() < MAX_BUCKETS {
         return;
@@ -109,11 +110,11 @@ fn make_room(buckets: &mut HashMap<(IpAddr, Claimed), Bucket>, now: Instant) {
     let mut levels: Vec<f64> = buckets.values().map(|bucket| bucket.left(now)).collect();
     levels.sort_by(f64::total_cmp);
     let middle = levels[levels.len() / 2];
-    let mut room = MAX_BUCKETS / 2;
+    let mut quota = MAX_BUCKETS / 2;
     buckets.retain(|_, bucket| {
-        let goes = room > 0 && bucket.left(now) >= middle;
-        room -= usize::from(goes);
-        !goes
+        let evicted = quota > 0 && bucket.left(now) >= middle;
+        quota -= usize::from(evicted);
+        !evicted
     });
 }
 
@@ -124,7 +125,7 @@ mod tests {
     const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
     #[test]
-    fn ten_guesses_and_then_one_every_six_seconds() {
+    fn ten_attempts_and_then_one_every_six_seconds() {
         let failures = Failures::default();
         let start = Instant::now();
         let claimed = Claimed::key("abcdefgh");
@@ -141,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn many_claims_neither_grow_without_bound_nor_free_the_one_that_guesses() {
+    fn many_claims_are_bounded_and_do_not_reset_an_empty_bucket() {
         let failures = Failures::default();
         let now = Instant::now();
         let guesser = Claimed::key("guesser1");

@@ -1,5 +1,5 @@
-//! What every request passes before anything else is looked at: Host, Origin, credentials, role,
-//! rate. Nothing here can be switched off.
+//! The checks that every request passes first: Host, Origin, credentials, role, rate. None of them
+//! can be disabled.
 
 mod failures;
 mod names;
@@ -25,37 +25,40 @@ pub(crate) use names::Names;
 pub(crate) use rates::Rates;
 
 use crate::access;
+use crate::anonymous::AnonymousConnection;
 use crate::app::{App, Shared};
 use crate::keys::{Credential, Found};
 use crate::links::Pass;
 use crate::problem::{Kind, Problem};
-use crate::routes::login;
 use crate::routes::sse::HEARTBEAT;
-use crate::strangers::Stranger;
+use crate::routes::{Access, login};
 
-/// The form, and the way in: it answers without credentials.
+/// The login form, which needs no credentials.
 pub(crate) const LOGIN: &str = "/login";
-/// The other path that answers without credentials: it says nothing but that this is this server.
+/// The other path that needs no credentials: it only proves the identity of the server.
 pub(crate) const PROOF: &str = "/login/proof";
 
-/// The header in which the page sends its key.
+/// The header with the page key.
 const PAGE_KEY_HEADER: HeaderName = HeaderName::from_static("sortie-page-key");
-/// What a WebSocket's subprotocol that carries the page key begins with: a page cannot set headers of a
+/// The prefix of the WebSocket subprotocol that carries the page key: a page cannot set headers of a
 /// handshake.
 const PAGE_KEY_PROTOCOL: &str = "sortie.page-key.";
 
-/// Where a request came from. Set by the listener.
+/// The origin of a request. Set by the listener.
 #[derive(Clone, Debug)]
 pub(crate) struct Peer {
     pub(crate) address: IpAddr,
-    pub(crate) stranger: Arc<Stranger>,
-    /// Its place among all connections: free again when the last of these is gone, so that whatever
-    /// a connection becomes holds on to one.
-    #[expect(dead_code, reason = "it is held, not read")]
+    pub(crate) anonymous: Arc<AnonymousConnection>,
+    /// The permit of the connection. It is released with the last clone, so whatever a connection
+    /// becomes keeps one.
+    #[expect(
+        dead_code,
+        reason = "dropped with the connection, which releases the permit"
+    )]
     pub(crate) slot: Arc<OwnedSemaphorePermit>,
 }
 
-/// Who is asking, after all checks.
+/// An authenticated caller.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller(Arc<Found>);
 
@@ -64,7 +67,7 @@ impl Caller {
         &self.0.key
     }
 
-    /// A pass for a browser, with at most this role.
+    /// Creates a pass for a browser, with at most this role.
     pub(crate) fn pass(&self, role: Role) -> Pass {
         self.0.pass(role)
     }
@@ -85,23 +88,23 @@ impl Caller {
         self.0.session.as_deref()
     }
 
-    /// Whether it would still be let in.
-    fn still_holds(&self, app: &App) -> bool {
-        app.keys.still_holds(&self.0, app.runtime.now())
+    /// Returns whether the caller would still be admitted.
+    fn is_still_valid(&self, app: &App) -> bool {
+        app.keys.is_still_valid(&self.0, app.runtime.now())
     }
 
-    /// Returns when it would no longer be let in: looked at every so often, however slowly it takes
-    /// what is sent to it.
-    pub(crate) async fn thrown_out(&self, app: &App) {
+    /// Returns when the caller would no longer be admitted. Checks at each heartbeat, however slowly
+    /// the client reads.
+    pub(crate) async fn revoked(&self, app: &App) {
         loop {
             tokio::time::sleep(HEARTBEAT).await;
-            if !self.still_holds(app) {
+            if !self.is_still_valid(app) {
                 return;
             }
         }
     }
 
-    /// How records name whoever did something.
+    /// Returns the name of the caller in records.
     pub(crate) fn person(&self) -> String {
         match self.0.via {
             Via::Key => format!("api:{}", self.0.name),
@@ -109,12 +112,12 @@ impl Caller {
         }
     }
 
-    /// Whether it decides about everything, and not only about what belongs to a tenant.
-    pub(crate) fn rules_all(&self) -> bool {
+    /// Returns whether the caller is an admin without a tenant.
+    pub(crate) fn is_global_admin(&self) -> bool {
         self.0.role == Role::Admin && self.0.tenant.is_none()
     }
 
-    /// Whether it may see what belongs to so and so.
+    /// Returns whether the caller may see data of this tenant.
     pub(crate) fn sees(&self, tenant: Option<&Tenant>) -> bool {
         self.0.tenant.is_none() || self.0.tenant.as_ref() == tenant
     }
@@ -141,7 +144,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
-        // Without the guard in front nobody is anybody.
+        // Missing only if the guard did not run.
         parts
             .extensions
             .get::<Self>()
@@ -150,7 +153,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
     }
 }
 
-/// Checks a request, and hands it on only if all is well.
+/// Checks a request, and passes it on if it is admitted.
 pub(crate) async fn guard(
     State(Shared(app)): State<Shared>,
     mut request: Request,
@@ -158,12 +161,13 @@ pub(crate) async fn guard(
 ) -> Response {
     match admit(&app, &request) {
         Err(problem) => refusal(&app, &request, problem),
-        Ok(caller) => {
-            let who = caller.clone();
-            if let Some(caller) = caller {
+        Ok(admitted) => {
+            let who = admitted.as_ref().map(|(caller, _)| caller.clone());
+            if let Some((caller, access)) = admitted {
                 request.extensions_mut().insert(caller);
+                request.extensions_mut().insert(access);
             }
-            let mut response = within_time(&app, request, next).await;
+            let mut response = run_handler(&app, request, next).await;
             if let Some(who) = who {
                 response.extensions_mut().insert(who);
             }
@@ -172,45 +176,49 @@ pub(crate) async fn guard(
     }
 }
 
-/// Runs the handler; one that takes too long or panics becomes an answer too. One that changes
-/// something is brought to its end even if nobody waits for its answer any more.
-async fn within_time(app: &App, request: Request, next: Next) -> Response {
+/// Runs the handler, and turns a timeout or a panic into a response. A handler that changes something
+/// completes even if its client disconnects.
+async fn run_handler(app: &App, request: Request, next: Next) -> Response {
     let only_looks = matches!(*request.method(), Method::GET | Method::HEAD);
-    // What outlives its client still counts as a connection.
+    // A handler that outlives its client still counts as a connection.
     let peer = request.extensions().get::<Peer>().cloned();
     let handler = async move {
         let handled = AssertUnwindSafe(next.run(request)).catch_unwind().await;
         drop(peer);
         handled.unwrap_or_else(|_panic| {
             tracing::error!("a handler panicked");
-            Problem::new(Kind::Internal, "this is a fault of the server").into_response()
+            Problem::new(
+                Kind::Internal,
+                "internal error; the log of the server has the cause",
+            )
+            .into_response()
         })
     };
     let answered = async {
         if only_looks {
             Some(handler.await)
         } else {
-            app.see_through(handler).await
+            app.complete(handler).await
         }
     };
     match tokio::time::timeout(app.config.limits.handler_timeout, answered).await {
         Ok(Some(response)) => response,
         Ok(None) => Problem::new(
             Kind::Unavailable,
-            "the server stops; look what became of it when it is back",
+            "the server is stopping; check the outcome once it is back",
         )
         .into_response(),
         Err(_elapsed) => Problem::new(
             Kind::Overdue,
-            "it is not done yet; it may still be done. Look again before you try again",
+            "the request has not completed yet and may still take effect; check before you retry",
         )
         .retry_after(1)
         .into_response(),
     }
 }
 
-/// The checks, in their order. `None` is somebody at the login page.
-fn admit(app: &App, request: &Request) -> Result<Option<Caller>, Problem> {
+/// Runs the checks in their order. Returns `None` for the routes that need no credentials.
+fn admit(app: &App, request: &Request) -> Result<Option<(Caller, Access)>, Problem> {
     app.names.check_host(request)?;
     let headers = request.headers();
     let same_origin = app.names.check_origin(headers)?;
@@ -222,27 +230,28 @@ fn admit(app: &App, request: &Request) -> Result<Option<Caller>, Problem> {
     let found = identify(app, request)?;
     if found.via == Via::Browser && is_unsafe(request) && !(same_origin || fetched_here(headers)) {
         return Err(Problem::forbidden(
-            "a browser has to send this from the page itself, with its Origin",
+            "a browser must send this from the page itself, with its Origin",
         ));
     }
-    let needed = match request.extensions().get::<MatchedPath>() {
-        Some(path) => access::needed(request.method(), path.as_str()),
-        None => Role::Viewer,
+    let access = match request.extensions().get::<MatchedPath>() {
+        Some(path) => app.access.needed(request.method(), path.as_str()),
+        // The files of the page.
+        None => Access::VIEWER,
     };
-    if found.role < needed {
+    if found.role < access.role {
         return Err(Problem::forbidden(format!(
-            "this needs the role {needed}; the key {:?} is of a {}",
-            found.name, found.role
+            "this route needs the role {}; the key {:?} has the role {}",
+            access.role, found.name, found.role
         )));
     }
     app.rates.take(&found.key)?;
     if let Some(peer) = request.extensions().get::<Peer>() {
-        peer.stranger.is_known();
+        peer.anonymous.authenticated();
     }
-    Ok(Some(Caller::from(found)))
+    Ok(Some((Caller::from(found), access)))
 }
 
-/// Whether a browser could be tricked into sending this with somebody's cookie.
+/// Returns whether a foreign page could make a browser send this request with the user's cookie.
 fn is_unsafe(request: &Request) -> bool {
     !matches!(*request.method(), Method::GET | Method::HEAD)
         || request.headers().contains_key(header::UPGRADE)
@@ -254,7 +263,7 @@ fn fetched_here(headers: &HeaderMap) -> bool {
         .is_some_and(|site| site == "same-origin")
 }
 
-/// Finds out who is asking.
+/// Authenticates the caller.
 fn identify(app: &App, request: &Request) -> Result<Found, Problem> {
     let address = peer(request);
     let now = app.runtime.now();
@@ -290,7 +299,7 @@ fn identify(app: &App, request: &Request) -> Result<Found, Problem> {
         (Some(_), None) => {
             return Err(Problem::new(
                 Kind::Unauthorized,
-                "a browser's cookie alone is not enough: send the page key of the same login in the \
+                "the cookie alone is not sufficient: send the page key of the same login in the \
                  header Sortie-Page-Key. If the page has lost it, log in again",
             ));
         }
@@ -299,7 +308,7 @@ fn identify(app: &App, request: &Request) -> Result<Found, Problem> {
     found.ok_or_else(|| failed(app, address, &claimed))
 }
 
-/// The key that the page shows beside its cookie: in a header, or as a subprotocol of a WebSocket.
+/// Returns the page key: from its header, or from a subprotocol of a WebSocket.
 fn page_key(headers: &HeaderMap) -> Option<&str> {
     if let Some(value) = headers.get(PAGE_KEY_HEADER) {
         return value.to_str().ok();
@@ -312,30 +321,30 @@ fn page_key(headers: &HeaderMap) -> Option<&str> {
         .find_map(|protocol| protocol.trim().strip_prefix(PAGE_KEY_PROTOCOL))
 }
 
-/// Whether only the files of the page can answer this: they hold no data, and a browser that navigates
-/// or loads a script sends no header of the page.
+/// Returns whether only a file of the page can answer the request: these have no data, and a browser
+/// that navigates or loads a script cannot send the header.
 fn is_page_file(request: &Request) -> bool {
     matches!(*request.method(), Method::GET | Method::HEAD)
         && request.extensions().get::<MatchedPath>().is_none()
         && !access::is_api(request.uri().path())
 }
 
-/// Notes a failed attempt; whoever fails too often is told to wait. Only who fails is: a secret has 32
-/// random bytes, so nobody guesses one in a lifetime, and a stranger who knows somebody's id could lock
-/// them out otherwise.
+/// Records a failed attempt; too many of them have to wait. Only failures are limited: a secret has
+/// 32 random bytes and cannot be guessed, and otherwise anyone who knows an id could lock its owner
+/// out.
 pub(crate) fn failed(app: &App, address: IpAddr, claimed: &Claimed) -> Problem {
     app.metrics.count_auth_failure();
     if let Err(too_often) = app.failures.note(address, claimed.clone()) {
         return too_often;
     }
-    tracing::warn!(%address, %claimed, "somebody showed credentials that do not hold");
+    tracing::warn!(%address, %claimed, "invalid credentials");
     Problem::new(
         Kind::Unauthorized,
-        "the token does not hold: it is misspelled, was revoked, or has ended",
+        "the token is invalid: it is misspelled, was revoked, or has expired",
     )
 }
 
-/// Where a request came from.
+/// Returns the address of the client.
 pub(crate) fn peer(request: &Request) -> IpAddr {
     request
         .extensions()
@@ -343,7 +352,7 @@ pub(crate) fn peer(request: &Request) -> IpAddr {
         .map_or(IpAddr::from([0, 0, 0, 0]), |peer| peer.address)
 }
 
-/// What a browser shows.
+/// Returns the cookie of the browser session.
 pub(crate) fn cookie<'a>(app: &App, headers: &'a HeaderMap) -> Option<&'a str> {
     headers
         .get_all(header::COOKIE)
@@ -355,7 +364,7 @@ pub(crate) fn cookie<'a>(app: &App, headers: &'a HeaderMap) -> Option<&'a str> {
         .map(|(_, value)| value)
 }
 
-/// A refusal, as a page for people in front of a browser.
+/// Turns a refusal into a response; for a browser, into the login page.
 fn refusal(app: &App, request: &Request, problem: Problem) -> Response {
     let for_people = problem.kind() == Kind::Unauthorized
         && request.method() == Method::GET
@@ -367,7 +376,7 @@ fn refusal(app: &App, request: &Request, problem: Problem) -> Response {
     problem.into_response()
 }
 
-/// Whether somebody sits in front of it.
+/// Returns whether the client is a browser that shows a page.
 pub(crate) fn wants_html(headers: &HeaderMap) -> bool {
     headers
         .get(header::ACCEPT)

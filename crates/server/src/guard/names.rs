@@ -1,5 +1,5 @@
-//! The names that this server has. A page of somebody else that reaches us under its own name, or in
-//! its own name, is turned away before anything else is looked at.
+//! The names of this server. A request under another name, or from a page of another origin, is
+//! refused before any other check: this stops DNS rebinding and cross-site requests.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -9,21 +9,21 @@ use axum::http::header::{self, HeaderMap};
 
 use crate::problem::{Kind, Problem};
 
-/// Names of every machine for itself.
+/// The names of the machine itself.
 const LOOPBACK: [&str; 3] = ["127.0.0.1", "localhost", "[::1]"];
 
-/// The port that a URL need not name.
+/// The port that a URL may leave out.
 const HTTP_PORT: u16 = 80;
 
-/// The names, in small letters, each as `name:port` or without a port where any is meant.
+/// The names in lower case, each as `name:port`, or without a port if any port matches.
 #[derive(Debug)]
 pub(crate) struct Names {
     exact: BTreeSet<String>,
 }
 
 impl Names {
-    /// Those of a server at an address, with others that it was given. A given name counts with our
-    /// port and without one: behind something that forwards, the port is the other's.
+    /// Collects the names of a server at an address, and the configured ones. A configured name
+    /// counts with our port and without one: behind a proxy the port is that of the proxy.
     pub(crate) fn new(address: SocketAddr, given: &[String]) -> Self {
         let port = address.port();
         let mut exact: BTreeSet<String> = LOOPBACK
@@ -39,7 +39,7 @@ impl Names {
             exact.insert(name);
         }
         if port == HTTP_PORT {
-            // Browsers leave it out.
+            // Browsers leave the default port out.
             let without: Vec<String> = exact
                 .iter()
                 .filter_map(|name| name.strip_suffix(":80").map(str::to_owned))
@@ -49,7 +49,7 @@ impl Names {
         Self { exact }
     }
 
-    /// Whether a request means this server. An absolute target counts as much as the header.
+    /// Checks that the request names this server. An absolute target counts like the header.
     pub(crate) fn check_host(&self, request: &Request) -> Result<(), Problem> {
         let mut hosts = request.headers().get_all(header::HOST).iter();
         let host = hosts.next().and_then(|host| host.to_str().ok());
@@ -64,12 +64,11 @@ impl Names {
         }
         Err(Problem::new(
             Kind::Misdirected,
-            "this server is not called that; name it in [server] hosts if it is",
+            "this server does not have this name; if it should, add it to [server] hosts",
         ))
     }
 
-    /// Whether a request, if it says where it comes from, comes from our own page. Returns whether it
-    /// says so.
+    /// Checks that a request with an Origin comes from our own page. Returns whether it has one.
     pub(crate) fn check_origin(&self, headers: &HeaderMap) -> Result<bool, Problem> {
         let mut origins = headers.get_all(header::ORIGIN).iter();
         let Some(origin) = origins.next() else {
@@ -88,7 +87,7 @@ impl Names {
             return Ok(true);
         }
         Err(Problem::forbidden(
-            "pages of others may not use this server",
+            "pages of other origins may not use this server",
         ))
     }
 
@@ -109,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn only_whole_names_with_the_right_port_are_ours() {
+    fn names_match_whole_and_with_their_port() {
         let names = names();
         for host in [
             "127.0.0.1:7878",
@@ -140,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn origins_of_others_are_refused() {
+    fn foreign_origins_are_refused() {
         let names = names();
         let check = |origin: &str| {
             let mut headers = HeaderMap::new();
@@ -163,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_is_every_address_is_no_name() {
+    fn unspecified_address_is_not_a_name() {
         let names = Names::new("0.0.0.0:7878".parse().unwrap(), &[]);
         assert!(!names.knows("0.0.0.0:7878"));
         assert!(names.knows("127.0.0.1:7878"));
@@ -173,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn the_port_of_http_may_be_left_out() {
+    fn default_port_may_be_left_out() {
         let names = Names::new("[2001:db8::7]:80".parse().unwrap(), &[]);
         for host in ["[2001:db8::7]", "[2001:db8::7]:80", "[::1]", "localhost"] {
             assert!(names.knows(host), "{host}");

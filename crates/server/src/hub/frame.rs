@@ -1,4 +1,4 @@
-//! One event as bytes, with just enough beside them to know who may hear it.
+//! One event as bytes, with the data that decides which clients get it.
 
 use sortie_core::{Notification, RunId, RunRecord, SessionKey, Tenant};
 use sortie_protocol::{Control, LiveEvent, Task};
@@ -6,36 +6,36 @@ use tokio_tungstenite::tungstenite::Utf8Bytes;
 
 use crate::guard::Caller;
 
-/// Something that happened, as it goes out.
+/// A message for clients.
 #[derive(Debug)]
 pub(crate) struct Frame {
-    /// Its number; 0 for text, which has none.
+    /// The sequence number; 0 for text, which has none.
     pub(crate) seq: u64,
-    /// The word in `type`.
+    /// The value of `type`.
     pub(crate) name: &'static str,
     /// The JSON.
     pub(crate) bytes: Utf8Bytes,
-    /// Whom it is about, and where that belongs: what clients filter by.
+    /// The tasks that it is about, by which clients filter.
     tasks: Tasks,
-    place: Place,
+    source: Source,
 }
 
-/// Whom an event is about.
+/// The tasks that a message is about.
 #[derive(Debug)]
 enum Tasks {
     One(RunId),
     Some(Vec<RunId>),
 }
 
-/// Where a run belongs.
+/// The session, tree and tenant of a run.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct Source {
     pub(super) session: SessionKey,
     pub(super) root: RunId,
     pub(super) tenant: Option<Tenant>,
 }
 
-impl Place {
+impl Source {
     pub(super) fn of(record: &RunRecord) -> Self {
         Self {
             session: record.session.clone(),
@@ -45,9 +45,9 @@ impl Place {
     }
 }
 
-/// What somebody wants to hear of.
+/// What a client subscribes to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Wanted {
+pub(crate) enum Topic {
     /// Everything.
     All,
     /// One session.
@@ -59,40 +59,39 @@ pub(crate) enum Wanted {
 }
 
 impl Frame {
-    /// An event; `None` for news that only the record tells.
-    pub(super) fn event(seq: u64, notification: &Notification) -> Option<Self> {
-        let event = LiveEvent::of(seq, notification)?;
-        Some(Self {
+    /// Creates the frame of an event.
+    pub(super) fn event(seq: u64, event: Notification) -> Self {
+        Self {
             seq,
             name: event.kind.name(),
-            bytes: json(&event),
-            tasks: Tasks::One(notification.task_id),
-            place: Place {
-                session: notification.session_id.clone(),
-                root: notification.root_id,
-                tenant: notification.tenant.clone(),
+            tasks: Tasks::One(event.task_id),
+            source: Source {
+                session: event.session_id.clone(),
+                root: event.root_id,
+                tenant: event.tenant.clone(),
             },
-        })
+            bytes: json(&LiveEvent { seq, event }),
+        }
     }
 
-    /// Changed records of one tree.
-    pub(super) fn records(seq: u64, place: Place, tasks: Vec<Task>) -> Self {
+    /// Creates the frame of changed records of one tree.
+    pub(super) fn records(seq: u64, source: Source, tasks: Vec<Task>) -> Self {
         let runs = tasks.iter().map(|task| task.task_id).collect();
         Self {
             seq,
             name: "tasks",
             bytes: json(&Control::Tasks { seq, tasks }),
             tasks: Tasks::Some(runs),
-            place,
+            source,
         }
     }
 
-    /// A piece of what a model says.
-    pub(super) fn text(run: RunId, place: Place, text: &str) -> Self {
+    /// Creates the frame of a piece of a completion.
+    pub(super) fn text(run: RunId, source: Source, text: &str) -> Self {
         let control = Control::Text {
             task_id: run,
-            session_id: place.session.clone(),
-            root_id: place.root,
+            session_id: source.session.clone(),
+            root_id: source.root,
             text: text.to_owned(),
         };
         Self {
@@ -100,22 +99,22 @@ impl Frame {
             name: "text",
             bytes: json(&control),
             tasks: Tasks::One(run),
-            place,
+            source,
         }
     }
 
-    /// Whether somebody may hear it at all.
+    /// Returns whether the caller may see it.
     pub(super) fn is_for(&self, caller: &Caller) -> bool {
-        caller.sees(self.place.tenant.as_ref())
+        caller.sees(self.source.tenant.as_ref())
     }
 
-    /// Whether it is about what somebody wants to hear of.
-    pub(crate) fn is_about(&self, wanted: &Wanted) -> bool {
-        match wanted {
-            Wanted::All => true,
-            Wanted::Session(session) => self.place.session == *session,
-            Wanted::Tree(root) => self.place.root == *root,
-            Wanted::Task(run) => match &self.tasks {
+    /// Returns whether it belongs to a topic.
+    pub(crate) fn is_about(&self, topic: &Topic) -> bool {
+        match topic {
+            Topic::All => true,
+            Topic::Session(session) => self.source.session == *session,
+            Topic::Tree(root) => self.source.root == *root,
+            Topic::Task(run) => match &self.tasks {
                 Tasks::One(task) => task == run,
                 Tasks::Some(tasks) => tasks.contains(run),
             },
@@ -123,13 +122,13 @@ impl Frame {
     }
 }
 
-/// What is said, as bytes that all clients share.
+/// Serialises a message into bytes that all clients share.
 pub(crate) fn json<T: serde::Serialize>(said: &T) -> Utf8Bytes {
     match serde_json::to_string(said) {
         Ok(text) => Utf8Bytes::from(text),
         Err(error) => {
-            // Our own types have no maps with odd keys; if one ever does, this is where it shows.
-            tracing::error!(%error, "something could not be said");
+            // Our own types have only string keys, so this cannot fail.
+            tracing::error!(%error, "cannot serialise a message");
             Utf8Bytes::from_static("{\"type\":\"error\",\"code\":\"internal\",\"message\":\"\"}")
         }
     }

@@ -1,4 +1,4 @@
-//! One client of the hub: what it wants, and where it is.
+//! One client of the hub: its subscriptions and its position.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,15 +14,15 @@ use tokio_tungstenite::tungstenite::Utf8Bytes;
 use super::frame::json;
 use super::ring::After;
 use super::snapshot::Key;
-use super::{Frame, Piece, Wanted};
+use super::{Frame, Piece, Topic};
 use crate::access;
 use crate::app::App;
 use crate::guard::Caller;
 use crate::problem::Problem;
 
-/// Subscriptions of one client.
+/// Maximum number of subscriptions of one client.
 const MAX_SUBSCRIPTIONS: usize = 32;
-/// The longest name of one.
+/// Maximum number of characters of a subscription's id.
 const MAX_ID_CHARS: usize = 64;
 
 /// A client of the hub.
@@ -30,74 +30,74 @@ const MAX_ID_CHARS: usize = 64;
 pub(crate) struct Listener {
     app: Arc<App>,
     caller: Caller,
-    /// Says that there is another event.
-    news: watch::Receiver<()>,
+    /// Signals a new event.
+    event_added: watch::Receiver<()>,
     texts: Option<broadcast::Receiver<Piece>>,
-    /// The next piece of text, until the events before it were taken.
+    /// The next piece of text, until the events before it were sent.
     piece: Option<Piece>,
-    /// Pieces from before this event are old: a snapshot has come since.
+    /// Pieces from before this sequence number are outdated by a snapshot.
     pieces_from: u64,
-    /// The number up to which events were taken.
+    /// The sequence number of the last event that was examined.
     position: u64,
-    wishes: Vec<Subscription>,
-    /// What goes out before anything new is heard.
-    queue: VecDeque<Out>,
-    /// What goes out next: a wish that began at an earlier number.
+    subscriptions: Vec<Subscription>,
+    /// Messages to send before any new event.
+    queue: VecDeque<Outgoing>,
+    /// The subscription that resumes from an earlier sequence number.
     catching_up: Option<CatchingUp>,
-    /// Wishes that need a snapshot, with how much they missed.
+    /// Subscriptions that need a snapshot, with the number of events that they missed.
     behind: VecDeque<(String, Option<u64>)>,
 }
 
 #[derive(Debug)]
 struct Subscription {
     id: String,
-    wanted: Wanted,
+    topic: Topic,
     text: bool,
-    /// Everything up to here is known to the client.
+    /// The client has everything up to this sequence number.
     from: u64,
 }
 
-/// A wish that is told what passed by before it was there.
+/// A subscription that is sent earlier events.
 #[derive(Debug)]
 struct CatchingUp {
     id: String,
-    /// The next that it is told. There always is one: whoever has said all is heard again.
+    /// The next event to send.
     next: Arc<Frame>,
-    /// The last that passed by.
+    /// The sequence number of the last earlier event.
     until: u64,
 }
 
-/// Something that was to be taken is no longer kept.
+/// An event was evicted from the ring.
 #[derive(Debug)]
 struct Gone;
 
-/// A wish, understood.
+/// A validated subscription.
 #[derive(Debug)]
-pub(crate) struct Wish {
+pub(crate) struct NewSubscription {
     pub(crate) id: String,
-    pub(crate) wanted: Wanted,
+    pub(crate) topic: Topic,
     pub(crate) text: bool,
     pub(crate) resume: Option<Resume>,
 }
 
-/// Something for a client.
+/// A message for a client.
 #[derive(Debug)]
-pub(crate) enum Out {
-    /// Something happened.
+pub(crate) enum Outgoing {
+    /// An event, records or text.
     Frame(Arc<Frame>),
-    /// Everything that lives.
+    /// The active tasks.
     Snapshot {
-        /// As of this number.
+        /// The sequence number of the snapshot.
         seq: u64,
-        /// The message.
+        /// The JSON.
         bytes: Utf8Bytes,
     },
-    /// About the connection.
+    /// A message about the connection.
     Control(Utf8Bytes),
 }
 
-impl Out {
-    /// The JSON.
+impl Outgoing {
+    /// Returns the JSON.
     pub(crate) fn bytes(&self) -> &Utf8Bytes {
         match self {
             Self::Frame(frame) => &frame.bytes,
@@ -105,7 +105,7 @@ impl Out {
         }
     }
 
-    /// The word in `type`.
+    /// Returns the value of `type`.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Frame(frame) => frame.name,
@@ -114,7 +114,7 @@ impl Out {
         }
     }
 
-    /// Its number, where it has one.
+    /// Returns the sequence number, if the message has one.
     pub(crate) fn seq(&self) -> Option<u64> {
         match self {
             Self::Frame(frame) => (frame.seq > 0).then_some(frame.seq),
@@ -126,96 +126,106 @@ impl Out {
 
 impl Listener {
     pub(crate) fn new(app: &Arc<App>, caller: Caller) -> Self {
-        let news = app.hub.0.news.subscribe();
+        let event_added = app.hub.0.event_added.subscribe();
         Self {
             app: Arc::clone(app),
             caller,
-            news,
+            event_added,
             texts: None,
             piece: None,
             pieces_from: 0,
             position: app.hub.seq(),
-            wishes: Vec::new(),
+            subscriptions: Vec::new(),
             queue: VecDeque::new(),
             catching_up: None,
             behind: VecDeque::new(),
         }
     }
 
-    /// Understands a wish. Tasks that the client may not see are not there.
-    pub(crate) async fn understand(&self, wish: Subscribe) -> Result<Wish, Problem> {
-        if wish.id.is_empty() || wish.id.chars().count() > MAX_ID_CHARS {
+    /// Validates a subscription. A task that the caller may not see is reported as missing.
+    pub(crate) async fn validate(
+        &self,
+        subscription: Subscribe,
+    ) -> Result<NewSubscription, Problem> {
+        if subscription.id.is_empty() || subscription.id.chars().count() > MAX_ID_CHARS {
             return Err(Problem::bad(format!(
-                "the id of a subscription has 1 to {MAX_ID_CHARS} characters"
+                "`id` must have 1 to {MAX_ID_CHARS} characters"
             )));
         }
-        let is_new = self.wishes.iter().all(|other| other.id != wish.id);
-        if is_new && self.wishes.len() >= MAX_SUBSCRIPTIONS {
+        let is_new = self
+            .subscriptions
+            .iter()
+            .all(|other| other.id != subscription.id);
+        if is_new && self.subscriptions.len() >= MAX_SUBSCRIPTIONS {
             return Err(Problem::bad(format!(
-                "there are at most {MAX_SUBSCRIPTIONS} subscriptions; end one first"
+                "a connection has at most {MAX_SUBSCRIPTIONS} subscriptions; unsubscribe from one first"
             )));
         }
         let task = async || {
-            let id = wish.task_id.as_deref().unwrap_or_default();
+            let id = subscription.task_id.as_deref().unwrap_or_default();
             self.app.task(&self.caller, id).await
         };
-        let wanted = match wish.scope {
-            Scope::All => Wanted::All,
-            Scope::Session => Wanted::Session(match wish.session_id.as_deref() {
+        let topic = match subscription.scope {
+            Scope::All => Topic::All,
+            Scope::Session => Topic::Session(match subscription.session_id.as_deref() {
                 Some(session) => access::session(&self.caller, Some(session))?,
-                None => return Err(Problem::bad("say which session, in `session_id`")),
+                None => return Err(Problem::bad("name the session in `session_id`")),
             }),
-            Scope::Task => Wanted::Task(task().await?.run_id),
-            Scope::Tree => Wanted::Tree(task().await?.root),
+            Scope::Task => Topic::Task(task().await?.run_id),
+            Scope::Tree => Topic::Tree(task().await?.root),
         };
-        Ok(Wish {
-            id: wish.id,
-            wanted,
-            text: wish.text,
-            resume: wish.resume,
+        Ok(NewSubscription {
+            id: subscription.id,
+            topic,
+            text: subscription.text,
+            resume: subscription.resume,
         })
     }
 
-    /// Begins to hear of something. What was missed comes first, or a snapshot.
-    pub(crate) fn subscribe(&mut self, wish: Wish) -> bool {
-        self.unsubscribe(&wish.id);
+    /// Starts a subscription. Missed events come first, or a snapshot.
+    pub(crate) fn subscribe(&mut self, subscription: NewSubscription) -> bool {
+        self.unsubscribe(&subscription.id);
         let hub = self.app.hub.clone();
-        let resumed = wish
+        let resumed = subscription
             .resume
-            .filter(|resume| resume.epoch == hub.epoch() && hub.ring().goes_on_from(resume.seq));
+            .filter(|resume| resume.epoch == hub.epoch() && hub.ring().can_resume_from(resume.seq));
         let is_resumed = resumed.is_some();
         let said = Control::Subscribed {
-            id: wish.id.clone(),
+            id: subscription.id.clone(),
             resumed: is_resumed,
         };
-        self.queue.push_back(Out::Control(json(&said)));
-        self.wishes.push(Subscription {
-            id: wish.id.clone(),
-            wanted: wish.wanted,
-            text: wish.text,
-            // Nothing until it is known from where.
+        self.queue.push_back(Outgoing::Control(json(&said)));
+        self.subscriptions.push(Subscription {
+            id: subscription.id.clone(),
+            topic: subscription.topic,
+            text: subscription.text,
+            // Receives nothing until its start is known.
             from: u64::MAX,
         });
         match resumed {
-            Some(resume) => self.go_on(&wish.id, resume.seq),
-            None => self.behind.push_back((wish.id, None)),
+            Some(resume) => self.continue_from(&subscription.id, resume.seq),
+            None => self.behind.push_back((subscription.id, None)),
         }
         self.update_text();
-        hub.0.somebody_came.notify_one();
+        hub.0.listener_joined.notify_one();
         is_resumed
     }
 
-    /// Hears no more of something.
+    /// Ends a subscription.
     pub(crate) fn unsubscribe(&mut self, id: &str) {
-        // What waits in the queue may be for other wishes too, so it goes out.
-        self.wishes.retain(|wish| wish.id != id);
+        // Queued messages may belong to other subscriptions too, so they are sent.
+        self.subscriptions
+            .retain(|subscription| subscription.id != id);
         self.behind.retain(|(behind, _)| behind != id);
         self.catching_up.take_if(|catching_up| catching_up.id == id);
         self.update_text();
     }
 
     fn update_text(&mut self) {
-        let wants_text = self.wishes.iter().any(|wish| wish.text);
+        let wants_text = self
+            .subscriptions
+            .iter()
+            .any(|subscription| subscription.text);
         if wants_text && self.texts.is_none() {
             self.texts = Some(self.app.hub.0.texts.subscribe());
             self.app.hub.0.text_wanted.notify_one();
@@ -225,41 +235,41 @@ impl Listener {
         }
     }
 
-    /// Whether nothing waits for this client that it asked for before.
-    pub(crate) fn has_said_all(&self) -> bool {
+    /// Returns whether everything that the client requested before was sent.
+    pub(crate) fn is_drained(&self) -> bool {
         self.queue.is_empty() && self.catching_up.is_none()
     }
 
-    /// The next thing for this client. May be dropped at any moment: nothing is lost by it.
-    pub(crate) async fn next(&mut self) -> Result<Out, RuntimeError> {
+    /// Returns the next message. Cancel-safe: no message is lost if the future is dropped.
+    pub(crate) async fn next(&mut self) -> Result<Outgoing, RuntimeError> {
         loop {
             if let Some(out) = self.queue.pop_front() {
                 return Ok(out);
             }
-            if let Some(frame) = self.caught_up() {
-                return Ok(Out::Frame(frame));
+            if let Some(frame) = self.next_missed() {
+                return Ok(Outgoing::Frame(frame));
             }
             if let Some((id, missed)) = self.behind.front().cloned() {
                 self.snapshot(&id, missed).await?;
                 continue;
             }
-            let Ok(event) = self.look() else {
-                self.fell_behind();
+            let Ok(event) = self.peek_event() else {
+                self.restart_with_snapshots();
                 continue;
             };
-            // After the look at the events: what was said before one of them is there by then.
-            self.look_for_text();
+            // After the look at the events: the text before an event has arrived by then.
+            self.poll_text();
             let text_is_first = match (&event, &self.piece) {
                 (Some(event), Some(piece)) => piece.after < event.seq,
                 (None, Some(_)) => true,
                 (_, None) => false,
             };
             if text_is_first && let Some(piece) = self.piece.take() {
-                return Ok(Out::Frame(piece.frame));
+                return Ok(Outgoing::Frame(piece.frame));
             }
             if let Some(event) = event {
                 self.position = event.seq;
-                return Ok(Out::Frame(event));
+                return Ok(Outgoing::Frame(event));
             }
             let text = async {
                 match &mut self.texts {
@@ -268,21 +278,21 @@ impl Listener {
                 }
             };
             tokio::select! {
-                changed = self.news.changed() => {
-                    // The hub lives as long as the app, which this client holds.
+                changed = self.event_added.changed() => {
+                    // The hub lives as long as the app, to which this client has a reference.
                     changed.ok();
                 }
                 piece = text => {
-                    // A piece that was missed is in the record later.
+                    // The record has the text of a lost piece later.
                     self.piece = piece.ok().filter(|piece| self.wants_text(piece));
                 }
             }
         }
     }
 
-    /// The next event that this client wants, if it has happened already. It stays where it is until
-    /// the position is moved to it.
-    fn look(&mut self) -> Result<Option<Arc<Frame>>, Gone> {
+    /// Returns the next event of the client's topics, if there is one. The position stays before it
+    /// until the caller moves it.
+    fn peek_event(&mut self) -> Result<Option<Arc<Frame>>, Gone> {
         let hub = self.app.hub.clone();
         let ring = hub.ring();
         loop {
@@ -295,23 +305,24 @@ impl Listener {
         }
     }
 
-    /// The next piece of text that this client wants, if it was said already. Old ones make room for
-    /// new ones, so events wait behind a bounded number of them, all older than they are.
-    fn look_for_text(&mut self) {
+    /// Fetches the next piece of text, if there is one. The channel drops old pieces for new ones, so
+    /// an event waits behind a bounded number of older pieces.
+    fn poll_text(&mut self) {
         while self.piece.is_none()
             && let Some(texts) = &mut self.texts
         {
             match texts.try_recv() {
                 Ok(piece) if self.wants_text(&piece) => self.piece = Some(piece),
-                // One that was missed is in the record later.
+                // The record has the text of a lost piece later.
                 Ok(_) | Err(TryRecvError::Lagged(_)) => {}
                 Err(TryRecvError::Empty | TryRecvError::Closed) => return,
             }
         }
     }
 
-    /// Starts again from here, with snapshots.
-    fn fell_behind(&mut self) {
+    /// Moves to the present and requests snapshots for all subscriptions, after the client fell
+    /// behind.
+    fn restart_with_snapshots(&mut self) {
         let before = self.position;
         self.position = self.app.hub.seq();
         let missed = self.position.saturating_sub(before);
@@ -320,25 +331,29 @@ impl Listener {
         self.piece = None;
         self.pieces_from = self.position;
         self.behind = self
-            .wishes
+            .subscriptions
             .iter()
-            .map(|wish| (wish.id.clone(), Some(missed)))
+            .map(|subscription| (subscription.id.clone(), Some(missed)))
             .collect();
-        for wish in &mut self.wishes {
-            wish.from = u64::MAX;
+        for subscription in &mut self.subscriptions {
+            subscription.from = u64::MAX;
         }
     }
 
-    /// Puts a snapshot for the first wish that needs one into the queue, and goes on from there.
+    /// Queues a snapshot for a subscription, and continues from its sequence number.
     async fn snapshot(&mut self, id: &str, missed: Option<u64>) -> Result<(), RuntimeError> {
-        let Some(index) = self.wishes.iter().position(|wish| wish.id == id) else {
+        let Some(index) = self
+            .subscriptions
+            .iter()
+            .position(|subscription| subscription.id == id)
+        else {
             self.behind.pop_front();
             return Ok(());
         };
         let app = Arc::clone(&self.app);
         let key = Key {
             tenant: self.caller.tenant().cloned(),
-            wanted: self.wishes[index].wanted.clone(),
+            topic: self.subscriptions[index].topic.clone(),
         };
         let mut fresh = false;
         let snapshot = loop {
@@ -348,62 +363,72 @@ impl Listener {
                 .snapshots
                 .get(&app.hub, &app.runtime, &key, fresh)
                 .await?;
-            if app.hub.ring().goes_on_from(snapshot.seq) {
+            if app.hub.ring().can_resume_from(snapshot.seq) {
                 break snapshot;
             }
-            // So much has happened since that it is of no use; one that begins now is.
+            // Too many events happened since then, so a new snapshot is needed.
             fresh = true;
         };
         self.behind.pop_front();
-        self.queue.push_back(Out::Snapshot {
+        self.queue.push_back(Outgoing::Snapshot {
             seq: snapshot.seq,
             bytes: snapshot.message(id, missed),
         });
-        self.go_on(id, snapshot.seq);
+        self.continue_from(id, snapshot.seq);
         Ok(())
     }
 
-    /// Tells a wish everything after a number: first what has passed by already.
-    fn go_on(&mut self, id: &str, from: u64) {
-        self.set_from(id, from);
-        self.look_ahead(id, from, self.position);
+    /// Continues a subscription after a sequence number, starting with the events that were already
+    /// examined.
+    fn continue_from(&mut self, id: &str, from: u64) {
+        self.set_start(id, from);
+        self.set_next_missed(id, from, self.position);
     }
 
-    fn set_from(&mut self, id: &str, from: u64) {
-        if let Some(wish) = self.wishes.iter_mut().find(|wish| wish.id == id) {
-            wish.from = from;
+    fn set_start(&mut self, id: &str, from: u64) {
+        if let Some(subscription) = self
+            .subscriptions
+            .iter_mut()
+            .find(|subscription| subscription.id == id)
+        {
+            subscription.from = from;
         }
     }
 
-    /// The next of what passed by before a wish was there.
-    fn caught_up(&mut self) -> Option<Arc<Frame>> {
+    /// Returns the next earlier event of the subscription that catches up.
+    fn next_missed(&mut self) -> Option<Arc<Frame>> {
         let CatchingUp { id, next, until } = self.catching_up.take()?;
-        self.look_ahead(&id, next.seq, until);
+        self.set_next_missed(&id, next.seq, until);
         Some(next)
     }
 
-    /// Sets what a wish is told next of what passed by.
-    fn look_ahead(&mut self, id: &str, after: u64, until: u64) {
-        match self.passed_by(id, after, until) {
+    /// Finds the next earlier event of a subscription.
+    fn set_next_missed(&mut self, id: &str, after: u64, until: u64) {
+        match self.next_unsent(id, after, until) {
             Ok(next) => {
                 let id = id.to_owned();
                 self.catching_up = next.map(|next| CatchingUp { id, next, until });
             }
-            Err(Gone) => self.fell_behind(),
+            Err(Gone) => self.restart_with_snapshots(),
         }
     }
 
-    /// The first event after a number that a wish is about and that no other wish brought before.
-    fn passed_by(&self, id: &str, mut after: u64, until: u64) -> Result<Option<Arc<Frame>>, Gone> {
+    /// Returns the first event after a sequence number that belongs to a subscription and that no
+    /// other subscription has brought.
+    fn next_unsent(
+        &self,
+        id: &str,
+        mut after: u64,
+        until: u64,
+    ) -> Result<Option<Arc<Frame>>, Gone> {
         let ring = self.app.hub.ring();
         while after < until {
             match ring.after(after) {
                 After::Frame(frame) => {
                     after = frame.seq;
-                    let mut wanting = self
-                        .wishes
-                        .iter()
-                        .filter(|wish| wish.from < frame.seq && frame.is_about(&wish.wanted));
+                    let mut wanting = self.subscriptions.iter().filter(|subscription| {
+                        subscription.from < frame.seq && frame.is_about(&subscription.topic)
+                    });
                     let is_new = match (wanting.next(), wanting.next()) {
                         (Some(only), None) => only.id == id,
                         (_, _) => false,
@@ -421,24 +446,26 @@ impl Listener {
 
     fn wants(&self, frame: &Frame) -> bool {
         frame.is_for(&self.caller)
-            && self
-                .wishes
-                .iter()
-                .any(|wish| wish.from < frame.seq && frame.is_about(&wish.wanted))
+            && self.subscriptions.iter().any(|subscription| {
+                subscription.from < frame.seq && frame.is_about(&subscription.topic)
+            })
     }
 
     fn wants_text(&self, piece: &Piece) -> bool {
-        let mut wishes = self.wishes.iter().filter(|wish| wish.text);
+        let mut subscriptions = self
+            .subscriptions
+            .iter()
+            .filter(|subscription| subscription.text);
         piece.after >= self.pieces_from
             && piece.frame.is_for(&self.caller)
-            && wishes.any(|wish| piece.frame.is_about(&wish.wanted))
+            && subscriptions.any(|subscription| piece.frame.is_about(&subscription.topic))
     }
 
-    /// Whether something is about this run.
-    pub(crate) fn is_about(out: &Out, run: RunId) -> bool {
+    /// Returns whether a message is about this run.
+    pub(crate) fn is_about(out: &Outgoing, run: RunId) -> bool {
         match out {
-            Out::Frame(frame) => frame.is_about(&Wanted::Task(run)),
-            Out::Snapshot { .. } | Out::Control(_) => false,
+            Outgoing::Frame(frame) => frame.is_about(&Topic::Task(run)),
+            Outgoing::Snapshot { .. } | Outgoing::Control(_) => false,
         }
     }
 }

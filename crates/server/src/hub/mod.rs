@@ -1,14 +1,14 @@
-//! What happens, told while it happens.
+//! Live events for clients.
 //!
-//! One task hears the runtime, numbers what it hears without gaps, and turns each event into bytes
-//! once. The last events are kept in one place, from which every client takes the next one when it can:
-//! a client that is slow, or was gone for a moment, goes on where it was, and however slow clients are,
-//! nothing is kept for one of them. Nobody waits for a client: one that is too slow misses events, and
-//! gets a snapshot of what lives instead.
+//! One task subscribes to the runtime, numbers the events without gaps, and serialises each event
+//! once. A ring has the last events; every client reads its next event from there when it can. So a
+//! slow client, or one that was disconnected for a moment, continues where it was, and nothing is
+//! buffered for a single client. The runtime never waits for a client: one that is too slow misses
+//! events and gets a snapshot of the active tasks instead.
 
 mod frame;
 mod listener;
-mod loop_;
+mod publisher;
 mod ring;
 mod snapshot;
 #[cfg(test)]
@@ -21,47 +21,46 @@ use tokio::sync::{Notify, broadcast, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-pub(crate) use frame::{Frame, Wanted};
-pub(crate) use listener::{Listener, Out, Wish};
+pub(crate) use frame::{Frame, Topic};
+pub(crate) use listener::{Listener, NewSubscription, Outgoing};
 use ring::Ring;
 use snapshot::Snapshots;
 
-/// Events that a slow client may be behind before it misses some, and that are kept for those who
-/// come back.
+/// The events that the ring has: how far a client may fall behind before it misses some.
 const KEPT: usize = 4_096;
-/// Pieces of text that a slow client may be behind. They are small and soon old.
+/// Pieces of text that a slow client may be behind. They are small and soon outdated.
 const TEXTS_KEPT: usize = 1_024;
 
-/// The hub, as handlers see it.
+/// The handle of the hub.
 #[derive(Clone, Debug)]
 pub(crate) struct Hub(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    /// Names this life of the server.
+    /// Identifies this start of the server.
     epoch: String,
-    /// The numbers and the last events.
+    /// The sequence number and the last events.
     ring: Mutex<Ring>,
-    /// Says that there is another event.
-    news: watch::Sender<()>,
+    /// Signals a new event.
+    event_added: watch::Sender<()>,
     texts: broadcast::Sender<Piece>,
-    /// Somebody wants text, and the runtime need not have been asked for any yet.
+    /// Signals that a client subscribed to text.
     text_wanted: Notify,
-    /// Somebody listens who may be owed records.
-    somebody_came: Notify,
+    /// Signals that a client subscribed, so pending records have to be published.
+    listener_joined: Notify,
     snapshots: Snapshots,
 }
 
-/// A piece of what a model says, and where it belongs among the events.
+/// A piece of a completion, with its position among the events.
 #[derive(Clone, Debug)]
 struct Piece {
-    /// It was said after this event, and before the next one.
+    /// The sequence number of the last event before the piece.
     after: u64,
     frame: Arc<Frame>,
 }
 
 impl Hub {
-    /// Starts to listen to a runtime.
+    /// Subscribes to a runtime.
     pub(crate) fn start(
         runtime: &Arc<Runtime>,
         epoch: String,
@@ -71,15 +70,15 @@ impl Hub {
         let hub = Self(Arc::new(Shared {
             epoch,
             ring: Mutex::new(Ring::new(KEPT)),
-            news: watch::Sender::new(()),
+            event_added: watch::Sender::new(()),
             texts: broadcast::Sender::new(TEXTS_KEPT),
             text_wanted: Notify::new(),
-            somebody_came: Notify::new(),
+            listener_joined: Notify::new(),
             snapshots: Snapshots::default(),
         }));
-        // From here on nothing is missed, though the task may begin a little later.
+        // Subscribed here: no event is lost although the task starts later.
         let notifications = runtime.subscribe();
-        let listening = loop_::Loop::new(hub.clone(), Arc::clone(runtime), notifications);
+        let listening = publisher::Publisher::new(hub.clone(), Arc::clone(runtime), notifications);
         let stop = stop.clone();
         tracker.spawn(async move {
             tokio::select! {
@@ -90,44 +89,42 @@ impl Hub {
         hub
     }
 
-    /// Names this life of the server.
+    /// Returns the id of this start of the server.
     pub(crate) fn epoch(&self) -> &str {
         &self.0.epoch
     }
 
-    /// The last number.
+    /// Returns the last sequence number.
     pub(crate) fn seq(&self) -> u64 {
         self.ring().seq()
     }
 
-    /// Gives an event its number, keeps it and says that it is there.
-    fn publish(&self, make: impl FnOnce(u64) -> Option<Frame>) {
+    /// Gives an event its number, adds it to the ring, and signals the clients.
+    fn publish(&self, make: impl FnOnce(u64) -> Frame) {
         let mut ring = self.ring();
-        let Some(frame) = make(ring.seq() + 1) else {
-            return;
-        };
+        let frame = make(ring.seq() + 1);
         ring.push(Arc::new(frame));
         drop(ring);
-        self.0.news.send_replace(());
+        self.0.event_added.send_replace(());
     }
 
-    /// Tells a piece of text. Nobody may be there who wants it.
-    fn say(&self, frame: Frame) {
+    /// Publishes a piece of text to the clients that subscribed to text.
+    fn publish_text(&self, frame: Frame) {
         let piece = Piece {
             after: self.seq(),
             frame: Arc::new(frame),
         };
-        // An error means that nobody listens any more.
+        // An error means that there is no subscriber.
         self.0.texts.send(piece).ok();
     }
 
-    /// Breaks the row of numbers: what is kept is forgotten, and everybody takes a snapshot.
-    fn start_over(&self) {
+    /// Skips a sequence number and clears the ring, so that every client takes a snapshot.
+    fn reset(&self) {
         let mut ring = self.ring();
         let next = ring.seq() + 1;
-        ring.start_over(next);
+        ring.reset(next);
         drop(ring);
-        self.0.news.send_replace(());
+        self.0.event_added.send_replace(());
     }
 
     fn ring(&self) -> MutexGuard<'_, Ring> {

@@ -1,27 +1,27 @@
-//! The last events, by number.
+//! The last events, by sequence number.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::Frame;
 
-/// What is kept is bounded in bytes too: there may be long events.
+/// The bytes of all events in the ring, because events may be long.
 const MAX_BYTES: usize = 16 * 1024 * 1024;
 
-/// The last events, and the number of the last one.
+/// The last events, and the sequence number of the last one.
 #[derive(Debug)]
 pub(super) struct Ring {
     seq: u64,
-    room: usize,
+    capacity: usize,
     bytes: usize,
     frames: VecDeque<Arc<Frame>>,
 }
 
 impl Ring {
-    pub(super) fn new(room: usize) -> Self {
+    pub(super) fn new(capacity: usize) -> Self {
         Self {
             seq: 0,
-            room,
+            capacity,
             bytes: 0,
             frames: VecDeque::new(),
         }
@@ -35,7 +35,7 @@ impl Ring {
         self.seq = frame.seq;
         self.bytes += frame.bytes.len();
         self.frames.push_back(frame);
-        while self.frames.len() > self.room || self.bytes > MAX_BYTES {
+        while self.frames.len() > self.capacity || self.bytes > MAX_BYTES {
             let Some(oldest) = self.frames.pop_front() else {
                 break;
             };
@@ -43,24 +43,24 @@ impl Ring {
         }
     }
 
-    /// Forgets everything up to a number.
-    pub(super) fn start_over(&mut self, seq: u64) {
+    /// Drops all events up to a sequence number.
+    pub(super) fn reset(&mut self, seq: u64) {
         self.seq = seq;
         self.bytes = 0;
         self.frames.clear();
     }
 
-    /// Whether everything after a number is still there.
-    pub(super) fn goes_on_from(&self, after: u64) -> bool {
+    /// Returns whether all events after a sequence number are in the ring.
+    pub(super) fn can_resume_from(&self, after: u64) -> bool {
         after <= self.seq && after + 1 >= self.first()
     }
 
-    /// The event after a number.
+    /// Returns the event after a sequence number.
     pub(super) fn after(&self, after: u64) -> After<'_> {
         if after >= self.seq {
             return After::Nothing;
         }
-        // Their numbers have no gaps.
+        // The sequence has no gaps.
         let index = (after + 1)
             .checked_sub(self.first())
             .and_then(|index| usize::try_from(index).ok());
@@ -70,35 +70,35 @@ impl Ring {
         }
     }
 
-    /// The number of the first that is there, or will be.
+    /// Returns the sequence number of the first event that is, or will be, in the ring.
     fn first(&self) -> u64 {
         self.frames.front().map_or(self.seq + 1, |frame| frame.seq)
     }
 }
 
-/// What comes after a number.
+/// The event after a sequence number.
 #[derive(Debug)]
 pub(super) enum After<'a> {
     /// An event.
     Frame(&'a Arc<Frame>),
-    /// Nothing so far.
+    /// There is no event yet.
     Nothing,
-    /// Something that is no longer there.
+    /// The event is no longer in the ring.
     Gone,
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::frame::Place;
+    use super::super::frame::Source;
     use super::*;
 
     fn frame(seq: u64) -> Arc<Frame> {
-        let place = Place {
+        let source = Source {
             session: "web:ring".parse().unwrap(),
             root: "0199c3f1-ab12-7000-8000-000000000001".parse().unwrap(),
             tenant: None,
         };
-        Arc::new(Frame::records(seq, place, Vec::new()))
+        Arc::new(Frame::records(seq, source, Vec::new()))
     }
 
     fn ring(frames: u64) -> Ring {
@@ -109,7 +109,7 @@ mod tests {
         ring
     }
 
-    /// `None` for what is gone, 0 for nothing.
+    /// `None` stands for an evicted event, 0 for no event.
     fn check(ring: &Ring, after: u64, expected: Option<u64>) {
         let found = match ring.after(after) {
             After::Frame(frame) => Some(frame.seq),
@@ -118,11 +118,11 @@ mod tests {
         };
         assert_eq!(found, expected, "after {after}");
         let is_there = expected.is_some() && after <= ring.seq();
-        assert_eq!(ring.goes_on_from(after), is_there, "after {after}");
+        assert_eq!(ring.can_resume_from(after), is_there, "after {after}");
     }
 
     #[test]
-    fn what_is_no_longer_there_is_said_to_be_gone() {
+    fn evicted_events_are_reported_as_gone() {
         let ring = ring(5);
         check(&ring, 6, Some(0));
         check(&ring, 5, Some(0));
@@ -133,9 +133,9 @@ mod tests {
     }
 
     #[test]
-    fn after_a_new_start_nothing_of_the_past_is_there() {
+    fn reset_evicts_all_events() {
         let mut ring = ring(3);
-        ring.start_over(4);
+        ring.reset(4);
         check(&ring, 3, None);
         check(&ring, 4, Some(0));
         ring.push(frame(5));

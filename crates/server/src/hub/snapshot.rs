@@ -1,5 +1,5 @@
-//! What lives, as one message. Asked for by everybody at once after a restart, so it is made once and
-//! kept for a moment.
+//! Snapshots: the active tasks as one message. All clients request one at the same time after a
+//! restart, so a snapshot is shared for a moment.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,41 +12,41 @@ use tokio::sync::OnceCell;
 use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
-use super::{Hub, Wanted};
+use super::{Hub, Topic};
 
-/// How long one is good for others.
-const GOOD_FOR: Duration = Duration::from_millis(200);
-/// Tasks in one.
+/// How long clients share a snapshot.
+const VALID_FOR: Duration = Duration::from_millis(200);
+/// Maximum number of tasks in a snapshot.
 const MAX_TASKS: u32 = 1_000;
-/// Requests in one.
+/// Maximum number of requests in a snapshot.
 const MAX_REQUESTS: u32 = 1_000;
-/// What the tasks, and the requests, may have of bytes. Both together are half of what a client reads
-/// as one message.
+/// Maximum number of bytes of the tasks, and of the requests. Together they are half of the largest
+/// message that a client accepts.
 const PART_BYTES: usize = 4 * 1024 * 1024;
-/// Different ones that are kept.
+/// The number of snapshots that are shared at once.
 const MAX_KEPT: usize = 256;
 
-/// Whose snapshot, of what.
+/// The tenant and topic of a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     pub(super) tenant: Option<Tenant>,
-    pub(super) wanted: Wanted,
+    pub(super) topic: Topic,
 }
 
-/// What lives, as of a number.
+/// The active tasks as of a sequence number.
 #[derive(Debug)]
 pub(super) struct Snapshot {
     pub(super) seq: u64,
-    /// The message from `"tasks"` on.
+    /// The message, from `"tasks"` on.
     rest: String,
-    /// The last whole message that was made of it: most clients give the same name.
+    /// The last message that was built from it: most clients choose the same id.
     whole: Mutex<Option<(String, Utf8Bytes)>>,
 }
 
 impl Snapshot {
-    /// The message for a subscription.
+    /// Returns the message for a subscription.
     pub(super) fn message(&self, id: &str, missed: Option<u64>) -> Utf8Bytes {
-        // A string always becomes JSON.
+        // Serialising a string cannot fail.
         let id = serde_json::to_string(id).unwrap_or_default();
         let mut head = format!(r#"{{"type":"snapshot","id":{id},"seq":{}"#, self.seq);
         if let Some(missed) = missed {
@@ -70,7 +70,7 @@ struct Slot {
     cell: OnceCell<Arc<Snapshot>>,
 }
 
-/// Those that are still good.
+/// The snapshots that are still valid.
 #[derive(Debug, Default)]
 pub(super) struct Snapshots {
     slots: Mutex<HashMap<Key, Arc<Slot>>>,
@@ -79,13 +79,13 @@ pub(super) struct Snapshots {
 impl Snapshots {
     fn slot(&self, key: &Key, fresh: bool) -> Arc<Slot> {
         let now = Instant::now();
-        let is_good = |slot: &Slot| now.saturating_duration_since(slot.made) < GOOD_FOR;
+        let is_valid = |slot: &Slot| now.saturating_duration_since(slot.made) < VALID_FOR;
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-        if !fresh && let Some(slot) = slots.get(key).filter(|slot| is_good(slot)) {
+        if !fresh && let Some(slot) = slots.get(key).filter(|slot| is_valid(slot)) {
             return Arc::clone(slot);
         }
         if slots.len() >= MAX_KEPT {
-            slots.retain(|_, slot| is_good(slot));
+            slots.retain(|_, slot| is_valid(slot));
         }
         let slot = Arc::new(Slot {
             made: now,
@@ -97,7 +97,7 @@ impl Snapshots {
         slot
     }
 
-    /// A snapshot that is at most a moment old, or one that begins now.
+    /// Returns a snapshot that is at most [`VALID_FOR`] old, or a new one if `fresh`.
     pub(super) async fn get(
         &self,
         hub: &Hub,
@@ -114,7 +114,7 @@ impl Snapshots {
 }
 
 async fn make(hub: &Hub, runtime: &Runtime, key: &Key) -> Result<Arc<Snapshot>, RuntimeError> {
-    // Whatever happens after this number is told too, perhaps twice, never not at all.
+    // Taken before the records are read: a later event may be sent twice, but is never lost.
     let seq = hub.seq();
     let mut tasks = ListFilter {
         statuses: vec![Status::Pending, Status::Running],
@@ -127,17 +127,17 @@ async fn make(hub: &Hub, runtime: &Runtime, key: &Key) -> Result<Arc<Snapshot>, 
         limit: MAX_REQUESTS + 1,
         ..RequestFilter::default()
     };
-    match &key.wanted {
-        Wanted::All => {}
-        Wanted::Session(session) => {
+    match &key.topic {
+        Topic::All => {}
+        Topic::Session(session) => {
             tasks.session = Some(session.clone());
             requests.session = Some(session.clone());
         }
-        Wanted::Tree(root) => {
+        Topic::Tree(root) => {
             tasks.root = Some(*root);
             requests.root = Some(*root);
         }
-        Wanted::Task(run) => {
+        Topic::Task(run) => {
             tasks.runs = vec![*run];
             requests.run = Some(*run);
         }
@@ -164,17 +164,18 @@ async fn make(hub: &Hub, runtime: &Runtime, key: &Key) -> Result<Arc<Snapshot>, 
 /// The beginning of a list, as JSON.
 struct Part {
     json: String,
-    /// Whether there is more.
+    /// Whether the list is longer.
     is_cut: bool,
 }
 
 impl Part {
-    /// The first so many, and no more than [`PART_BYTES`].
+    /// Serialises at most `most` items and [`PART_BYTES`] bytes.
     fn of<T: serde::Serialize>(items: impl Iterator<Item = T>, most: u32) -> Self {
         let mut json = String::from("[");
         let mut is_cut = false;
         for (index, item) in items.enumerate() {
-            // Our own types always become JSON; one that did not would be left out, and told of.
+            // Serialising our own types cannot fail; an item that did would mark the list as
+            // truncated.
             let item = serde_json::to_string(&item).unwrap_or_default();
             is_cut =
                 index == most as usize || item.is_empty() || json.len() + item.len() > PART_BYTES;
@@ -196,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_ends_when_it_is_full_and_says_so() {
+    fn parts_are_truncated_at_their_limits_and_marked() {
         let part = Part::of(1..=3, 3);
         assert_eq!((part.json.as_str(), part.is_cut), ("[1,2,3]", false));
         let part = Part::of(1..=4, 3);

@@ -1,4 +1,4 @@
-//! Clients that are slower than what happens.
+//! Clients that are slower than the events.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -11,9 +11,9 @@ use sortie_protocol::{ConfigLine, DoctorLine, Proof, Resume};
 use sortie_test_support::stage::{MODEL, Play, Stage};
 use tempfile::TempDir;
 
-use super::frame::Place;
+use super::frame::Source;
 use super::ring::After;
-use super::{Frame, Listener, Out, TEXTS_KEPT, Wanted, Wish};
+use super::{Frame, Listener, NewSubscription, Outgoing, TEXTS_KEPT, Topic};
 use crate::app::App;
 use crate::config::{ServerConfig, ServerLimits};
 use crate::guard::Caller;
@@ -21,7 +21,7 @@ use crate::host::{Host, HostError};
 use crate::keys::Credential;
 use crate::server::Server;
 
-/// What is kept of events, and a little for what is being sent.
+/// The bytes of the ring, and a little for messages being sent.
 const MOST_BYTES: usize = 17 * 1024 * 1024;
 const LONG: usize = 64 * 1024;
 
@@ -47,7 +47,7 @@ impl Host for NoBinary {
     }
 }
 
-/// A server that nobody reaches, with the events that a test makes up.
+/// A server without connections, with made-up events.
 struct World {
     _stage: Stage,
     _home: TempDir,
@@ -84,7 +84,7 @@ impl World {
         &self.server.app
     }
 
-    /// A client that hears everything from a number on.
+    /// A client that subscribes to everything after a sequence number.
     fn listener(&self, seq: u64, text: bool) -> Listener {
         let app = self.app();
         let now = app.runtime.now();
@@ -96,9 +96,9 @@ impl World {
             epoch: app.hub.epoch().to_owned(),
             seq,
         };
-        let is_resumed = listener.subscribe(Wish {
+        let is_resumed = listener.subscribe(NewSubscription {
             id: "s".to_owned(),
-            wanted: Wanted::All,
+            topic: Topic::All,
             text,
             resume: Some(resume),
         });
@@ -108,22 +108,22 @@ impl World {
 
     fn frame(&self, text: &str) -> Frame {
         let run = self.app().runtime.new_run_id();
-        let place = Place {
+        let source = Source {
             session: "web:test".parse().unwrap(),
             root: run,
             tenant: None,
         };
-        Frame::text(run, place, text)
+        Frame::text(run, source, text)
     }
 
-    /// Something happens, of that many bytes.
-    fn happens(&mut self, bytes: usize) {
+    /// Publishes an event of that many bytes.
+    fn publish(&mut self, bytes: usize) {
         let mut frame = self.frame(&"x".repeat(bytes));
         let hub = &self.app().hub;
         hub.publish(|seq| {
             frame.seq = seq;
             frame.name = "event";
-            Some(frame)
+            frame
         });
         let ring = hub.ring();
         let After::Frame(kept) = ring.after(ring.seq() - 1) else {
@@ -134,31 +134,31 @@ impl World {
         self.frames.push(kept);
     }
 
-    /// A model says something.
-    fn says(&self, text: &str) {
-        self.app().hub.say(self.frame(text));
+    /// Streams a piece of a completion.
+    fn stream(&self, text: &str) {
+        self.app().hub.publish_text(self.frame(text));
     }
 
-    /// The bytes of all events that are still held by somebody.
-    fn held(&self) -> usize {
+    /// The bytes of all events that are still referenced.
+    fn referenced(&self) -> usize {
         let alive = self.frames.iter().filter_map(Weak::upgrade);
         alive.map(|frame| frame.bytes.len()).sum()
     }
 }
 
-async fn next(listener: &mut Listener) -> Out {
+async fn next(listener: &mut Listener) -> Outgoing {
     listener.next().await.unwrap()
 }
 
 #[tokio::test]
-async fn text_is_told_where_it_was_said() {
+async fn text_is_sent_in_order_with_the_events() {
     let mut world = World::begin().await;
     let mut listener = world.listener(0, true);
-    world.says("a word");
-    world.says("another");
-    world.happens(1);
-    world.says("of the next answer");
-    world.happens(1);
+    world.stream("a word");
+    world.stream("another");
+    world.publish(1);
+    world.stream("of the next answer");
+    world.publish(1);
     let mut names = Vec::new();
     for _ in 0..6 {
         names.push(next(&mut listener).await.name());
@@ -167,65 +167,61 @@ async fn text_is_told_where_it_was_said() {
 }
 
 #[tokio::test]
-async fn events_do_not_wait_behind_all_the_text_there_was() {
+async fn events_wait_behind_a_bounded_amount_of_text() {
     let mut world = World::begin().await;
     let mut listener = world.listener(0, true);
     for _ in 0..3 * TEXTS_KEPT {
-        world.says("a word");
+        world.stream("a word");
     }
-    world.happens(1);
+    world.publish(1);
     assert_eq!(next(&mut listener).await.name(), "control");
     let mut texts = 0;
     while next(&mut listener).await.name() == "text" {
         texts += 1;
-        // It says more than this client takes.
-        world.says("more");
-        world.says("and more");
+        // More text arrives than this client reads.
+        world.stream("more");
+        world.stream("and more");
     }
     assert!(texts <= TEXTS_KEPT, "{texts}");
 }
 
 #[tokio::test]
-async fn however_slow_clients_are_only_the_last_events_are_held() {
+async fn slow_clients_do_not_keep_evicted_events_in_memory() {
     let mut world = World::begin().await;
     let mut slow = world.listener(0, false);
     assert_eq!(next(&mut slow).await.name(), "control");
     for _ in 0..200 {
-        world.happens(LONG);
+        world.publish(LONG);
     }
-    // One that came back has all of these to hear, and takes its time too.
+    // A returning client has all of these to read, and is slow too.
     let mut late = world.listener(0, false);
     assert_eq!(next(&mut late).await.name(), "control");
     assert_eq!(next(&mut late).await.seq(), Some(1));
     for _ in 0..800 {
-        world.happens(LONG);
+        world.publish(LONG);
     }
-    assert!(world.held() < MOST_BYTES, "{}", world.held());
+    assert!(world.referenced() < MOST_BYTES, "{}", world.referenced());
     assert_eq!(next(&mut slow).await.name(), "snapshot");
-    assert_eq!(
-        next(&mut late).await.seq(),
-        Some(2),
-        "what it had begun to say"
-    );
+    assert_eq!(next(&mut late).await.seq(), Some(2), "already fetched");
     assert_eq!(next(&mut late).await.name(), "snapshot");
-    world.happens(1);
+    world.publish(1);
     for mut listener in [slow, late] {
         assert_eq!(next(&mut listener).await.seq(), Some(1_001), "it goes on");
     }
 }
 
 #[tokio::test]
-async fn whoever_comes_back_hears_what_passed_by_once_and_in_order() {
+async fn resumed_client_gets_missed_events_once_and_in_order() {
     let mut world = World::begin().await;
     for _ in 0..5 {
-        world.happens(1);
+        world.publish(1);
     }
     let mut listener = world.listener(2, false);
-    world.happens(1);
+    world.publish(1);
     assert_eq!(next(&mut listener).await.name(), "control");
-    assert!(!listener.has_said_all());
+    assert!(!listener.is_drained());
     for seq in 3..=6 {
         assert_eq!(next(&mut listener).await.seq(), Some(seq));
     }
-    assert!(listener.has_said_all());
+    assert!(listener.is_drained());
 }

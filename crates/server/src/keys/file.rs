@@ -1,5 +1,5 @@
 //! `keys.json`: the hashes of all tokens and browser sessions. The server and the command line both
-//! read and write it, each change under a lock and by one rename.
+//! read and write it; each change is made under a lock and by one rename.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::OpenOptions;
@@ -8,6 +8,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use sortie_base::atomic_file;
 use sortie_base::private_files::{self, Class, Finding, Refusal, Verdict};
 use sortie_base::regular_file;
 use sortie_core::{Tenant, Timestamp};
@@ -17,46 +18,46 @@ use super::token::Token;
 use crate::links::Pass;
 use crate::random::{self, NoRandomness};
 
-/// The name of the key that the first start makes. Nobody else's key is called so.
+/// The name of the key that the first start creates. No other key may have it.
 const FIRST_NAME: &str = "local";
 /// More keys than this are a mistake, or a program that never revokes.
 pub(crate) const MAX_KEYS: usize = 1_000;
-/// Keys of one tenant, so that none of them takes the room of all.
+/// Keys of one tenant, so that no tenant uses up [`MAX_KEYS`].
 const MAX_TENANT_KEYS: usize = 50;
-/// Browser sessions that are kept. When there is one more, the oldest goes of whoever has the most.
+/// Browser sessions in total. One more ends the oldest of the tenant that has the most.
 const MAX_SESSIONS: usize = 100;
-/// Browser sessions behind one key; its oldest goes when there is one more.
+/// Browser sessions of one key; one more ends its oldest.
 const MAX_KEY_SESSIONS: usize = 20;
-/// How much of a secret's hash marks what came in by it: enough that no two are the same.
+/// The characters of a secret's hash that mark its sessions: enough to be unique.
 const MARK_CHARS: usize = 16;
 /// The longest name of a key.
 const MAX_NAME_CHARS: usize = 64;
-/// A file of this size is not ours.
+/// The largest file that is read.
 const MAX_FILE_BYTES: u64 = 4 * 1024 * 1024;
-/// A token has less than a hundred bytes.
+/// The largest token file that is read; a token has less than a hundred bytes.
 const MAX_TOKEN_BYTES: u64 = 4 * 1024;
 
-/// The file of keys, and the folder it is in.
+/// The file of keys, and its folder.
 #[derive(Clone, Debug)]
 pub struct KeyFile {
     home: PathBuf,
 }
 
-/// A key as it is kept.
+/// A key as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredKey {
-    /// Its id.
+    /// The id of the key.
     pub id: String,
-    /// What people call it.
+    /// The name of the key.
     pub name: String,
-    /// What it may do.
+    /// The role of the key.
     pub role: Role,
-    /// Whose things it sees; `None` is everybody's.
+    /// The tenant that the key is limited to; `None` for all tenants.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant: Option<Tenant>,
-    /// When it was made.
+    /// When the key was created.
     pub created_at: Timestamp,
-    /// When it ends.
+    /// When the key expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
     pub(crate) hash: String,
@@ -65,13 +66,13 @@ pub struct StoredKey {
 }
 
 impl StoredKey {
-    /// Whether it still holds.
+    /// Returns whether the key has not expired.
     pub fn is_valid(&self, now: Timestamp) -> bool {
         self.expires_at.is_none_or(|end| now < end)
     }
 
-    /// Whether the secret with this mark still opens it: the present one, or the one before in its
-    /// grace.
+    /// Returns whether the secret with this mark is valid: the present one, or the previous one
+    /// within its grace period.
     pub(crate) fn knows(&self, mark: &str, now: Timestamp) -> bool {
         let before = self.previous.as_ref();
         let before = before.filter(|previous| now < previous.until);
@@ -80,31 +81,30 @@ impl StoredKey {
     }
 }
 
-/// What marks everything that came in by a secret, so that it ends with it.
+/// Returns the mark of a secret: sessions carry it, so that they end with the secret.
 pub(crate) fn mark_of(hash: &str) -> &str {
     hash.get(..MARK_CHARS).unwrap_or(hash)
 }
 
-/// The secret that a key had before, and until when it is still good.
+/// The previous secret of a key, and the end of its grace period.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Previous {
     pub(crate) hash: String,
     pub(crate) until: Timestamp,
 }
 
-/// A browser that came in by a link or a pasted token. It can never do more than the key behind it,
-/// and ends with it.
+/// A browser session. It never has more rights than its key, and ends with it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StoredSession {
     pub(crate) id: String,
-    /// Hash of the secret in the cookie.
+    /// The hash of the secret in the cookie.
     pub(crate) hash: String,
-    /// Hash of the page key: the second secret, which the page keeps in the storage of its own origin.
-    /// A session without one matches no page key.
+    /// The hash of the page key: the second secret, which the page keeps in the storage of its own
+    /// origin. A session without one matches no page key.
     #[serde(default)]
     pub(crate) page_hash: String,
     pub(crate) key: String,
-    /// Which of the key's secrets let it in.
+    /// The mark of the secret that created the session.
     #[serde(default)]
     pub(crate) mark: String,
     pub(crate) role: Role,
@@ -115,13 +115,13 @@ pub(crate) struct StoredSession {
 /// The two secrets of a new browser session. A request needs both.
 #[derive(Debug)]
 pub(crate) struct NewSession {
-    /// Goes into the cookie, which the browser sends to every port of the host.
+    /// The cookie, which the browser sends to every port of the host.
     pub(crate) cookie: Token,
-    /// Goes into the storage of the page, which belongs to one origin including its port.
+    /// The page key, for the storage of the page, which belongs to one origin including its port.
     pub(crate) page_key: String,
 }
 
-/// Everything in the file.
+/// The content of the file.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Contents {
     #[serde(default)]
@@ -131,8 +131,8 @@ pub(crate) struct Contents {
 }
 
 impl Contents {
-    /// Drops sessions beyond the bounds: the oldest ones of this key, and then the oldest of the
-    /// tenant that has the most, so that nobody drives out others.
+    /// Ends sessions beyond the limits: first the oldest of this key, then the oldest of the tenant
+    /// that has the most, so that no tenant displaces others.
     fn bound_sessions(&mut self, key: &str) {
         let is_its = |session: &StoredSession| session.key == key;
         while self.sessions.iter().filter(|one| is_its(one)).count() > MAX_KEY_SESSIONS {
@@ -165,7 +165,7 @@ impl Contents {
         most.and_then(|(tenant, _)| tenant.cloned())
     }
 
-    /// Drops the oldest session of these; without one, the oldest of all, so that it always drops.
+    /// Ends the oldest session of these; without any, the oldest of all, so that one always ends.
     fn drop_oldest(&mut self, of: impl Fn(&StoredSession) -> bool) {
         let oldest = self.sessions.iter().position(of).unwrap_or_default();
         if oldest < self.sessions.len() {
@@ -174,16 +174,16 @@ impl Contents {
     }
 }
 
-/// A key to be made.
+/// A key to create.
 #[derive(Clone, Debug)]
-pub struct NewKeyWish {
-    /// What people call it.
+pub struct NewKeyRequest {
+    /// The name of the key.
     pub name: String,
-    /// What it may do.
+    /// The role of the key.
     pub role: Role,
-    /// Whose things it sees.
+    /// The tenant to limit the key to.
     pub tenant: Option<Tenant>,
-    /// When it ends.
+    /// When the key expires.
     pub expires_at: Option<Timestamp>,
 }
 
@@ -193,18 +193,18 @@ pub enum KeyError {
     /// There is no key with this id.
     #[error("there is no key {0}; `sortie keys list` shows them")]
     NoSuchKey(String),
-    /// The name cannot be used.
+    /// The name is invalid.
     #[error(
-        "the name of a key has 1 to {MAX_NAME_CHARS} characters, none of them a control character"
+        "the name of a key must have 1 to {MAX_NAME_CHARS} characters and no control characters"
     )]
     BadName,
-    /// The name is somebody else's.
+    /// Another key has the name.
     #[error("there is a key called {0:?} already; choose another name, or revoke that one first")]
     NameTaken(String),
-    /// There are too many.
+    /// There are too many keys.
     #[error("there are {MAX_KEYS} keys already; revoke some first")]
     TooMany,
-    /// One tenant has too many.
+    /// The tenant has too many keys.
     #[error("the tenant has {MAX_TENANT_KEYS} keys already; revoke some first")]
     TooManyOfTenant,
     /// Another user could have replaced the keys.
@@ -213,36 +213,36 @@ pub enum KeyError {
     /// Other users can read the token of the first key.
     #[error("other users can read {path}; replace the token with `sortie keys rotate`")]
     Leaked {
-        /// Where the token is.
+        /// The file of the token.
         path: PathBuf,
     },
-    /// No secret could be made.
-    #[error("no secret could be made")]
+    /// There are no random bytes.
+    #[error("cannot create a secret")]
     Random(#[from] NoRandomness),
-    /// The file is not what it should be.
+    /// The file is not a file of keys.
     #[error("{path} is not a file of keys")]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Why it cannot be parsed.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The file could not be read or written.
-    #[error("could not {doing} {path}")]
+    #[error("cannot {doing} {path}")]
     File {
         /// What was attempted.
         doing: &'static str,
-        /// With which file.
+        /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The error of the operating system.
         #[source]
         source: io::Error,
     },
 }
 
 impl KeyFile {
-    /// The file of keys in a home folder, which is made if it is not there.
+    /// Opens the file of keys in a home folder, and creates the folder if needed.
     pub fn open(home: impl Into<PathBuf>) -> Result<Self, KeyError> {
         let file = Self { home: home.into() };
         private_files::make_folder(&file.home).map_err(|source| KeyError::File {
@@ -253,7 +253,7 @@ impl KeyFile {
         Ok(file)
     }
 
-    /// Refuses files that another user could have replaced: whoever writes them makes keys.
+    /// Refuses files that another user could have replaced: that user could create keys.
     fn check(&self) -> Result<Vec<Finding>, KeyError> {
         let files = [
             (self.path(), Class::Private),
@@ -267,18 +267,18 @@ impl KeyFile {
         self.home.join("keys.lock")
     }
 
-    /// Where it is.
+    /// Returns the path of the file.
     pub fn path(&self) -> PathBuf {
         self.home.join("keys.json")
     }
 
-    /// Where the token of the first key is.
+    /// Returns the path of the first key's token.
     pub fn token_path(&self) -> PathBuf {
         self.home.join("token")
     }
 
-    /// The token in its file; if that opens no admin's door, a new admin key and a new file. No key
-    /// that is there already is changed: it may be another's, whatever it is called.
+    /// Returns the token in its file; if it is not one of an admin, creates a new admin key and file.
+    /// Existing keys stay unchanged: whatever its name, a key may be in use elsewhere.
     pub fn ensure_first(&self, now: Timestamp) -> Result<Token, KeyError> {
         let leaked = self
             .check()?
@@ -291,33 +291,37 @@ impl KeyFile {
             if let Some(token) = self.first_token(contents, now)? {
                 return Ok(token);
             }
-            let wish = NewKeyWish {
+            let request = NewKeyRequest {
                 name: first_name(contents),
                 role: Role::Admin,
                 tenant: None,
                 expires_at: None,
             };
-            // However many there are: without this one nobody could revoke any.
-            let token = push(contents, wish, now)?;
+            // Added beyond the limit: without this key no other could be revoked.
+            let token = push(contents, request, now)?;
             if self.token_path().exists() {
                 let path = self.token_path().display().to_string();
                 let key = token.id();
-                tracing::warn!(path, key, "the token opens nothing; a new key replaces it");
+                tracing::warn!(path, key, "the token is not valid; created a new key");
             }
             write_private(&self.token_path(), token.reveal().as_bytes())?;
             Ok(token)
         })
     }
 
-    /// Makes a key.
-    pub fn create(&self, wish: NewKeyWish, now: Timestamp) -> Result<(StoredKey, Token), KeyError> {
+    /// Creates a key.
+    pub fn create(
+        &self,
+        request: NewKeyRequest,
+        now: Timestamp,
+    ) -> Result<(StoredKey, Token), KeyError> {
         self.change(|contents| {
-            let token = add(contents, wish, now)?;
+            let token = add(contents, request, now)?;
             Ok((find(contents, token.id())?.clone(), token))
         })
     }
 
-    /// Ends a key, and the browser sessions behind it.
+    /// Revokes a key, and ends its browser sessions.
     pub fn revoke(&self, id: &str) -> Result<StoredKey, KeyError> {
         self.change(|contents| {
             let key = find(contents, id)?.clone();
@@ -327,7 +331,7 @@ impl KeyFile {
         })
     }
 
-    /// Gives a key another secret. The old one still holds until `old_until`.
+    /// Gives a key a new secret. The old one is valid until `old_until`.
     pub fn rotate(
         &self,
         id: &str,
@@ -341,24 +345,24 @@ impl KeyFile {
             let old = std::mem::replace(&mut key.hash, token.hash());
             key.previous = old_until.map(|until| Previous { hash: old, until });
             let key = key.clone();
-            // Browsers that came in by a secret end with it.
+            // Sessions of the old secret end with it.
             contents
                 .sessions
                 .retain(|session| session.key != id || key.knows(&session.mark, now));
             if local.is_some_and(|local| local.id() == id) {
-                // The command line reads this file, and would be locked out.
+                // The command line reads this file.
                 write_private(&self.token_path(), token.reveal().as_bytes())?;
             }
             Ok((key, token))
         })
     }
 
-    /// All keys, oldest first.
+    /// Returns all keys, oldest first.
     pub fn list(&self) -> Result<Vec<StoredKey>, KeyError> {
         Ok(self.read()?.keys)
     }
 
-    /// Lets a browser in behind a key.
+    /// Creates a browser session of a key.
     pub(crate) fn add_session(
         &self,
         pass: &Pass,
@@ -419,7 +423,7 @@ impl KeyFile {
         })
     }
 
-    /// The token in its file, if it opens an admin's door.
+    /// Returns the token in its file, if it is valid and of an admin.
     fn first_token(&self, contents: &Contents, now: Timestamp) -> Result<Option<Token>, KeyError> {
         let path = self.token_path();
         let text = match regular_file::read(&path, MAX_TOKEN_BYTES) {
@@ -446,7 +450,7 @@ impl KeyFile {
         Ok(holds.then_some(token))
     }
 
-    /// Reads, changes and writes, while nobody else does.
+    /// Reads, changes and writes the file under its lock.
     fn change<T>(
         &self,
         change: impl FnOnce(&mut Contents) -> Result<T, KeyError>,
@@ -474,7 +478,7 @@ impl KeyFile {
             source: source.into(),
         })?;
         write_private(&self.path(), &text)?;
-        // The lock goes with its descriptor.
+        // Dropping the descriptor releases the lock.
         drop(lock);
         Ok(result)
     }
@@ -496,48 +500,51 @@ fn find<'a>(contents: &'a mut Contents, id: &str) -> Result<&'a mut StoredKey, K
         .ok_or_else(|| KeyError::NoSuchKey(id.to_owned()))
 }
 
-/// Adds a key that somebody wishes for.
-fn add(contents: &mut Contents, wish: NewKeyWish, now: Timestamp) -> Result<Token, KeyError> {
-    let length = wish.name.chars().count();
-    if length == 0 || length > MAX_NAME_CHARS || wish.name.chars().any(char::is_control) {
+/// Adds a requested key.
+fn add(contents: &mut Contents, request: NewKeyRequest, now: Timestamp) -> Result<Token, KeyError> {
+    let length = request.name.chars().count();
+    if length == 0 || length > MAX_NAME_CHARS || request.name.chars().any(char::is_control) {
         return Err(KeyError::BadName);
     }
-    // Records name whoever did something by the name of the key, so one name is one key.
-    let is_taken = wish.name.trim().eq_ignore_ascii_case(FIRST_NAME)
-        || contents
-            .keys
-            .iter()
-            .any(|key| key.name == wish.name && key.tenant == wish.tenant && key.is_valid(now));
+    // Records name the caller by the name of its key, so names are unique.
+    let is_taken = request.name.trim().eq_ignore_ascii_case(FIRST_NAME)
+        || contents.keys.iter().any(|key| {
+            key.name == request.name && key.tenant == request.tenant && key.is_valid(now)
+        });
     if is_taken {
-        return Err(KeyError::NameTaken(wish.name));
+        return Err(KeyError::NameTaken(request.name));
     }
     if contents.keys.len() >= MAX_KEYS {
         return Err(KeyError::TooMany);
     }
-    let is_its = |key: &&StoredKey| wish.tenant.is_some() && key.tenant == wish.tenant;
+    let is_its = |key: &&StoredKey| request.tenant.is_some() && key.tenant == request.tenant;
     if contents.keys.iter().filter(is_its).count() >= MAX_TENANT_KEYS {
         return Err(KeyError::TooManyOfTenant);
     }
-    push(contents, wish, now)
+    push(contents, request, now)
 }
 
-fn push(contents: &mut Contents, wish: NewKeyWish, now: Timestamp) -> Result<Token, KeyError> {
+fn push(
+    contents: &mut Contents,
+    request: NewKeyRequest,
+    now: Timestamp,
+) -> Result<Token, KeyError> {
     let token = Token::new(random::id()?)?;
     contents.keys.push(StoredKey {
         id: token.id().to_owned(),
-        name: wish.name,
-        role: wish.role,
-        tenant: wish.tenant,
+        name: request.name,
+        role: request.role,
+        tenant: request.tenant,
         created_at: now,
-        expires_at: wish.expires_at,
+        expires_at: request.expires_at,
         hash: token.hash(),
         previous: None,
     });
     Ok(token)
 }
 
-/// `local`, or the first of `local-2`, `local-3`, … that nobody has: the token of the one before may
-/// have been lost, but its key is still there.
+/// Returns `local`, or the first of `local-2`, `local-3`, … that is free: the token of an earlier one
+/// may be lost, but its key still exists.
 fn first_name(contents: &Contents) -> String {
     let is_free = |name: &String| {
         contents
@@ -551,9 +558,9 @@ fn first_name(contents: &Contents) -> String {
         .unwrap_or_else(|| FIRST_NAME.to_owned())
 }
 
-/// Writes a file that only its owner can read, all of it or nothing.
+/// Writes a file that only its owner can read, atomically.
 fn write_private(path: &Path, bytes: &[u8]) -> Result<(), KeyError> {
-    private_files::replace(path, bytes).map_err(|source| KeyError::File {
+    atomic_file::replace(path, bytes).map_err(|source| KeyError::File {
         doing: "write",
         path: path.to_owned(),
         source,
@@ -568,8 +575,8 @@ mod tests {
 
     const NOW: Timestamp = Timestamp(1_000);
 
-    fn wish(name: &str, tenant: Option<&str>) -> NewKeyWish {
-        NewKeyWish {
+    fn request(name: &str, tenant: Option<&str>) -> NewKeyRequest {
+        NewKeyRequest {
             name: name.to_owned(),
             role: Role::Admin,
             tenant: tenant.map(|tenant| tenant.parse().unwrap()),
@@ -578,12 +585,12 @@ mod tests {
     }
 
     #[test]
-    fn no_key_becomes_the_first_one_by_its_name() {
+    fn key_with_the_first_name_does_not_become_the_first_key() {
         let home = tempfile::TempDir::new().unwrap();
         let file = KeyFile::open(home.path()).unwrap();
         let first = file.ensure_first(NOW).unwrap();
-        let (theirs, _) = file.create(wish("boss", Some("acme")), NOW).unwrap();
-        // As a version of this program wrote it that knew no names of its own.
+        let (theirs, _) = file.create(request("boss", Some("acme")), NOW).unwrap();
+        // As an earlier version wrote it.
         let text = fs::read_to_string(file.path()).unwrap();
         fs::write(file.path(), text.replace("\"boss\"", "\"local\"")).unwrap();
         fs::remove_file(file.token_path()).unwrap();
@@ -604,21 +611,21 @@ mod tests {
     }
 
     #[test]
-    fn a_tenant_has_only_so_many_keys() {
+    fn keys_of_a_tenant_are_limited() {
         let home = tempfile::TempDir::new().unwrap();
         let file = KeyFile::open(home.path()).unwrap();
         for number in 0..MAX_TENANT_KEYS {
-            let wish = wish(&number.to_string(), Some("acme"));
-            file.create(wish, NOW).unwrap();
+            let request = request(&number.to_string(), Some("acme"));
+            file.create(request, NOW).unwrap();
         }
-        let more = file.create(wish("more", Some("acme")), NOW);
+        let more = file.create(request("more", Some("acme")), NOW);
         assert!(matches!(more, Err(KeyError::TooManyOfTenant)), "{more:?}");
-        assert!(file.create(wish("more", Some("other")), NOW).is_ok());
-        assert!(file.create(wish("more", None), NOW).is_ok());
+        assert!(file.create(request("more", Some("other")), NOW).is_ok());
+        assert!(file.create(request("more", None), NOW).is_ok());
     }
 
     #[test]
-    fn whoever_has_the_most_sessions_loses_one() {
+    fn tenant_with_the_most_sessions_loses_its_oldest() {
         let session = |key: &str, number: usize| StoredSession {
             id: format!("{key}-{number}"),
             hash: String::new(),
@@ -630,10 +637,15 @@ mod tests {
             expires_at: NOW,
         };
         let mut contents = Contents::default();
-        let admin = push(&mut contents, wish("admin", None), NOW).unwrap();
+        let admin = push(&mut contents, request("admin", None), NOW).unwrap();
         contents.sessions.push(session(admin.id(), 0));
         for number in 0..2 * MAX_SESSIONS / MAX_KEY_SESSIONS {
-            let key = push(&mut contents, wish(&number.to_string(), Some("acme")), NOW).unwrap();
+            let key = push(
+                &mut contents,
+                request(&number.to_string(), Some("acme")),
+                NOW,
+            )
+            .unwrap();
             for number in 0..=MAX_KEY_SESSIONS {
                 contents.sessions.push(session(key.id(), number));
                 contents.bound_sessions(key.id());

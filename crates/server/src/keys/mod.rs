@@ -1,10 +1,10 @@
-//! Who may come in: tokens, the file that keeps their hashes, and what a server remembers of it.
+//! API keys: tokens, the file of their hashes, and the server's cache of it.
 
 mod file;
 mod ring;
 mod token;
 
-pub use file::{KeyError, KeyFile, NewKeyWish, StoredKey};
+pub use file::{KeyError, KeyFile, NewKeyRequest, StoredKey};
 pub(crate) use file::{MAX_KEYS, mark_of};
 pub(crate) use ring::{Found, KeyRing};
 pub use token::Token;

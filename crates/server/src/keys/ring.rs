@@ -1,4 +1,4 @@
-//! What a server remembers of the file of keys. Each request looks whether the file is still the same.
+//! The server's cache of the file of keys. Each request checks whether the file has changed.
 
 use std::collections::HashMap;
 use std::fs;
@@ -13,16 +13,17 @@ use super::file::{Contents, KeyError, KeyFile, StoredKey, mark_of};
 use super::token::{Credential, hash_of, same};
 use crate::links::Pass;
 
-/// A hash that no secret has: what an unknown id is compared with, so that it takes as long.
-const NOBODY: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+/// A hash that no secret has: unknown ids are compared with it, so that they take as long as known
+/// ones.
+const NO_HASH: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
-/// The keys as a server sees them.
+/// The keys of a server.
 #[derive(Debug)]
 pub(crate) struct KeyRing {
     file: KeyFile,
-    /// What the file said when it was last read, and which file that was.
+    /// The content of the file when it was last read, and the identity of that file.
     known: Mutex<Known>,
-    /// When keys were last used, by id; as many as there are keys.
+    /// When keys were last used, by id.
     used: Mutex<HashMap<String, Timestamp>>,
 }
 
@@ -37,11 +38,11 @@ struct Known {
 struct Stamp {
     inode: u64,
     size: u64,
-    /// Content, owner and mode have not changed since.
+    /// The time of the last change of content, owner or mode.
     changed: (i64, i64),
 }
 
-/// Somebody who is known.
+/// An authenticated key or browser session.
 #[derive(Clone, Debug)]
 pub(crate) struct Found {
     pub(crate) key: String,
@@ -49,15 +50,15 @@ pub(crate) struct Found {
     pub(crate) role: Role,
     pub(crate) tenant: Option<Tenant>,
     pub(crate) via: Via,
-    /// Which of the key's secrets let it in, at first or in the end.
+    /// The mark of the secret that authenticated it, directly or through a session.
     pub(crate) mark: String,
-    /// The browser session, where there is one.
+    /// The browser session, if it is one.
     pub(crate) session: Option<String>,
     pub(crate) expires_at: Option<Timestamp>,
 }
 
 impl Found {
-    /// A pass for a browser, with at most this role.
+    /// Creates a pass for a browser, with at most this role.
     pub(crate) fn pass(&self, role: Role) -> Pass {
         Pass {
             key: self.key.clone(),
@@ -84,14 +85,14 @@ impl KeyRing {
         &self.file
     }
 
-    /// Reads the file again at the next request, after a change of our own: two changes within one
-    /// tick of the file system's clock may look like one.
+    /// Makes the next request read the file again, after a change of our own: two changes within one
+    /// tick of the file system's clock look like one.
     pub(crate) fn forget(&self) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.stamp = None;
     }
 
-    /// The key of a bearer token.
+    /// Returns the key of a bearer token.
     pub(crate) fn by_token(
         &self,
         shown: &Credential<'_>,
@@ -100,11 +101,11 @@ impl KeyRing {
         let contents = self.contents()?;
         let key = contents.keys.iter().find(|key| key.id == shown.id);
         let hash = hash_of(shown.secret);
-        let present = same(&hash, key.map_or(NOBODY, |key| &key.hash));
+        let present = same(&hash, key.map_or(NO_HASH, |key| &key.hash));
         let previous = key
             .and_then(|key| key.previous.as_ref())
             .filter(|previous| now < previous.until);
-        let before = same(&hash, previous.map_or(NOBODY, |previous| &previous.hash));
+        let before = same(&hash, previous.map_or(NO_HASH, |previous| &previous.hash));
         let Some(key) = key.filter(|key| (present | before) && key.is_valid(now)) else {
             return Ok(None);
         };
@@ -121,8 +122,8 @@ impl KeyRing {
         }))
     }
 
-    /// Returns the browser session that a cookie belongs to. The cookie alone opens no route with data:
-    /// the browser sends it to every server on the host, whatever its port.
+    /// Returns the browser session that a cookie belongs to. The cookie alone opens no route with
+    /// data: the browser sends it to every server on the host, whatever its port.
     pub(crate) fn by_cookie(
         &self,
         shown: &Credential<'_>,
@@ -154,10 +155,10 @@ impl KeyRing {
             .find(|session| session.id == shown.id);
         let fits = same(
             &hash_of(shown.secret),
-            session.map_or(NOBODY, |session| &session.hash),
+            session.map_or(NO_HASH, |session| &session.hash),
         );
         let page_fits = page_key.is_none_or(|page_key| {
-            let expected = session.map_or(NOBODY, |session| &session.page_hash);
+            let expected = session.map_or(NO_HASH, |session| &session.page_hash);
             same(&hash_of(page_key), expected)
         });
         let fits = fits & page_fits;
@@ -182,8 +183,8 @@ impl KeyRing {
         }))
     }
 
-    /// Whether somebody who was let in before would still be.
-    pub(crate) fn still_holds(&self, found: &Found, now: Timestamp) -> bool {
+    /// Returns whether an admitted caller would still be admitted.
+    pub(crate) fn is_still_valid(&self, found: &Found, now: Timestamp) -> bool {
         let Ok(contents) = self.contents() else {
             return false;
         };
@@ -201,7 +202,7 @@ impl KeyRing {
         key_holds && session_holds
     }
 
-    /// When a key was last used in this life of the server.
+    /// Returns when a key was last used since the server started.
     pub(crate) fn last_used(&self, id: &str) -> Option<Timestamp> {
         let used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         used.get(id).copied()
@@ -217,7 +218,7 @@ impl KeyRing {
         }
     }
 
-    /// What the file says now.
+    /// Returns the present content of the file.
     pub(crate) fn contents(&self) -> Result<Arc<Contents>, KeyError> {
         let stamp = self.stamp()?;
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -238,7 +239,7 @@ impl KeyRing {
             })),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(source) => Err(KeyError::File {
-                doing: "look at",
+                doing: "read",
                 path,
                 source,
             }),

@@ -1,4 +1,4 @@
-//! Tokens: an id that is no secret, and a secret of which only the hash is kept.
+//! Tokens: a public id, and a secret of which only the hash is stored.
 
 use std::fmt;
 
@@ -8,10 +8,10 @@ use subtle::ConstantTimeEq as _;
 
 use crate::random::{self, NoRandomness};
 
-/// What tokens begin with, so that people and scanners recognise one.
+/// The prefix of tokens, by which people and secret scanners recognise them.
 const PREFIX: &str = "sortie_";
 
-/// A token, whole. Shown to nobody but its owner, once; prints as its id.
+/// A whole token. It is shown to its owner once; `Debug` prints only the id.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token {
     id: String,
@@ -19,7 +19,7 @@ pub struct Token {
 }
 
 impl Token {
-    /// A new one under an id.
+    /// Creates a token with this id.
     pub(crate) fn new(id: String) -> Result<Self, NoRandomness> {
         Ok(Self {
             id,
@@ -27,7 +27,7 @@ impl Token {
         })
     }
 
-    /// One that was read.
+    /// Creates a token from its parts.
     pub(crate) fn of_parts(id: &str, secret: &str) -> Self {
         Self {
             id: id.to_owned(),
@@ -35,22 +35,22 @@ impl Token {
         }
     }
 
-    /// The part that is no secret.
+    /// Returns the public part.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// The whole text, for its owner.
+    /// Returns the whole token, for its owner.
     pub fn reveal(&self) -> String {
         format!("{PREFIX}{}_{}", self.id, self.secret)
     }
 
-    /// What a cookie carries of it.
+    /// Returns the token as the value of a cookie.
     pub(crate) fn cookie(&self) -> String {
         format!("{}_{}", self.id, self.secret)
     }
 
-    /// The hash that is kept.
+    /// Returns the hash that is stored.
     pub(crate) fn hash(&self) -> String {
         hash_of(&self.secret)
     }
@@ -62,31 +62,31 @@ impl fmt::Debug for Token {
     }
 }
 
-/// What somebody showed: an id and a secret that may or may not belong together.
+/// The credentials of a request: an id and a secret that may or may not belong together.
 pub(crate) struct Credential<'a> {
     pub(crate) id: &'a str,
     pub(crate) secret: &'a str,
 }
 
 impl<'a> Credential<'a> {
-    /// Reads a bearer token.
+    /// Parses a bearer token.
     pub(crate) fn of_token(text: &'a str) -> Option<Self> {
         Self::of_cookie(text.strip_prefix(PREFIX)?)
     }
 
-    /// Reads a cookie.
+    /// Parses a cookie.
     pub(crate) fn of_cookie(text: &'a str) -> Option<Self> {
         let (id, secret) = text.split_once('_')?;
         (random::is_id(id) && random::is_secret(secret)).then_some(Self { id, secret })
     }
 }
 
-/// The hash that is kept of a secret.
+/// Returns the hash of a secret that is stored.
 pub(crate) fn hash_of(secret: &str) -> String {
     hex(&Sha256::digest(secret.as_bytes()))
 }
 
-/// Whether two hashes are the same, in a time that does not tell where they differ.
+/// Compares two hashes in constant time.
 pub(crate) fn same(left: &str, right: &str) -> bool {
     left.as_bytes().ct_eq(right.as_bytes()).into()
 }
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_reads_back_and_prints_as_its_id() {
+    fn token_parses_back_and_debug_prints_only_the_id() {
         let token = Token::new(random::id().unwrap()).unwrap();
         let text = token.reveal();
         let read = Credential::of_token(&text).unwrap();
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_token_is_not_read_as_one() {
+    fn malformed_tokens_are_not_parsed() {
         let secret = random::secret().unwrap();
         for text in [
             String::new(),

@@ -1,4 +1,4 @@
-//! The audit of all calls.
+//! The audit log.
 
 use axum::Json;
 use axum::extract::State;
@@ -8,28 +8,28 @@ use sortie_protocol::{AuditLine, AuditVerdict};
 use utoipa::IntoParams;
 
 use crate::app::{App, Shared};
-use crate::body::{self, Asked};
+use crate::body::{self, QueryParams};
 use crate::guard::Caller;
 use crate::pages::{self, Page, Shown};
 use crate::problem::Problem;
 
-/// Lines in one answer, unless more are wanted.
+/// The default number of entries in a response.
 const DEFAULT_LIMIT: u32 = 200;
-/// The most lines in one answer.
+/// Maximum number of entries in a response.
 const MAX_LIMIT: u32 = 1_000;
 
-/// Which lines.
+/// Selects entries.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Which {
-    /// Of this task and everything below it.
+    /// Only entries of this task and its descendants.
     #[param(min_length = 1)]
     task_id: Option<String>,
-    /// After this place.
+    /// Only entries after this position.
     #[param(minimum = 0)]
     after: Option<i64>,
-    /// At most so many; 200 if missing, 1000 at most.
+    /// Maximum number of entries; 200 by default, at most 1000.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<u32>,
 }
@@ -40,10 +40,14 @@ pub(crate) struct Which {
 /// `Sortie-Next-Cursor` is the `after` that goes on, and `Link: rel="next"` says it whole.
 #[utoipa::path(get, path = "/api/audit", tag = "audit", params(Which),
     responses((status = 200, body = Vec<AuditLine>)))]
+/// Returns the audit log, in order.
+///
+/// A response ends after `limit` entries, or earlier if they are long (8 MiB). When there are more,
+/// `Sortie-Next-Cursor` is the `after` of the next page, and `Link: rel="next"` is its address.
 pub(crate) async fn list(
     State(Shared(app)): State<Shared>,
     caller: Caller,
-    Asked(which): Asked<Which>,
+    QueryParams(which): QueryParams<Which>,
 ) -> Result<Page, Problem> {
     let run = match &which.task_id {
         None => None,
@@ -62,7 +66,7 @@ pub(crate) async fn list(
     page_of(&app, filter, "/api/audit", query).await
 }
 
-/// A page of lines; what goes on is at the same path with this query.
+/// Returns a page of entries; the next page is at the same path with this query.
 pub(crate) async fn page_of<const N: usize>(
     app: &App,
     filter: AuditFilter,
@@ -87,7 +91,7 @@ pub(crate) async fn page_of<const N: usize>(
         let last = last.to_string();
         let mut query = query.to_vec();
         query.push(("after", Some(last.clone())));
-        page.goes_on(&last, &pages::address(path, &query))?;
+        page.set_next(&last, &pages::address(path, &query))?;
     }
     Ok(page)
 }
@@ -95,13 +99,14 @@ pub(crate) async fn page_of<const N: usize>(
 /// Checks the whole chain.
 #[utoipa::path(get, path = "/api/audit/verify", tag = "audit",
     responses((status = 200, body = AuditVerdict)))]
+/// Verifies the whole hash chain.
 pub(crate) async fn verify(
     State(Shared(app)): State<Shared>,
     caller: Caller,
 ) -> Result<Json<AuditVerdict>, Problem> {
     if caller.tenant().is_some() {
         return Err(Problem::forbidden(
-            "the chain is one for all tenants; an admin without a tenant can check it",
+            "all tenants share the hash chain; only an admin without a tenant can verify it",
         ));
     }
     Ok(Json(app.runtime.verify_audit().await?.into()))

@@ -1,15 +1,15 @@
-//! What there is to work with: agents, skills, models, and what they may do.
+//! Agents, skills, models, and what they may do.
 
 use axum::Json;
 use axum::extract::State;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use sortie_protocol::{Agent, ExplainBody, Explained, LayerOpinion, ModelState, Skill};
-use sortie_runtime::{NewRun, View, Whose};
+use sortie_runtime::{NewRun, PolicySubject, View};
 use utoipa::IntoParams;
 
 use crate::app::Shared;
-use crate::body::{Asked, InPath, JsonBody};
+use crate::body::{JsonBody, PathParams, QueryParams};
 use crate::guard::Caller;
 use crate::problem::Problem;
 use crate::routes::tasks::refused;
@@ -17,6 +17,7 @@ use crate::routes::tasks::refused;
 /// Agents that runs can be made from, the main one first.
 #[utoipa::path(get, path = "/api/agents", tag = "catalogue",
     responses((status = 200, body = Vec<Agent>)))]
+/// Returns the agents, the main agent first.
 pub(crate) async fn agents(State(Shared(app)): State<Shared>) -> Json<Vec<Agent>> {
     let agents = app.runtime.agents();
     let main = std::iter::once(Agent::of(agents.main(), true));
@@ -30,14 +31,15 @@ pub(crate) async fn agents(State(Shared(app)): State<Shared>) -> Json<Vec<Agent>
 /// One agent.
 #[utoipa::path(get, path = "/api/agents/{name}", tag = "catalogue",
     params(("name" = String, Path)), responses((status = 200, body = Agent)))]
+/// Returns one agent.
 pub(crate) async fn agent(
     State(Shared(app)): State<Shared>,
-    InPath(name): InPath<String>,
+    PathParams(name): PathParams<String>,
 ) -> Result<Json<Agent>, Problem> {
     let agents = app.runtime.agents();
     let agent = agents.find(&name).ok_or_else(|| {
         Problem::not_found(format!(
-            "there is no agent {name:?}; there are {}",
+            "there is no agent {name:?}; the agents are {}",
             agents.names()
         ))
     })?;
@@ -45,12 +47,12 @@ pub(crate) async fn agent(
     Ok(Json(Agent::of(agent, is_main)))
 }
 
-/// Where to look.
+/// Selects a folder.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Where {
-    /// The folder; the default one if missing.
+    /// The folder; the default workspace if missing.
     #[param(min_length = 1)]
     workspace: Option<String>,
 }
@@ -58,10 +60,11 @@ pub(crate) struct Where {
 /// Skills that runs in a folder could load.
 #[utoipa::path(get, path = "/api/skills", tag = "catalogue", params(Where),
     responses((status = 200, body = Vec<Skill>)))]
+/// Returns the skills that runs in a folder can load.
 pub(crate) async fn skills(
     State(Shared(app)): State<Shared>,
     caller: Caller,
-    Asked(place): Asked<Where>,
+    QueryParams(place): QueryParams<Where>,
 ) -> Result<Json<Vec<Skill>>, Problem> {
     let workspace = app.workspace(&caller, place.workspace.as_deref())?;
     let skills = app.host.skills(&workspace).await?;
@@ -71,6 +74,8 @@ pub(crate) async fn skills(
 /// How busy the models are that were asked so far. Keys of a tenant see none: they are everybody's.
 #[utoipa::path(get, path = "/api/models", tag = "catalogue",
     responses((status = 200, body = Vec<ModelState>)))]
+/// Returns the load of the models that were prompted so far. Empty for keys of a tenant, because
+/// tenants share the models.
 pub(crate) async fn models(
     State(Shared(app)): State<Shared>,
     caller: Caller,
@@ -85,6 +90,8 @@ pub(crate) async fn models(
 /// Whether a call would run, who decides, and what every layer says. Nothing is run.
 #[utoipa::path(post, path = "/api/policy/explain", tag = "catalogue", request_body = ExplainBody,
     responses((status = 200, body = Explained)))]
+/// Evaluates a call against the policy without running it: the decision, and the opinion of every
+/// layer.
 pub(crate) async fn explain(
     State(Shared(app)): State<Shared>,
     caller: Caller,
@@ -93,9 +100,7 @@ pub(crate) async fn explain(
     let workspace = app.workspace(&caller, body.workspace.as_deref())?;
     let new = NewRun {
         tenant: caller.tenant().cloned(),
-        mode: body
-            .mode
-            .map_or(app.config.default_mode, sortie_core::Mode::from),
+        mode: body.mode.unwrap_or(app.config.default_mode),
         ..NewRun::in_checked_folder("explain", workspace, &app.config.default_model)
     };
     let name = match body.agent {
@@ -103,7 +108,7 @@ pub(crate) async fn explain(
         None => app.runtime.agents().main().name.clone(),
     };
     let arguments = body.arguments.unwrap_or(Value::Object(Map::new()));
-    let whose = Whose::Agent {
+    let whose = PolicySubject::Agent {
         name,
         new: Box::new(new),
     };
@@ -136,7 +141,7 @@ fn opinions(view: &sortie_runtime::LayerView) -> Vec<LayerOpinion> {
     };
     if view.opinions.is_empty() {
         return vec![LayerOpinion {
-            why: format!("{} says nothing about this", view.source),
+            why: format!("{} has no rule about this", view.source),
             ..line("nothing", None)
         }];
     }

@@ -1,4 +1,4 @@
-//! How the server is.
+//! The state of the server.
 
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
@@ -20,6 +20,7 @@ use crate::{metrics as numbers, openapi as contract};
 /// Whether the server answers.
 #[utoipa::path(get, path = "/healthz", tag = "server",
     responses((status = 200, body = Health)))]
+/// Returns whether the server responds.
 pub(crate) async fn healthz() -> Json<Health> {
     Json(Health::of("ok"))
 }
@@ -27,12 +28,13 @@ pub(crate) async fn healthz() -> Json<Health> {
 /// Whether the server can do its work: a write to the store, at most one each second, has to succeed.
 #[utoipa::path(get, path = "/readyz", tag = "server",
     responses((status = 200, body = Health), (status = 503, body = Health)))]
+/// Returns whether the server is ready: a write to the store, at most one per second, has to succeed.
 pub(crate) async fn readyz(State(Shared(app)): State<Shared>) -> (StatusCode, Json<Health>) {
     let unavailable = StatusCode::SERVICE_UNAVAILABLE;
     if app.stop.is_cancelled() {
         return (unavailable, Json(Health::of("stopping")));
     }
-    match app.readiness.look(&app.runtime).await {
+    match app.readiness.check(&app.runtime).await {
         Ok(()) => (StatusCode::OK, Json(Health::of("ready"))),
         Err(reason) => {
             let health = Health {
@@ -47,6 +49,7 @@ pub(crate) async fn readyz(State(Shared(app)): State<Shared>) -> (StatusCode, Js
 /// Numbers for Prometheus. Keys of a tenant see the numbers of their tenant.
 #[utoipa::path(get, path = "/metrics", tag = "server",
     responses((status = 200, body = String, content_type = "text/plain")))]
+/// Returns metrics for Prometheus. Keys of a tenant see the metrics of their tenant.
 pub(crate) async fn metrics(
     State(Shared(app)): State<Shared>,
     caller: Caller,
@@ -69,6 +72,7 @@ pub(crate) async fn metrics(
 /// This document.
 #[utoipa::path(get, path = "/api/openapi.json", tag = "server",
     responses((status = 200, body = Object)))]
+/// Returns this document.
 pub(crate) async fn openapi() -> impl IntoResponse {
     static DOCUMENT: OnceLock<String> = OnceLock::new();
     let document = DOCUMENT.get_or_init(contract::document);
@@ -78,9 +82,12 @@ pub(crate) async fn openapi() -> impl IntoResponse {
     )
 }
 
-/// What the server is doing. Keys of a tenant see no queues, models and clients: they are everybody's.
+/// What the server is doing. Keys of a tenant see no queues, models and clients: they are
+/// everybody's.
 #[utoipa::path(get, path = "/api/state", tag = "server",
     responses((status = 200, body = ServerState)))]
+/// Returns the state of the server. Lanes, models and connections are empty for keys of a tenant,
+/// because tenants share them.
 pub(crate) async fn state(
     State(Shared(app)): State<Shared>,
     caller: Caller,
@@ -126,13 +133,14 @@ fn require_all(caller: &Caller) -> Result<(), Problem> {
         return Ok(());
     }
     Err(Problem::forbidden(
-        "this is about the whole server; an admin without a tenant sees it",
+        "this is about the whole server; only an admin without a tenant may see it",
     ))
 }
 
 /// The settings in force and who set them, with secrets taken out.
 #[utoipa::path(get, path = "/api/config", tag = "server",
     responses((status = 200, body = Vec<ConfigLine>)))]
+/// Returns the effective settings and where each was set, redacted.
 pub(crate) async fn config(
     State(Shared(app)): State<Shared>,
     caller: Caller,
@@ -144,6 +152,7 @@ pub(crate) async fn config(
 /// What a check of the server's machine finds.
 #[utoipa::path(get, path = "/api/doctor", tag = "server",
     responses((status = 200, body = Vec<DoctorLine>)))]
+/// Returns the results of the checks of the server's machine.
 pub(crate) async fn doctor(
     State(Shared(app)): State<Shared>,
     caller: Caller,

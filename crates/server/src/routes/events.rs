@@ -1,4 +1,4 @@
-//! The journal of one task: what there is, or what comes.
+//! The journal of one task, as a list or as a stream.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,46 +12,52 @@ use sortie_protocol::{JournalEntry, Resume};
 use utoipa::IntoParams;
 
 use crate::app::{App, Shared};
-use crate::body::{Asked, InPath};
+use crate::body::{PathParams, QueryParams};
 use crate::guard::Caller;
-use crate::hub::{Listener, Out, Wanted, Wish};
+use crate::hub::{Listener, NewSubscription, Outgoing, Topic};
 use crate::once::wants_stream;
 use crate::pages::{PAGE_BYTES, Page};
 use crate::problem::Problem;
 use crate::routes::sse::{self, Line, Lines};
 
-/// How often a journal is read when nothing was heard of its run.
+/// How often a journal is read without an event of its run.
 const POLL: Duration = Duration::from_secs(1);
 
-/// How much of a journal is read at once: a client that reads slowly holds this much memory.
+/// The bytes of a journal that are read at once: a client that reads slowly occupies this much
+/// memory.
 const PART_BYTES: usize = 1024 * 1024;
 
-/// Where to begin.
+/// Selects entries.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct After {
-    /// Entries after this one.
+    /// Only entries after this one.
     after: Option<i64>,
-    /// With what the model says while it says it; for streams.
+    /// Whether to stream the text of completions too; for streams.
     text: Option<bool>,
 }
 
 /// The journal of a task.
 ///
 /// With `Accept: text/event-stream` it is streamed until the task has ended; `Last-Event-ID` goes on.
-/// Without, an answer ends when it is long (8 MiB); then `Sortie-Next-Cursor` is the `after` that goes
-/// on, and `Link: rel="next"` says it whole.
+/// Without, an answer ends when it is long (8 MiB); then `Sortie-Next-Cursor` is the `after` that
+/// goes on, and `Link: rel="next"` says it whole.
 #[utoipa::path(get, path = "/api/tasks/{id}/events", tag = "tasks",
     params(("id" = String, Path), After,
-        ("Last-Event-ID" = Option<String>, Header, description = "The last entry that was heard")),
+        ("Last-Event-ID" = Option<String>, Header, description = "The last entry that was received")),
     responses((status = 200, content(
         (Vec<JournalEntry> = "application/json"), (String = "text/event-stream")))))]
+/// Returns the journal of a task.
+///
+/// With `Accept: text/event-stream` it is streamed until the task has ended; `Last-Event-ID` resumes.
+/// Otherwise a response ends when it is long (8 MiB); then `Sortie-Next-Cursor` is the `after` of the
+/// next page, and `Link: rel="next"` is its address.
 pub(crate) async fn of_task(
     State(Shared(app)): State<Shared>,
     caller: Caller,
-    InPath(id): InPath<String>,
-    Asked(after): Asked<After>,
+    PathParams(id): PathParams<String>,
+    QueryParams(after): QueryParams<After>,
     request: Request,
 ) -> Result<Response, Problem> {
     let run = app.task(&caller, &id).await?.run_id;
@@ -62,13 +68,13 @@ pub(crate) async fn of_task(
     let from = match last_event_id(request.headers()) {
         Some(last) => last
             .parse()
-            .map_err(|_| Problem::bad("Last-Event-ID is the number of an entry"))?,
+            .map_err(|_| Problem::bad("Last-Event-ID must be the number of an entry"))?,
         None => after.after.unwrap_or_default(),
     };
     let mut listener = Listener::new(&app, caller.clone());
-    listener.subscribe(Wish {
+    listener.subscribe(NewSubscription {
         id: "events".to_owned(),
-        wanted: Wanted::Task(run),
+        topic: Topic::Task(run),
         text: after.text.unwrap_or_default(),
         resume: Some(Resume {
             epoch: app.hub.epoch().to_owned(),
@@ -81,7 +87,7 @@ pub(crate) async fn of_task(
     }))
 }
 
-/// What is in the journal now, a page of it.
+/// Returns a page of the journal.
 async fn entries(app: &App, run: RunId, from: Seq) -> Result<Page, Problem> {
     let mut page = Page::default();
     let mut last = from;
@@ -93,7 +99,7 @@ async fn entries(app: &App, run: RunId, from: Seq) -> Result<Page, Problem> {
         for entry in entries {
             if !page.take(std::slice::from_ref(&entry))? {
                 let next = format!("/api/tasks/{run}/events?after={last}");
-                page.goes_on(&last.to_string(), &next)?;
+                page.set_next(&last.to_string(), &next)?;
                 return Ok(page);
             }
             last = entry.seq;
@@ -101,7 +107,7 @@ async fn entries(app: &App, run: RunId, from: Seq) -> Result<Page, Problem> {
     }
 }
 
-/// What a client says that it heard last.
+/// Returns the id of the last event that the client received.
 pub(crate) fn last_event_id(headers: &HeaderMap) -> Option<&str> {
     headers
         .get(HeaderName::from_static("last-event-id"))
@@ -109,7 +115,7 @@ pub(crate) fn last_event_id(headers: &HeaderMap) -> Option<&str> {
         .filter(|id| !id.is_empty())
 }
 
-/// Reads the journal whenever there is news, until the run has ended.
+/// Streams the journal until the run has ended.
 async fn follow(
     app: &App,
     lines: &Lines,
@@ -140,7 +146,7 @@ async fn follow(
         if !is_end {
             continue;
         }
-        // An archived journal has no end of its own.
+        // An archived journal has no `finished` entry.
         let record = app.runtime.get(run).await.ok()?;
         if record.status.is_terminal() && record.head <= from {
             return Some(());
@@ -152,18 +158,18 @@ async fn follow(
     }
 }
 
-/// Returns when there may be more in the journal; hands text on meanwhile.
+/// Returns when there may be new entries; forwards text meanwhile.
 async fn wait(lines: &Lines, listener: &mut Listener) -> Option<()> {
     let deadline = tokio::time::Instant::now() + POLL;
     loop {
         match tokio::time::timeout_at(deadline, listener.next()).await {
             Err(_elapsed) => return Some(()),
             Ok(Err(_)) => return None,
-            Ok(Ok(Out::Frame(frame))) if frame.name == "text" => {
+            Ok(Ok(Outgoing::Frame(frame))) if frame.name == "text" => {
                 lines.send(Line::new("text", None, &frame.bytes)).await?;
             }
-            Ok(Ok(Out::Frame(_) | Out::Snapshot { .. })) => return Some(()),
-            Ok(Ok(Out::Control(_))) => {}
+            Ok(Ok(Outgoing::Frame(_) | Outgoing::Snapshot { .. })) => return Some(()),
+            Ok(Ok(Outgoing::Control(_))) => {}
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Keys, login links, and who is asking.
+//! Keys, login links, and the caller.
 
 use std::sync::Arc;
 
@@ -11,16 +11,16 @@ use sortie_core::{Tenant, Timestamp};
 use sortie_protocol::{Health, Key, LinkBody, LoginLink, Me, NewKey, NewKeyMade, RotateBody};
 
 use crate::app::{App, Shared};
-use crate::body::{InPath, JsonBody, MaybeJson};
+use crate::body::{JsonBody, MaybeJson, PathParams};
 use crate::guard::Caller;
-use crate::keys::{KeyError, KeyFile, NewKeyWish, StoredKey};
+use crate::keys::{KeyError, KeyFile, NewKeyRequest, StoredKey};
 use crate::problem::Problem;
 use crate::routes::login;
 
-/// The longest grace of an old secret: a week.
+/// The longest grace period of an old secret: a week.
 const MAX_GRACE_SECONDS: u64 = 7 * 24 * 3_600;
 
-/// The longest life of a key that ends: a hundred years.
+/// The longest life of a key that expires: a hundred years.
 const MAX_LIFE_SECONDS: u64 = 100 * 365 * 24 * 3_600;
 
 fn key_json(app: &App, key: &StoredKey) -> Key {
@@ -35,7 +35,7 @@ fn key_json(app: &App, key: &StoredKey) -> Key {
     }
 }
 
-/// Works on the file of keys without keeping others waiting.
+/// Works on the file of keys on a blocking thread.
 pub(crate) async fn with_file<T: Send + 'static>(
     app: &Arc<App>,
     work: impl FnOnce(&KeyFile) -> Result<T, KeyError> + Send + 'static,
@@ -49,7 +49,7 @@ pub(crate) async fn with_file<T: Send + 'static>(
     }
 }
 
-/// Whether a caller may see and change a key.
+/// Returns whether a caller may see and change a key.
 fn is_theirs(caller: &Caller, key: &StoredKey) -> bool {
     caller.sees(key.tenant.as_ref())
 }
@@ -67,6 +67,7 @@ async fn require_theirs(app: &Arc<App>, caller: &Caller, id: &str) -> Result<(),
 /// Keys, oldest first.
 #[utoipa::path(get, path = "/api/keys", tag = "keys",
     responses((status = 200, body = Vec<Key>)))]
+/// Returns the keys, oldest first.
 pub(crate) async fn list(
     State(Shared(app)): State<Shared>,
     caller: Caller,
@@ -79,6 +80,7 @@ pub(crate) async fn list(
 /// Makes a key. Its token is in the answer and nowhere else.
 #[utoipa::path(post, path = "/api/keys", tag = "keys", request_body = NewKey,
     responses((status = 201, body = NewKeyMade)))]
+/// Creates a key. The response is the only place that has its token.
 pub(crate) async fn create(
     State(Shared(app)): State<Shared>,
     caller: Caller,
@@ -97,7 +99,7 @@ pub(crate) async fn create(
         (Some(own), Some(wanted)) if *own == wanted => Some(wanted),
         (Some(_), Some(_)) => {
             return Err(Problem::forbidden(
-                "keys of a tenant make keys of that tenant only",
+                "a key of a tenant can only create keys of that tenant",
             ));
         }
     };
@@ -106,18 +108,18 @@ pub(crate) async fn create(
         .is_some_and(|seconds| seconds > MAX_LIFE_SECONDS)
     {
         return Err(Problem::bad(format!(
-            "a key holds for at most {MAX_LIFE_SECONDS} seconds, or for ever without `expires_seconds`"
+            "`expires_seconds` must be at most {MAX_LIFE_SECONDS}; leave it out for a key that never expires"
         )));
     }
     let now = app.runtime.now();
-    let wish = NewKeyWish {
+    let wish = NewKeyRequest {
         name: body.name,
         role: body.role.min(caller.role()),
         tenant,
         expires_at: body.expires_seconds.map(|seconds| later(now, seconds)),
     };
     let (key, token) = with_file(&app, move |file| file.create(wish, now)).await?;
-    tracing::info!(key = key.id, by = caller.person(), "a key was made");
+    tracing::info!(key = key.id, by = caller.person(), "created a key");
     let made = NewKeyMade {
         key: key_json(&app, &key),
         token: token.reveal(),
@@ -125,11 +127,11 @@ pub(crate) async fn create(
     Ok((StatusCode::CREATED, Json(made)))
 }
 
-/// Answers with tokens are not kept for those who ask again.
+/// Refuses an idempotency key: a response with a token must not be recorded.
 fn refuse_to_keep(headers: &HeaderMap) -> Result<(), Problem> {
     if headers.contains_key(HeaderName::from_static("idempotency-key")) {
         return Err(Problem::bad(
-            "a token is shown once and kept nowhere; leave out Idempotency-Key",
+            "a token is shown once and not recorded; leave out Idempotency-Key",
         ));
     }
     Ok(())
@@ -142,14 +144,15 @@ fn later(now: Timestamp, seconds: u64) -> Timestamp {
 /// Ends a key, and every browser that came in by it.
 #[utoipa::path(delete, path = "/api/keys/{id}", tag = "keys",
     params(("id" = String, Path)), responses((status = 200, body = Key)))]
+/// Revokes a key, and ends its browser sessions.
 pub(crate) async fn revoke(
     State(Shared(app)): State<Shared>,
     caller: Caller,
-    InPath(id): InPath<String>,
+    PathParams(id): PathParams<String>,
 ) -> Result<Json<Key>, Problem> {
     require_theirs(&app, &caller, &id).await?;
     let key = with_file(&app, move |file| file.revoke(&id)).await?;
-    tracing::info!(key = key.id, by = caller.person(), "a key was revoked");
+    tracing::info!(key = key.id, by = caller.person(), "revoked a key");
     Ok(Json(key_json(&app, &key)))
 }
 
@@ -157,11 +160,12 @@ pub(crate) async fn revoke(
 #[utoipa::path(post, path = "/api/keys/{id}/rotate", tag = "keys",
     request_body = Option<RotateBody>,
     params(("id" = String, Path)), responses((status = 200, body = NewKeyMade)))]
+/// Gives a key a new secret. The old one may stay valid for a grace period.
 pub(crate) async fn rotate(
     State(Shared(app)): State<Shared>,
     caller: Caller,
     headers: HeaderMap,
-    InPath(id): InPath<String>,
+    PathParams(id): PathParams<String>,
     MaybeJson(body): MaybeJson<RotateBody>,
 ) -> Result<Json<NewKeyMade>, Problem> {
     refuse_to_keep(&headers)?;
@@ -171,13 +175,13 @@ pub(crate) async fn rotate(
         .is_some_and(|grace| grace > MAX_GRACE_SECONDS)
     {
         return Err(Problem::bad(format!(
-            "an old secret holds for at most {MAX_GRACE_SECONDS} seconds"
+            "`grace_seconds` must be at most {MAX_GRACE_SECONDS}"
         )));
     }
     let now = app.runtime.now();
     let until = body.grace_seconds.map(|grace| later(now, grace));
     let (key, token) = with_file(&app, move |file| file.rotate(&id, until, now)).await?;
-    tracing::info!(key = key.id, by = caller.person(), "a key was rotated");
+    tracing::info!(key = key.id, by = caller.person(), "rotated a key");
     Ok(Json(NewKeyMade {
         key: key_json(&app, &key),
         token: token.reveal(),
@@ -187,6 +191,7 @@ pub(crate) async fn rotate(
 /// Makes a link that lets a browser in, once, within five minutes.
 #[utoipa::path(post, path = "/api/login-links", tag = "keys", request_body = Option<LinkBody>,
     responses((status = 201, body = LoginLink)))]
+/// Creates a link that logs a browser in, once, within five minutes.
 pub(crate) async fn link(
     State(Shared(app)): State<Shared>,
     caller: Caller,
@@ -199,7 +204,7 @@ pub(crate) async fn link(
         .links
         .make(pass, app.runtime.now())
         .map_err(|error| crate::problem::internal(&error))?;
-    // The guard has checked that this is one of our names.
+    // The guard has checked that this is a name of the server.
     let host = headers
         .get(header::HOST)
         .and_then(|host| host.to_str().ok())
@@ -216,7 +221,7 @@ pub(crate) async fn link(
     Ok((StatusCode::CREATED, Json(link)))
 }
 
-/// Who is asking.
+/// Returns the caller.
 #[utoipa::path(get, path = "/api/me", tag = "keys", responses((status = 200, body = Me)))]
 pub(crate) async fn me(State(Shared(app)): State<Shared>, caller: Caller) -> Json<Me> {
     Json(caller.me(&app))
@@ -225,6 +230,7 @@ pub(crate) async fn me(State(Shared(app)): State<Shared>, caller: Caller) -> Jso
 /// Ends a browser's session.
 #[utoipa::path(post, path = "/api/logout", tag = "keys",
     responses((status = 200, body = Health)))]
+/// Ends a browser session.
 pub(crate) async fn logout(
     State(Shared(app)): State<Shared>,
     caller: Caller,

@@ -1,4 +1,4 @@
-//! Everything that happens, as server-sent events.
+//! Live events as server-sent events.
 
 use std::sync::Arc;
 
@@ -10,19 +10,19 @@ use sortie_protocol::Resume;
 use utoipa::IntoParams;
 
 use crate::app::Shared;
-use crate::body::Asked;
+use crate::body::QueryParams;
 use crate::guard::Caller;
-use crate::hub::{Listener, Out, Wanted, Wish};
+use crate::hub::{Listener, NewSubscription, Outgoing, Topic};
 use crate::problem::Problem;
 use crate::routes::events::last_event_id;
 use crate::routes::sse::{self, Line};
 
-/// What beside events.
+/// Selects what is streamed besides events.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct With {
-    /// What models say while they say it.
+    /// Whether to stream the text of completions.
     text: Option<bool>,
 }
 
@@ -31,11 +31,13 @@ pub(crate) struct With {
 #[utoipa::path(get, path = "/api/events", tag = "live",
     params(With, ("Last-Event-ID" = Option<String>, Header)),
     responses((status = 200, body = String, content_type = "text/event-stream")))]
+/// Streams the live events that the key may see: a snapshot first, then events as over the WebSocket.
+/// Ids are `epoch-seq`; `Last-Event-ID` resumes.
 pub(crate) async fn events(
     State(Shared(app)): State<Shared>,
     caller: Caller,
     headers: HeaderMap,
-    Asked(with): Asked<With>,
+    QueryParams(with): QueryParams<With>,
 ) -> Result<Response, Problem> {
     let resume = last_event_id(&headers)
         .and_then(|id| id.rsplit_once('-'))
@@ -46,9 +48,9 @@ pub(crate) async fn events(
             })
         });
     let mut listener = Listener::new(&app, caller.clone());
-    listener.subscribe(Wish {
+    listener.subscribe(NewSubscription {
         id: "events".to_owned(),
-        wanted: Wanted::All,
+        topic: Topic::All,
         text: with.text.unwrap_or_default(),
         resume,
     });
@@ -56,7 +58,7 @@ pub(crate) async fn events(
     Ok(sse::answer(&app, caller, async move |lines| {
         loop {
             let out = listener.next().await.ok()?;
-            if matches!(out, Out::Control(_)) {
+            if matches!(out, Outgoing::Control(_)) {
                 continue;
             }
             let id = out

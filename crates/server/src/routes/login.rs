@@ -1,4 +1,5 @@
-//! How a browser comes in: by a link that works once, or by a pasted token. No script, no data.
+//! Browser login: with a link that works once, or with a pasted token. The pages have no scripts and
+//! no data.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -13,25 +14,25 @@ use sortie_protocol::MAX_NONCE_CHARS;
 use sortie_text::t;
 
 use crate::app::{App, Shared};
-use crate::body::{self, Asked};
+use crate::body::{self, QueryParams};
 use crate::guard::{Claimed, cookie, failed, peer};
 use crate::keys::Credential;
 use crate::links::Pass;
 use crate::problem::{Kind, Problem};
 use crate::routes::keys::with_file;
 
-/// How long a browser stays in: seven days.
+/// How long a browser session lasts: seven days.
 const SESSION_SECONDS: i64 = 7 * 24 * 3_600;
-/// The name that the page finds its key by in the fragment of its first address.
+/// The name of the page key in the fragment of the page's first address.
 const PAGE_KEY_FRAGMENT: &str = "page-key";
 
-/// What a link carries.
+/// The query of a login link.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Carried {
     code: Option<String>,
 }
 
-/// The form, or the way in for somebody with a link.
+/// Shows the login form, or logs in with a link.
 pub(crate) async fn form(State(Shared(app)): State<Shared>, request: Request) -> Response {
     let carried = Query::<Carried>::try_from_uri(request.uri());
     let code = carried.ok().and_then(|Query(carried)| carried.code);
@@ -39,7 +40,7 @@ pub(crate) async fn form(State(Shared(app)): State<Shared>, request: Request) ->
         return page(StatusCode::OK, app.config.lang, Words::Form);
     };
     if request.method() == Method::HEAD || is_prefetch(request.headers()) {
-        // Whoever only looks ahead does not use the link up.
+        // A link preview must not use the link up.
         return StatusCode::NO_CONTENT.into_response();
     }
     let address = peer(&request);
@@ -50,56 +51,56 @@ pub(crate) async fn form(State(Shared(app)): State<Shared>, request: Request) ->
     }
 }
 
-/// Lets somebody in who really follows a link. A page of somebody else can make a browser follow one
-/// too, and would leave it in the name of another; then, whoever sits in front of it is asked first.
+/// Logs in with a link. A foreign page can make a browser follow a link too, which would leave the
+/// browser logged in with the key of an attacker; in that case the user has to confirm first.
 async fn follow(
     app: &Arc<App>,
     address: IpAddr,
     headers: &HeaderMap,
     code: &str,
 ) -> Result<Response, Problem> {
-    if comes_from_elsewhere(headers) || is_somebody_else(app, headers, code)? {
+    if is_cross_site(headers) || is_logged_in_otherwise(app, headers, code)? {
         return Ok(page(StatusCode::OK, app.config.lang, Words::Confirm(code)));
     }
     by_code(app, address, headers, code).await
 }
 
-/// Whether a page of somebody else may have sent the browser here. An address that was typed, or
-/// opened by another program, comes from nowhere, and browsers say so; to addresses that they do not
-/// trust, which is all without TLS on other machines, they say nothing.
-fn comes_from_elsewhere(headers: &HeaderMap) -> bool {
+/// Returns whether a foreign page may have sent the browser here. For a typed address, or one that
+/// another program opened, browsers send `Sec-Fetch-Site: none`; to untrusted addresses, which is
+/// everything without TLS on other machines, they send nothing.
+fn is_cross_site(headers: &HeaderMap) -> bool {
     headers
         .get(HeaderName::from_static("sec-fetch-site"))
         .is_none_or(|site| site != "none" && site != "same-origin")
 }
 
-/// Whether the browser is in already, by another key than that of the link.
-fn is_somebody_else(app: &App, headers: &HeaderMap, code: &str) -> Result<bool, Problem> {
+/// Returns whether the browser is logged in with another key than that of the link.
+fn is_logged_in_otherwise(app: &App, headers: &HeaderMap, code: &str) -> Result<bool, Problem> {
     let now = app.runtime.now();
     let Some(shown) = cookie(app, headers).and_then(Credential::of_cookie) else {
         return Ok(false);
     };
     let found = app.keys.by_cookie(&shown, now)?;
-    let pass = app.links.look(code, now);
+    let pass = app.links.peek(code, now);
     Ok(found
         .zip(pass)
         .is_some_and(|(found, pass)| found.key != pass.key))
 }
 
-/// What a client asks before it shows its token to whoever listens here.
+/// The query of a client that verifies the server before it sends its token.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Challenge {
     nonce: String,
 }
 
-/// Shows that this is the server that wrote its file, and nothing else.
+/// Proves that this is the server that wrote `server.json`. Reveals nothing else.
 pub(crate) async fn proof(
     State(Shared(app)): State<Shared>,
-    Asked(challenge): Asked<Challenge>,
+    QueryParams(challenge): QueryParams<Challenge>,
 ) -> Result<impl IntoResponse, Problem> {
     let answer = app.config.proof.answer(&challenge.nonce).ok_or_else(|| {
         Problem::bad(format!(
-            "`nonce` has 1 to {MAX_NONCE_CHARS} hexadecimal digits"
+            "`nonce` must have 1 to {MAX_NONCE_CHARS} hexadecimal digits"
         ))
     })?;
     Ok((
@@ -108,7 +109,8 @@ pub(crate) async fn proof(
     ))
 }
 
-/// A pasted token, or a link that somebody was asked about. The guard has checked that the form is ours.
+/// Logs in with a pasted token, or with a link that the user confirmed. The guard has checked the
+/// origin of the form.
 pub(crate) async fn submit(State(Shared(app)): State<Shared>, request: Request) -> Response {
     match by_form(&app, request).await {
         Ok(response) => response,
@@ -132,7 +134,7 @@ async fn by_code(
     let Some(pass) = app.links.take(code, app.runtime.now()) else {
         return Err(failed(app, address, &Claimed::Code));
     };
-    come_in(app, headers, pass).await
+    log_in(app, headers, pass).await
 }
 
 async fn by_form(app: &Arc<App>, request: Request) -> Result<Response, Problem> {
@@ -152,9 +154,9 @@ async fn by_form(app: &Arc<App>, request: Request) -> Result<Response, Problem> 
     match form {
         Some((Some(token), None)) => by_token(app, address, &headers, &token).await,
         Some((None, Some(code))) => by_code(app, address, &headers, &code).await,
-        Some((Some(_), Some(_)) | (None, None)) | None => {
-            Err(Problem::bad("the form has one field: token or code"))
-        }
+        Some((Some(_), Some(_)) | (None, None)) | None => Err(Problem::bad(
+            "the form must have the field `token` or `code`",
+        )),
     }
 }
 
@@ -173,13 +175,13 @@ async fn by_token(
         None => None,
     };
     let found = found.ok_or_else(|| failed(app, address, &claimed))?;
-    // Each time writes a file.
+    // Each login writes a file.
     app.rates.take(&found.key)?;
-    come_in(app, headers, found.pass(found.role)).await
+    log_in(app, headers, found.pass(found.role)).await
 }
 
-/// Gives a browser its cookie, and the page its key.
-async fn come_in(app: &Arc<App>, headers: &HeaderMap, pass: Pass) -> Result<Response, Problem> {
+/// Creates the session: sets the cookie, and passes the page key to the page.
+async fn log_in(app: &Arc<App>, headers: &HeaderMap, pass: Pass) -> Result<Response, Problem> {
     let now = app.runtime.now();
     let until = now.plus_ms(SESSION_SECONDS * 1_000);
     let session = with_file(app, move |file| file.add_session(&pass, now, until)).await?;
@@ -192,8 +194,8 @@ async fn come_in(app: &Arc<App>, headers: &HeaderMap, pass: Pass) -> Result<Resp
     let mut cookie = HeaderValue::from_str(&cookie)
         .map_err(|_| Problem::new(Kind::Internal, "the cookie cannot be sent"))?;
     cookie.set_sensitive(true);
-    // The browser sends no server a fragment. The page moves the key into the storage of its origin,
-    // which, other than the cookie, belongs to this port alone.
+    // Browsers do not send fragments to servers. The page moves the key into the storage of its
+    // origin, which belongs to this port alone, unlike the cookie.
     let page = format!("/#{PAGE_KEY_FRAGMENT}={}", session.page_key);
     let mut page = HeaderValue::from_str(&page)
         .map_err(|_| Problem::new(Kind::Internal, "the page key cannot be sent"))?;
@@ -205,8 +207,7 @@ async fn come_in(app: &Arc<App>, headers: &HeaderMap, pass: Pass) -> Result<Resp
         .into_response())
 }
 
-/// Whether the browser speaks to something in front of us that has a certificate. A lie only makes the
-/// cookie stricter.
+/// Returns whether the browser uses TLS to a proxy. A forged header only makes the cookie stricter.
 pub(crate) fn is_https(headers: &HeaderMap) -> bool {
     let forwarded = headers
         .get(HeaderName::from_static("x-forwarded-proto"))
@@ -227,22 +228,22 @@ fn is_prefetch(headers: &HeaderMap) -> bool {
     })
 }
 
-/// What a page says above its form.
+/// The text above the form.
 #[derive(Clone, Copy, Debug)]
 enum Words<'a> {
     Form,
     Needed,
     Refused,
-    /// Somebody has a link with this code, and may not know.
+    /// The user followed a link with this code, possibly unknowingly.
     Confirm(&'a str),
 }
 
-/// For somebody who came without a cookie.
+/// Returns the page for a browser without a session.
 pub(crate) fn needs_login(lang: Lang) -> Response {
     page(StatusCode::UNAUTHORIZED, lang, Words::Needed)
 }
 
-/// A page in both languages, that of the server first.
+/// Renders a page in both languages, that of the server first.
 fn page(status: StatusCode, lang: Lang, words: Words<'_>) -> Response {
     let other = match lang {
         Lang::En => Lang::Zh,

@@ -1,4 +1,5 @@
-//! The routes, one file for each family. A handler reads, calls one function of the runtime, converts.
+//! The routes, one file for each family. A handler reads the request, calls one function of the
+//! runtime and converts the result.
 #![expect(
     unused_qualifications,
     reason = "the macro that documents a path writes them"
@@ -15,6 +16,7 @@ pub(crate) mod page;
 mod requests;
 mod sessions;
 pub(crate) mod sse;
+mod table;
 mod task;
 pub(crate) mod tasks;
 mod usage;
@@ -26,70 +28,78 @@ use axum::routing::get;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+pub(crate) use table::{Access, AccessTable, Routes};
+
 use crate::app::Shared;
 use crate::guard::{LOGIN, PROOF};
+use crate::openapi;
 
-/// The routes that the document tells of.
-pub(crate) fn documented(router: OpenApiRouter<Shared>) -> OpenApiRouter<Shared> {
-    router
-        .routes(routes!(diagnosis::healthz))
-        .routes(routes!(diagnosis::readyz))
-        .routes(routes!(diagnosis::metrics))
-        .routes(routes!(diagnosis::openapi))
-        .routes(routes!(diagnosis::state))
-        .routes(routes!(diagnosis::config))
-        .routes(routes!(diagnosis::doctor))
-        .routes(routes!(tasks::list, tasks::create))
-        .routes(routes!(tasks::stats))
-        .routes(routes!(task::get, task::patch, task::delete))
-        .routes(routes!(task::cancel))
-        .routes(routes!(task::retry))
-        .routes(routes!(task::fork))
-        .routes(routes!(task::pause))
-        .routes(routes!(task::resume))
-        .routes(routes!(task::steer))
-        .routes(routes!(task::answer))
-        .routes(routes!(task::apply))
-        .routes(routes!(task::discard))
-        .routes(routes!(task::delivery))
-        .routes(routes!(views::diff))
-        .routes(routes!(views::result))
-        .routes(routes!(views::transcript))
-        .routes(routes!(views::tree))
-        .routes(routes!(views::timeline))
-        .routes(routes!(views::policy))
-        .routes(routes!(views::audit))
-        .routes(routes!(views::blob))
-        .routes(routes!(events::of_task))
-        .routes(routes!(sessions::list))
-        .routes(routes!(sessions::get))
-        .routes(routes!(sessions::message))
-        .routes(routes!(sessions::grants, sessions::revoke))
-        .routes(routes!(catalogue::agents))
-        .routes(routes!(catalogue::agent))
-        .routes(routes!(catalogue::skills))
-        .routes(routes!(catalogue::models))
-        .routes(routes!(catalogue::explain))
-        .routes(routes!(requests::approvals))
-        .routes(routes!(requests::approval, requests::approve))
-        .routes(routes!(requests::questions))
-        .routes(routes!(requests::question, requests::answer))
-        .routes(routes!(usage::budgets))
-        .routes(routes!(usage::usage))
-        .routes(routes!(usage::series))
-        .routes(routes!(audit::list))
-        .routes(routes!(audit::verify))
-        .routes(routes!(keys::list, keys::create))
-        .routes(routes!(keys::revoke))
-        .routes(routes!(keys::rotate))
-        .routes(routes!(keys::link))
-        .routes(routes!(keys::me))
-        .routes(routes!(keys::logout))
-        .routes(routes!(live::events))
-        .routes(routes!(ws::connect))
+/// All routes of the API, each with the access that it needs.
+pub(crate) fn all() -> Routes {
+    Routes::new(OpenApiRouter::with_openapi(openapi::outline()))
+        .add(Access::VIEWER, routes!(diagnosis::healthz))
+        .add(Access::VIEWER, routes!(diagnosis::readyz))
+        .add(Access::VIEWER, routes!(diagnosis::metrics))
+        .add(Access::VIEWER, routes!(diagnosis::openapi))
+        .add(Access::VIEWER, routes!(diagnosis::state))
+        .add(Access::ADMIN, routes!(diagnosis::config))
+        .add(Access::ADMIN, routes!(diagnosis::doctor))
+        .add(Access::VIEWER, routes!(tasks::list))
+        .add(Access::CREATES_RUN, routes!(tasks::create))
+        .add(Access::VIEWER, routes!(tasks::stats))
+        .add(Access::VIEWER, routes!(task::get))
+        .add(Access::OPERATOR, routes!(task::patch, task::delete))
+        .add(Access::OPERATOR, routes!(task::cancel))
+        .add(Access::CREATES_RUN, routes!(task::retry))
+        .add(Access::CREATES_RUN, routes!(task::fork))
+        .add(Access::OPERATOR, routes!(task::pause))
+        .add(Access::OPERATOR, routes!(task::resume))
+        .add(Access::OPERATOR, routes!(task::steer))
+        .add(Access::OPERATOR, routes!(task::answer))
+        .add(Access::OPERATOR, routes!(task::apply))
+        .add(Access::OPERATOR, routes!(task::discard))
+        .add(Access::OPERATOR, routes!(task::delivery))
+        .add(Access::VIEWER, routes!(views::diff))
+        .add(Access::VIEWER, routes!(views::result))
+        .add(Access::VIEWER, routes!(views::transcript))
+        .add(Access::VIEWER, routes!(views::tree))
+        .add(Access::VIEWER, routes!(views::timeline))
+        .add(Access::VIEWER, routes!(views::policy))
+        .add(Access::VIEWER, routes!(views::audit))
+        .add(Access::VIEWER, routes!(views::blob))
+        .add(Access::VIEWER, routes!(events::of_task))
+        .add(Access::VIEWER, routes!(sessions::list))
+        .add(Access::VIEWER, routes!(sessions::get))
+        .add(Access::OPERATOR, routes!(sessions::message))
+        .add(Access::VIEWER, routes!(sessions::grants))
+        .add(Access::ADMIN, routes!(sessions::revoke))
+        .add(Access::VIEWER, routes!(catalogue::agents))
+        .add(Access::VIEWER, routes!(catalogue::agent))
+        .add(Access::VIEWER, routes!(catalogue::skills))
+        .add(Access::VIEWER, routes!(catalogue::models))
+        .add(Access::VIEWER, routes!(catalogue::explain))
+        .add(Access::VIEWER, routes!(requests::approvals))
+        .add(Access::VIEWER, routes!(requests::approval))
+        .add(Access::OPERATOR, routes!(requests::approve))
+        .add(Access::VIEWER, routes!(requests::questions))
+        .add(Access::VIEWER, routes!(requests::question))
+        .add(Access::OPERATOR, routes!(requests::answer))
+        .add(Access::VIEWER, routes!(usage::budgets))
+        .add(Access::VIEWER, routes!(usage::usage))
+        .add(Access::VIEWER, routes!(usage::series))
+        .add(Access::VIEWER, routes!(audit::list))
+        .add(Access::ADMIN, routes!(audit::verify))
+        .add(Access::ADMIN, routes!(keys::list, keys::create))
+        .add(Access::ADMIN, routes!(keys::revoke))
+        .add(Access::ADMIN, routes!(keys::rotate))
+        .add(Access::ADMIN, routes!(keys::link))
+        .add(Access::VIEWER, routes!(keys::me))
+        .add(Access::VIEWER, routes!(keys::logout))
+        .add(Access::VIEWER, routes!(live::events))
+        .add(Access::VIEWER, routes!(ws::connect))
 }
 
-/// The few that are for browsers and not for clients.
+/// The routes for browsers: they answer without credentials and are not in the document.
 pub(crate) fn outside_the_document() -> Router<Shared> {
     Router::new()
         .route(LOGIN, get(login::form).post(login::submit))

@@ -1,19 +1,19 @@
-//! The web page: a client of the API like any other, only that it comes from here.
+//! Serves the web page, which is a client of the API like any other.
 
 use axum::extract::Request;
 use axum::http::Method;
 use axum::http::header::{self, HeaderValue};
 use axum::response::{IntoResponse as _, Response};
-use sortie_page::Asset;
 
 use crate::access::is_api;
 use crate::guard::wants_html;
+use crate::page::{self, Asset};
 use crate::problem::Problem;
 
-/// The page itself, for every path that it may have in the browser.
+/// The document of the page, for every path of its router.
 const INDEX: &str = "index.html";
 
-/// Whatever no route answers: a file of the page, the page, or nothing.
+/// Answers requests that match no route: with a file of the page, with the page, or with 404.
 pub(crate) async fn anything_else(request: Request) -> Response {
     let path = request.uri().path();
     let looks = matches!(*request.method(), Method::GET | Method::HEAD);
@@ -21,10 +21,10 @@ pub(crate) async fn anything_else(request: Request) -> Response {
         return nothing(path);
     }
     let name = path.trim_start_matches('/');
-    if let Some(asset) = sortie_page::get(name).filter(|_| !name.is_empty()) {
+    if let Some(asset) = page::get(name).filter(|_| !name.is_empty()) {
         return file(asset);
     }
-    match sortie_page::get(INDEX).filter(|_| path == "/" || wants_html(request.headers())) {
+    match page::get(INDEX).filter(|_| path == "/" || wants_html(request.headers())) {
         Some(index) => file(index),
         None => nothing(path),
     }
@@ -32,7 +32,7 @@ pub(crate) async fn anything_else(request: Request) -> Response {
 
 fn nothing(path: &str) -> Response {
     Problem::not_found(format!(
-        "nothing is at {path}; GET /api/openapi.json tells what is where"
+        "there is no route {path}; GET /api/openapi.json lists the routes"
     ))
     .into_response()
 }

@@ -1,4 +1,4 @@
-//! What runs ask persons, and what persons reply.
+//! Approval requests and questions, and replies to them.
 
 use axum::Json;
 use axum::extract::State;
@@ -10,38 +10,38 @@ use sortie_protocol::{
 use utoipa::IntoParams;
 
 use crate::app::{App, Shared};
-use crate::body::{self, Asked, InPath, JsonBody};
+use crate::body::{self, JsonBody, PathParams, QueryParams};
 use crate::guard::Caller;
 use crate::pages::{self, Page, Shown};
 use crate::problem::Problem;
 use crate::routes::task::{check_words, reply_to_question};
 
-/// Requests in one answer, unless more are wanted.
+/// The default number of requests in a response.
 const DEFAULT_LIMIT: u32 = 200;
-/// The most requests in one answer.
+/// Maximum number of requests in a response.
 const MAX_LIMIT: u32 = 1_000;
-/// Requests that are told with a task or a conversation.
+/// Maximum number of requests in the detail of a task or session.
 const MAX_BESIDE: u32 = 100;
 
-/// Which requests.
+/// Selects requests.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Which {
-    /// Also those that have their reply.
+    /// Also requests that have a reply.
     all: Option<bool>,
-    /// Of this task.
+    /// Only requests of this task.
     #[param(min_length = 1)]
     task_id: Option<String>,
-    /// At most so many; 200 if missing, 1000 at most.
+    /// Maximum number of requests; 200 by default, at most 1000.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<u32>,
-    /// Where the answer before ended.
+    /// The cursor of the previous response.
     #[param(min_length = 1)]
     cursor: Option<String>,
 }
 
-/// A page of requests: those that wait, the longest first; or all, the newest first.
+/// Returns a page of requests: the open ones, oldest first, or all, newest first.
 async fn list(app: &App, caller: &Caller, which: Which, kind: AskedFor) -> Result<Page, Problem> {
     let limit = body::limit(which.limit, DEFAULT_LIMIT, MAX_LIMIT)?;
     let run: Option<RunId> = match &which.task_id {
@@ -81,20 +81,19 @@ async fn list(app: &App, caller: &Caller, which: Which, kind: AskedFor) -> Resul
             ("task_id", which.task_id),
             ("limit", which.limit.map(|limit| limit.to_string())),
         ];
-        page.goes_on(&cursor, &pages::address(path, &query))?;
+        page.set_next(&cursor, &pages::address(path, &query))?;
     }
     Ok(page)
 }
 
-/// A request in a list: with its texts cut, though all of them were read.
+/// Returns a request of a list, truncated; all of its text was read.
 fn shown(open: &OpenRequest) -> Result<Shown<Request>, Problem> {
     let mut shown = Shown::whole(Request::from(open))?;
     shown.item = shown.item.map(Request::summary);
     Ok(shown)
 }
 
-/// What a task or a conversation asks, as a part of its own answer: the [`MAX_BESIDE`] that wait the
-/// longest, with their texts cut.
+/// Returns the open requests of a task or session: the [`MAX_BESIDE`] oldest, truncated.
 pub(crate) async fn beside(
     app: &App,
     filter: RequestFilter,
@@ -111,16 +110,22 @@ pub(crate) async fn beside(
 
 /// Calls that wait for a person's yes, the one that waits the longest first.
 ///
-/// With `all`, also those that have their reply, the newest first. Long texts are cut (`cut` says so);
-/// `GET /api/approvals/{id}` has them whole. An answer ends after `limit` requests, or earlier when its
-/// texts are long (8 MiB). When there are more, `Sortie-Next-Cursor` and `Link: rel="next"` say where
-/// they begin.
+/// With `all`, also those that have their reply, the newest first. Long texts are cut (`cut` says
+/// so); `GET /api/approvals/{id}` has them whole. An answer ends after `limit` requests, or earlier
+/// when its texts are long (8 MiB). When there are more, `Sortie-Next-Cursor` and `Link: rel="next"`
+/// say where they begin.
 #[utoipa::path(get, path = "/api/approvals", tag = "requests", params(Which),
     responses((status = 200, body = Vec<Request>)))]
+/// Returns the open approval requests, oldest first.
+///
+/// With `all`, also those that have a reply, newest first. Long texts are truncated (`cut`); `GET
+/// /api/approvals/{id}` has them whole. A response ends after `limit` requests, or earlier if they
+/// are long (8 MiB). When there are more, `Sortie-Next-Cursor` and `Link: rel="next"` name the start
+/// of the next page.
 pub(crate) async fn approvals(
     State(Shared(app)): State<Shared>,
     caller: Caller,
-    Asked(which): Asked<Which>,
+    QueryParams(which): QueryParams<Which>,
 ) -> Result<Page, Problem> {
     list(&app, &caller, which, AskedFor::Approval).await
 }
@@ -128,10 +133,11 @@ pub(crate) async fn approvals(
 /// Questions that wait for an answer, with pages as `GET /api/approvals` has them.
 #[utoipa::path(get, path = "/api/questions", tag = "requests", params(Which),
     responses((status = 200, body = Vec<Request>)))]
+/// Returns the open questions, with pages like `GET /api/approvals`.
 pub(crate) async fn questions(
     State(Shared(app)): State<Shared>,
     caller: Caller,
-    Asked(which): Asked<Which>,
+    QueryParams(which): QueryParams<Which>,
 ) -> Result<Page, Problem> {
     list(&app, &caller, which, AskedFor::Question).await
 }
@@ -139,10 +145,11 @@ pub(crate) async fn questions(
 /// A call that waits for a person's yes, or did, with all that is needed to decide.
 #[utoipa::path(get, path = "/api/approvals/{id}", tag = "requests",
     params(("id" = String, Path)), responses((status = 200, body = Request)))]
+/// Returns an approval request, with everything that an approver needs to decide.
 pub(crate) async fn approval(
     State(Shared(app)): State<Shared>,
     caller: Caller,
-    InPath(id): InPath<String>,
+    PathParams(id): PathParams<String>,
 ) -> Result<Json<Request>, Problem> {
     one(&app, &caller, &id, AskedFor::Approval).await
 }
@@ -150,10 +157,11 @@ pub(crate) async fn approval(
 /// A question that waits for an answer, or did.
 #[utoipa::path(get, path = "/api/questions/{id}", tag = "requests",
     params(("id" = String, Path)), responses((status = 200, body = Request)))]
+/// Returns a question.
 pub(crate) async fn question(
     State(Shared(app)): State<Shared>,
     caller: Caller,
-    InPath(id): InPath<String>,
+    PathParams(id): PathParams<String>,
 ) -> Result<Json<Request>, Problem> {
     one(&app, &caller, &id, AskedFor::Question).await
 }
@@ -167,7 +175,7 @@ async fn one(
     let found = app.request(caller, id).await?;
     if found.request.kind.asked_for() != kind {
         return Err(Problem::not_found(format!(
-            "{id:?} asks for something else; look in /api/approvals and /api/questions"
+            "{id:?} is of the other kind; see /api/approvals and /api/questions"
         )));
     }
     Ok(Json(Request::from(&found)))
@@ -176,10 +184,11 @@ async fn one(
 /// Says whether a call may run. The first reply holds.
 #[utoipa::path(post, path = "/api/approvals/{id}", tag = "requests", request_body = ApprovalBody,
     params(("id" = String, Path)), responses((status = 200, body = ReplyNoted)))]
+/// Approves or denies a tool call. The first decision applies.
 pub(crate) async fn approve(
     State(Shared(app)): State<Shared>,
     caller: Caller,
-    InPath(id): InPath<String>,
+    PathParams(id): PathParams<String>,
     JsonBody(body): JsonBody<ApprovalBody>,
 ) -> Result<Json<ReplyNoted>, Problem> {
     let request = app.request(&caller, &id).await?;
@@ -191,14 +200,14 @@ pub(crate) async fn approve(
     if let Some(words) = &body.words {
         check_words(words)?;
     }
-    app.may_reply(&caller, &request).await?;
+    app.check_reply(&caller, &request).await?;
     let by = caller.person();
     let reply = match (body.decision, body.lasting) {
         (ApprovalDecision::Approve, lasting) => {
             let is_offered = |rule: &String| approval.lasting.contains(rule);
             if caller.role() < Role::Admin && !lasting.iter().all(is_offered) {
                 return Err(Problem::forbidden(
-                    "only an admin may allow more than what `lasting` offers",
+                    "only an admin may grant a rule that `lasting` of the request does not list",
                 ));
             }
             Reply::Approved { by, lasting }
@@ -209,7 +218,7 @@ pub(crate) async fn approve(
         },
         (ApprovalDecision::Deny, Some(_)) => {
             return Err(Problem::bad(
-                "a no lasts only for the one call; leave out `lasting`",
+                "`deny` applies to one call only; leave out `lasting`",
             ));
         }
     };
@@ -219,10 +228,11 @@ pub(crate) async fn approve(
 /// Answers a question. The first answer holds.
 #[utoipa::path(post, path = "/api/questions/{id}", tag = "requests", request_body = SteerBody,
     params(("id" = String, Path)), responses((status = 200, body = ReplyNoted)))]
+/// Answers a question. The first answer applies.
 pub(crate) async fn answer(
     State(Shared(app)): State<Shared>,
     caller: Caller,
-    InPath(id): InPath<String>,
+    PathParams(id): PathParams<String>,
     JsonBody(body): JsonBody<SteerBody>,
 ) -> Result<Json<ReplyNoted>, Problem> {
     check_words(&body.text)?;
@@ -230,10 +240,10 @@ pub(crate) async fn answer(
     reply_to_question(&app, &caller, &request, body.text).await
 }
 
-/// What came of a reply.
+/// Converts the result of a reply.
 pub(crate) fn noted(replied: Replied) -> Result<Json<ReplyNoted>, Problem> {
     match replied {
-        Replied::Noted { .. } => Ok(Json(ReplyNoted {
+        Replied::Accepted { .. } => Ok(Json(ReplyNoted {
             noted: true,
             earlier: None,
         })),
@@ -248,7 +258,7 @@ pub(crate) fn noted(replied: Replied) -> Result<Json<ReplyNoted>, Problem> {
     }
 }
 
-/// Who answered what before.
+/// Describes the earlier reply.
 fn too_late(earlier: Option<&ReplyView>) -> String {
     let Some(earlier) = earlier else {
         return "the task no longer waits for an answer; nothing changed".to_owned();

@@ -1,4 +1,4 @@
-//! Conversations.
+//! Sessions.
 
 use std::sync::Arc;
 
@@ -20,9 +20,9 @@ use utoipa::IntoParams;
 
 use crate::access;
 use crate::app::{App, Shared};
-use crate::body::{self, Asked, InPath, JsonBody};
+use crate::body::{self, JsonBody, PathParams, QueryParams};
 use crate::guard::Caller;
-use crate::hub::{Listener, Out, Wanted, Wish};
+use crate::hub::{Listener, NewSubscription, Outgoing, Topic};
 use crate::once::wants_stream;
 use crate::pages::{self, NEXT_CURSOR, PAGE_BYTES, Page, size};
 use crate::problem::Problem;
@@ -31,47 +31,52 @@ use crate::routes::sse::{self, Line};
 use crate::routes::task::check_words;
 use crate::routes::tasks::refused;
 
-/// Sessions in one answer, unless more are wanted.
+/// The default number of sessions in a response.
 const DEFAULT_LIMIT: u32 = 50;
-/// The most sessions in one answer.
+/// Maximum number of sessions in a response.
 const MAX_LIMIT: u32 = 500;
-/// Turns of one session in one answer.
+/// Maximum number of turns in a response.
 const TURNS: usize = 50;
-/// Runs that are looked through for turns at once, and how often.
+/// The number of runs that are searched for turns at once.
 const LOOK: u32 = 51;
 const MAX_LOOKS: u32 = 80;
-/// Children of one turn.
+/// Maximum number of children of one turn.
 const MAX_CHILDREN: u32 = 500;
 
-/// Which sessions.
+/// Selects sessions.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Which {
-    /// At most so many.
+    /// Maximum number of sessions.
     #[param(minimum = 1, maximum = 500)]
     limit: Option<u32>,
-    /// Where the answer before ended.
+    /// The cursor of the previous response.
     #[param(min_length = 1)]
     cursor: Option<String>,
 }
 
 /// Conversations, the one with the latest turn first.
 ///
-/// When there are more than `limit`, `Sortie-Next-Cursor` and `Link: rel="next"` say where they begin.
+/// When there are more than `limit`, `Sortie-Next-Cursor` and `Link: rel="next"` say where they
+/// begin.
 #[utoipa::path(get, path = "/api/sessions", tag = "sessions", params(Which),
     responses((status = 200, body = Vec<Session>)))]
+/// Returns the sessions, the one with the latest turn first.
+///
+/// When there are more than `limit`, `Sortie-Next-Cursor` and `Link: rel="next"` name the start of
+/// the next page.
 pub(crate) async fn list(
     State(Shared(app)): State<Shared>,
     caller: Caller,
-    Asked(which): Asked<Which>,
+    QueryParams(which): QueryParams<Which>,
 ) -> Result<Page, Problem> {
     let limit = body::limit(which.limit, DEFAULT_LIMIT, MAX_LIMIT)?;
     let filter = SessionFilter {
         tenant: caller.tenant().cloned(),
         after: pages::place_in(which.cursor.as_deref())?,
-        // One more tells whether there are more. All of them are added up for each answer, so they
-        // are read at once.
+        // One more shows whether there are more. The store aggregates all runs for each response, so
+        // the sessions are read at once.
         limit: limit + 1,
         ..SessionFilter::default()
     };
@@ -85,7 +90,7 @@ pub(crate) async fn list(
                 ("cursor", Some(cursor.clone())),
                 ("limit", which.limit.map(|limit| limit.to_string())),
             ];
-            page.goes_on(&cursor, &pages::address("/api/sessions", &query))?;
+            page.set_next(&cursor, &pages::address("/api/sessions", &query))?;
             break;
         }
         last = Some(summary.place());
@@ -93,19 +98,19 @@ pub(crate) async fn list(
     Ok(page)
 }
 
-/// Reads RFC 3339.
+/// Parses RFC 3339.
 pub(crate) fn moment(text: &str) -> Result<Timestamp, Problem> {
     text.parse::<jiff::Timestamp>()
         .map(|moment| Timestamp(moment.as_millisecond()))
-        .map_err(|_| Problem::bad("times are written like 2026-01-31T12:00:00Z"))
+        .map_err(|_| Problem::bad("times must be RFC 3339, such as 2026-01-31T12:00:00Z"))
 }
 
-/// Where in a session.
+/// Selects turns.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Before {
-    /// Turns before this task.
+    /// Only turns before this task.
     #[param(min_length = 1)]
     before: Option<String>,
 }
@@ -113,15 +118,20 @@ pub(crate) struct Before {
 /// A conversation with its newest turns, oldest first.
 ///
 /// An answer has at most 50 turns, and fewer when their texts are long (8 MiB). When there are more,
-/// `Sortie-Next-Cursor` is the `before` that goes on. A turn that is too long by itself has its latest
-/// items, and `left_out` says how many are only in `GET /api/tasks/{id}/transcript`.
+/// `Sortie-Next-Cursor` is the `before` that goes on. A turn that is too long by itself has its
+/// latest items, and `left_out` says how many are only in `GET /api/tasks/{id}/transcript`.
 #[utoipa::path(get, path = "/api/sessions/{id}", tag = "sessions",
     params(("id" = String, Path), Before), responses((status = 200, body = SessionDetail)))]
+/// Returns a session with its newest turns, oldest first.
+///
+/// A response has at most 50 turns, and fewer if they are long (8 MiB). When there are more,
+/// `Sortie-Next-Cursor` is the `before` of the next page. A turn that is too long by itself has its
+/// latest items; `left_out` counts those that only `GET /api/tasks/{id}/transcript` has.
 pub(crate) async fn get(
     State(Shared(app)): State<Shared>,
     caller: Caller,
-    InPath(id): InPath<String>,
-    Asked(before): Asked<Before>,
+    PathParams(id): PathParams<String>,
+    QueryParams(before): QueryParams<Before>,
 ) -> Result<(HeaderMap, Json<SessionDetail>), Problem> {
     let summary = find(&app, &caller, &id).await?;
     let (turns_list, next) = newest(&app, &caller, &summary, before.before.as_deref()).await?;
@@ -134,7 +144,7 @@ pub(crate) async fn get(
         session: Session::from(&summary),
         turns_list,
         grants: grants_of(&app, &summary).await?,
-        // No tenant in the filter is any tenant, and theirs may have a session of the same name.
+        // A filter without a tenant matches every tenant, which may have a session of the same key.
         requests: beside(&app, asked, |open| open.tenant == summary.tenant).await?,
     };
     let mut headers = HeaderMap::new();
@@ -146,7 +156,7 @@ pub(crate) async fn get(
     Ok((headers, Json(detail)))
 }
 
-/// The newest turns that fit into an answer, oldest first, and where those before them begin.
+/// Returns the newest turns that fit into a response, oldest first, and where the earlier ones begin.
 async fn newest(
     app: &App,
     caller: &Caller,
@@ -154,22 +164,22 @@ async fn newest(
     before: Option<&str>,
 ) -> Result<(Vec<Turn>, Option<RunId>), Problem> {
     let records = turns(app, caller, summary, before).await?;
-    let mut room = PAGE_BYTES;
+    let mut left = PAGE_BYTES;
     let mut newest = Vec::new();
     for record in records.iter().take(TURNS) {
         let mut turn = turn(app, record).await?;
         let mut bytes = size(&turn)?;
-        if bytes > room && !newest.is_empty() {
+        if bytes > left && !newest.is_empty() {
             break;
         }
         let mut first = 0;
-        while bytes > room && first < turn.items.len() {
+        while bytes > left && first < turn.items.len() {
             bytes -= size(&turn.items[first])?.min(bytes);
             first += 1;
         }
         turn.items.drain(..first);
         turn.left_out = first as u64;
-        room = room.saturating_sub(bytes);
+        left = left.saturating_sub(bytes);
         newest.push(turn);
     }
     let is_all = newest.len() == records.len();
@@ -180,21 +190,24 @@ async fn newest(
 
 async fn find(app: &App, caller: &Caller, id: &str) -> Result<SessionSummary, Problem> {
     let found = called(app, caller, &access::session(caller, Some(id))?).await?;
-    // Sessions of tenants may have the same name; whoever sees all means its own first.
+    // Tenants may have sessions of the same key; a caller without a tenant means its own first.
     let own = own(caller, &found);
     own.or_else(|| found.first()).cloned().ok_or_else(|| {
-        Problem::not_found(format!("there is no session {id:?}; look in /api/sessions"))
+        Problem::not_found(format!(
+            "there is no session {id:?}; GET /api/sessions lists them"
+        ))
     })
 }
 
-/// The one that a caller speaks in: nobody speaks in another tenant's, not even who reads them all.
+/// Returns the session in which a caller writes: never one of another tenant, even for a caller that
+/// reads all of them.
 fn own<'a>(caller: &Caller, found: &'a [SessionSummary]) -> Option<&'a SessionSummary> {
     found
         .iter()
         .find(|summary| summary.tenant.as_ref() == caller.tenant())
 }
 
-/// The sessions of this name that a caller may read.
+/// Returns the sessions with this key that a caller may read.
 async fn called(
     app: &App,
     caller: &Caller,
@@ -210,7 +223,8 @@ async fn called(
         .await?)
 }
 
-/// The main runs of a session, newest first: as many as an answer has, and one more if there are more.
+/// Returns the main runs of a session, newest first: as many as a response has, and one more if there
+/// are more.
 async fn turns(
     app: &App,
     caller: &Caller,
@@ -266,7 +280,7 @@ async fn turn(app: &App, record: &RunRecord) -> Result<Turn, Problem> {
         task: Task::from(record),
         items: TranscriptItem::of_journal(&entries),
         left_out: 0,
-        // They are shown as cards; each has a page of its own.
+        // The page shows them as cards; each has a page of its own.
         children: children
             .iter()
             .map(|child| Task::from(child).summary())
@@ -283,23 +297,24 @@ async fn grants_of(app: &App, summary: &SessionSummary) -> Result<Vec<Grant>, Pr
 /// What persons allowed for a whole session.
 #[utoipa::path(get, path = "/api/sessions/{id}/grants", tag = "sessions",
     params(("id" = String, Path)), responses((status = 200, body = Vec<Grant>)))]
+/// Returns the grants of a session.
 pub(crate) async fn grants(
     State(Shared(app)): State<Shared>,
     caller: Caller,
-    InPath(id): InPath<String>,
+    PathParams(id): PathParams<String>,
 ) -> Result<Json<Vec<Grant>>, Problem> {
     let summary = find(&app, &caller, &id).await?;
     Ok(Json(grants_of(&app, &summary).await?))
 }
 
-/// Which grant.
+/// Selects grants.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Rule {
     /// The rule as it was granted; all if missing.
     rule: Option<String>,
-    /// The folder that it was granted for; that of the last turn if missing.
+    /// The folder of the grant; that of the last turn if missing.
     #[param(min_length = 1)]
     workspace: Option<String>,
 }
@@ -307,14 +322,15 @@ pub(crate) struct Rule {
 /// Takes back what persons allowed for a session.
 #[utoipa::path(delete, path = "/api/sessions/{id}/grants", tag = "sessions",
     params(("id" = String, Path), Rule), responses((status = 200, body = Revoked)))]
+/// Revokes grants of a session.
 pub(crate) async fn revoke(
     State(Shared(app)): State<Shared>,
     caller: Caller,
-    InPath(id): InPath<String>,
-    Asked(rule): Asked<Rule>,
+    PathParams(id): PathParams<String>,
+    QueryParams(rule): QueryParams<Rule>,
 ) -> Result<Json<Revoked>, Problem> {
     let (session, tenant, folder) = match rule.workspace {
-        // Background tasks are granted something too, and are no turn of a conversation.
+        // Background tasks have grants too, and are not turns of the session.
         Some(folder) => {
             let session = access::session(&caller, Some(&id))?;
             (session, caller.tenant().cloned(), folder.into())
@@ -329,22 +345,26 @@ pub(crate) async fn revoke(
         .runtime
         .revoke(tenant.as_ref(), &key, rule.rule.as_deref())
         .await?;
-    tracing::info!(%session, by = caller.person(), revoked, "grants were revoked");
+    tracing::info!(%session, by = caller.person(), revoked, "revoked grants");
     Ok(Json(Revoked { revoked }))
 }
 
 /// Says something in a conversation.
 ///
-/// It goes into the turn that is under way, or begins a new one. With `Accept: text/event-stream` what
-/// follows is streamed: `accepted`, `text`, `event`, and at last `done` with the task.
+/// It goes into the turn that is under way, or begins a new one. With `Accept: text/event-stream`
+/// what follows is streamed: `accepted`, `text`, `event`, and at last `done` with the task.
 #[utoipa::path(post, path = "/api/sessions/{id}/messages", tag = "sessions",
     request_body = NewMessage, params(("id" = String, Path)),
     responses((status = 202, body = MessageAccepted),
         (status = 200, body = String, content_type = "text/event-stream")))]
+/// Sends a message to a session.
+///
+/// It steers the turn that is executing, or starts a new one. With `Accept: text/event-stream` the
+/// turn is streamed: `accepted`, `text`, `event`, and finally `done` with the task.
 pub(crate) async fn message(
     State(shared): State<Shared>,
     caller: Caller,
-    InPath(id): InPath<String>,
+    PathParams(id): PathParams<String>,
     request: Request,
 ) -> Result<Response, Problem> {
     let app = Arc::clone(&shared.0);
@@ -355,12 +375,12 @@ pub(crate) async fn message(
         )
         .await?;
     let new = new_turn(&app, &caller, &id, message).await?;
-    // Before anything is said, so that nothing of the answer is missed.
+    // Before the message is sent, so that no event is lost.
     let listener = streams.then(|| {
         let mut listener = Listener::new(&app, caller.clone());
-        listener.subscribe(Wish {
+        listener.subscribe(NewSubscription {
             id: "message".to_owned(),
-            wanted: Wanted::Session(new.session.clone()),
+            topic: Topic::Session(new.session.clone()),
             text: true,
             resume: Some(Resume {
                 epoch: app.hub.epoch().to_owned(),
@@ -369,9 +389,10 @@ pub(crate) async fn message(
         });
         listener
     });
-    // Asked while nobody else can begin another turn, so that what is judged is what hears it.
-    let said = app.runtime.say_if(None, new, |last| {
-        let may = app.could_make(&caller, last);
+    // Checked while no other turn can start, so that the checked run is the one that gets the
+    // message.
+    let said = app.runtime.send_message_if(None, new, |last| {
+        let may = app.check_creatable(&caller, last);
         may.map_err(Unsaid)
     });
     let said = said.await.map_err(|Unsaid(problem)| problem)?;
@@ -385,7 +406,7 @@ pub(crate) async fn message(
     })
 }
 
-/// Why a message was not taken.
+/// Why a message was refused.
 #[derive(Debug)]
 struct Unsaid(Problem);
 
@@ -410,7 +431,7 @@ async fn new_turn(
         (None, Some(before)) => {
             let last = before.workspace.display().to_string();
             let now = app.workspace(caller, Some(&last))?;
-            // Whoever put a link there does not choose where the conversation goes on.
+            // A symbolic link must not redirect the session to another folder.
             if now != before.workspace {
                 return Err(Problem::conflict(format!(
                     "the path of {last} leads over a link by now, which is not followed; name the \
@@ -451,10 +472,10 @@ fn follow(
                 return None;
             };
             let frame = match &out {
-                Out::Frame(frame) => frame,
-                Out::Control(_) => continue,
-                // It fell behind, and the end may be among what was missed: the record knows.
-                Out::Snapshot { .. } => {
+                Outgoing::Frame(frame) => frame,
+                Outgoing::Control(_) => continue,
+                // The end may be among the missed events: the record has it.
+                Outgoing::Snapshot { .. } => {
                     let record = app_too.runtime.get(run).await.ok()?;
                     if record.status.is_terminal() {
                         break;
@@ -462,7 +483,7 @@ fn follow(
                     continue;
                 }
             };
-            if !frame.is_about(&Wanted::Tree(run)) {
+            if !frame.is_about(&Topic::Tree(run)) {
                 continue;
             }
             let name = if frame.name == "text" {
@@ -477,7 +498,7 @@ fn follow(
                 break;
             }
         }
-        // News may be a little ahead of the record.
+        // The event may be ahead of the record.
         let record = app_too.runtime.wait_for(run).await.ok()?;
         lines.send(Line::of("done", &Task::from(&record))).await
     })

@@ -1,4 +1,4 @@
-//! Server-sent events: a task writes lines, the connection takes them when it can.
+//! Server-sent events: a task writes events, the connection reads them when it can.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -14,12 +14,12 @@ use tokio::sync::mpsc;
 use crate::app::App;
 use crate::guard::Caller;
 
-/// How often a quiet stream says that it lives.
+/// The interval of heartbeats on an idle stream.
 pub(crate) const HEARTBEAT: Duration = Duration::from_secs(15);
-/// Lines that wait for a connection. Whoever is slower falls behind in the hub, where that is known.
+/// Events that wait for a connection. A slower client falls behind in the hub, which handles that.
 const WAITING: usize = 4;
 
-/// One event as it goes out.
+/// One event as it is sent.
 #[derive(Debug)]
 pub(crate) struct Line(Bytes);
 
@@ -33,16 +33,16 @@ impl Line {
         }
         text.push_str("event: ");
         text.push_str(event);
-        // JSON has no raw line ends.
+        // JSON has no raw line breaks.
         text.push_str("\ndata: ");
         text.push_str(data);
         text.push_str("\n\n");
         Self(Bytes::from(text))
     }
 
-    /// An event without a number.
+    /// Creates an event without an id.
     pub(crate) fn of<T: serde::Serialize>(event: &str, data: &T) -> Self {
-        // Our own types always become JSON.
+        // Serialising our own types cannot fail.
         Self::new(
             event,
             None,
@@ -50,13 +50,13 @@ impl Line {
         )
     }
 
-    /// A line that clients ignore.
+    /// Creates a comment, which clients ignore.
     fn heartbeat() -> Self {
         Self(Bytes::from_static(b": heartbeat\n\n"))
     }
 }
 
-/// Where lines go.
+/// The sender of a stream.
 #[derive(Debug)]
 pub(crate) struct Lines {
     app: Arc<App>,
@@ -64,7 +64,7 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// Hands a line over; `None` when the client has gone.
+    /// Sends an event. Returns `None` once the client has disconnected.
     pub(crate) async fn send(&self, line: Line) -> Option<()> {
         self.sender.send(line.0).await.ok()?;
         self.app.metrics.sent.fetch_add(1, Ordering::Relaxed);
@@ -89,7 +89,8 @@ impl Drop for Counted {
     }
 }
 
-/// An answer that `write` writes, until it is done, the client leaves, or the server stops.
+/// Returns a response that `write` writes, until it is done, the client disconnects, or the server
+/// stops.
 pub(crate) fn answer<W, F>(app: &Arc<App>, caller: Caller, write: W) -> Response
 where
     W: FnOnce(Arc<Lines>) -> F,
@@ -113,10 +114,10 @@ where
             }
         };
         tokio::select! {
-            // Whether it was done or the client left, there is nothing more to say.
+            // Done, or the client disconnected.
             _ = work => {}
             () = beating => {}
-            () = caller.thrown_out(&app_too) => {}
+            () = caller.revoked(&app_too) => {}
             () = lines.sender.closed() => {}
             () = app_too.stop.cancelled() => {}
         }

@@ -1,4 +1,4 @@
-//! One task: what it is, and what can be done to it.
+//! One task, and the operations on it.
 
 use axum::Json;
 use axum::extract::State;
@@ -10,12 +10,12 @@ use sortie_core::{
 };
 use sortie_protocol::{
     AnswerBody, Applied, CancelBody, Cancelled, ChangeCount, Deleted, DeliveryAction, DeliveryBody,
-    ForkBody, Mode, ReplyNoted, SteerBody, Task, TaskDetail, TaskPatch, TaskRef, TodoItem,
+    ForkBody, ReplyNoted, SteerBody, Task, TaskDetail, TaskPatch, TaskRef, TodoItem,
 };
-use sortie_runtime::{Fork, Particulars};
+use sortie_runtime::{Fork, RunDetails};
 
 use crate::app::{App, Shared};
-use crate::body::{InPath, JsonBody, MaybeJson};
+use crate::body::{JsonBody, MaybeJson, PathParams};
 use crate::guard::Caller;
 use crate::once::Reserved;
 use crate::problem::Problem;
@@ -29,10 +29,11 @@ const MAX_WORDS_CHARS: usize = sortie_core::MAX_MESSAGE_CHARS;
 #[utoipa::path(get, path = "/api/tasks/{id}", tag = "tasks",
     params(("id" = String, Path, description = "The id, or at least 8 characters of it")),
     responses((status = 200, body = TaskDetail)))]
+/// Returns a task with everything that a detail view needs.
 pub(crate) async fn get(
     State(Shared(app)): State<Shared>,
     caller: Caller,
-    InPath(id): InPath<String>,
+    PathParams(id): PathParams<String>,
 ) -> Result<Json<TaskDetail>, Problem> {
     let record = app.task(&caller, &id).await?;
     Ok(Json(detail(&app, &record).await?))
@@ -76,9 +77,9 @@ async fn detail(app: &App, record: &RunRecord) -> Result<TaskDetail, Problem> {
         children: children.total,
         requests: beside(app, asked, |_| true).await?,
     };
-    // A removed journal adds nothing.
-    if let Some(particulars) = app.runtime.particulars(record).await? {
-        note(&mut detail, &particulars);
+    // A deleted journal adds nothing.
+    if let Some(details) = app.runtime.details(record).await? {
+        note(&mut detail, &details);
     }
     Ok(detail)
 }
@@ -88,25 +89,25 @@ fn deadline(record: &RunRecord) -> Option<String> {
     Some(record.started_at?.plus_ms(limit).to_rfc3339())
 }
 
-/// What the journal adds.
-fn note(detail: &mut TaskDetail, particulars: &Particulars) {
-    detail.workspace = particulars.workspace.display().to_string();
-    detail.mode = Mode::from(particulars.mode).as_str().to_owned();
-    detail.sandbox = particulars.sandbox.to_string();
-    detail.network = particulars.network;
-    detail.isolation = particulars.isolation;
-    detail.policy_hash.clone_from(&particulars.policy_hash);
-    detail.tools.clone_from(&particulars.tools);
-    detail.skills.clone_from(&particulars.skills);
-    detail.continues = particulars.continues;
-    detail.branch.clone_from(&particulars.branch);
-    detail.changes = particulars.changes.as_ref().map(|changes| ChangeCount {
+/// Adds what only the journal has.
+fn note(detail: &mut TaskDetail, details: &RunDetails) {
+    detail.workspace = details.workspace.display().to_string();
+    detail.mode = details.mode.to_string();
+    detail.sandbox = details.sandbox.to_string();
+    detail.network = details.network;
+    detail.isolation = details.isolation;
+    detail.policy_hash.clone_from(&details.policy_hash);
+    detail.tools.clone_from(&details.tools);
+    detail.skills.clone_from(&details.skills);
+    detail.continues = details.continues;
+    detail.branch.clone_from(&details.branch);
+    detail.changes = details.changes.as_ref().map(|changes| ChangeCount {
         files: changes.files,
         insertions: changes.insertions,
         deletions: changes.deletions,
     });
-    detail.todos = particulars.todos.iter().map(TodoItem::from).collect();
-    let things = particulars.neutralised.iter();
+    detail.todos = details.todos.iter().map(TodoItem::from).collect();
+    let things = details.neutralised.iter();
     let things = things.filter_map(|thing| serde_json::from_value(thing.clone()).ok());
     detail.neutralised = things.collect();
 }
@@ -114,13 +115,14 @@ fn note(detail: &mut TaskDetail, particulars: &Particulars) {
 /// Changes label or priority of a task that waits in the queue.
 #[utoipa::path(patch, path = "/api/tasks/{id}", tag = "tasks", request_body = TaskPatch,
     params(("id" = String, Path)), responses((status = 200, body = Task)))]
+/// Changes the label or priority of a queued task.
 pub(crate) async fn patch(
     State(Shared(app)): State<Shared>,
     caller: Caller,
-    InPath(id): InPath<String>,
+    PathParams(id): PathParams<String>,
     JsonBody(patch): JsonBody<TaskPatch>,
 ) -> Result<Json<Task>, Problem> {
-    let run = app.driven(&caller, &id).await?;
+    let run = app.controlled(&caller, &id).await?;
     app.runtime
         .update(run, patch.label.as_deref(), patch.priority)
         .await?;
@@ -130,12 +132,13 @@ pub(crate) async fn patch(
 /// Removes a task and everything below it; one that runs is cancelled first.
 #[utoipa::path(delete, path = "/api/tasks/{id}", tag = "tasks",
     params(("id" = String, Path)), responses((status = 200, body = Deleted)))]
+/// Deletes a task and its descendants; an active one is cancelled first.
 pub(crate) async fn delete(
     State(Shared(app)): State<Shared>,
     caller: Caller,
-    InPath(id): InPath<String>,
+    PathParams(id): PathParams<String>,
 ) -> Result<Json<Deleted>, Problem> {
-    let task_id = app.driven(&caller, &id).await?;
+    let task_id = app.controlled(&caller, &id).await?;
     tracing::info!(%task_id, by = caller.person(), "deleting a task");
     let deleted = app.runtime.delete(task_id).await?;
     Ok(Json(Deleted { task_id, deleted }))
@@ -145,10 +148,11 @@ pub(crate) async fn delete(
 #[utoipa::path(post, path = "/api/tasks/{id}/cancel", tag = "tasks",
     request_body = Option<CancelBody>,
     params(("id" = String, Path)), responses((status = 200, body = Cancelled)))]
+/// Cancels a task and its descendants.
 pub(crate) async fn cancel(
     State(Shared(app)): State<Shared>,
     caller: Caller,
-    InPath(id): InPath<String>,
+    PathParams(id): PathParams<String>,
     MaybeJson(body): MaybeJson<CancelBody>,
 ) -> Result<Json<Cancelled>, Problem> {
     let task_id = app.task(&caller, &id).await?.run_id;
@@ -175,15 +179,16 @@ pub(crate) async fn cancel(
 /// Makes a new task that does the same.
 #[utoipa::path(post, path = "/api/tasks/{id}/retry", tag = "tasks",
     params(("id" = String, Path)), responses((status = 201, body = Task)))]
+/// Creates a new task with the same instruction.
 pub(crate) async fn retry(
     State(Shared(app)): State<Shared>,
     caller: Caller,
     Reserved(again): Reserved,
-    InPath(id): InPath<String>,
+    PathParams(id): PathParams<String>,
 ) -> Result<impl IntoResponse, Problem> {
     let run = app.task(&caller, &id).await?.run_id;
-    // It becomes the first of a tree of its own, so what it was itself admitted with counts.
-    app.could_make(&caller, &app.runtime.spec(run).await?)?;
+    // The new task is a root, so the rights of the retried task itself count.
+    app.check_creatable(&caller, &app.runtime.spec(run).await?)?;
     let run = app.runtime.retry_as(run, again).await?;
     Ok(made(&Task::from(&app.runtime.get(run).await?)))
 }
@@ -191,16 +196,18 @@ pub(crate) async fn retry(
 /// Makes a task that branches off another after one of its entries. What the other did stays done.
 #[utoipa::path(post, path = "/api/tasks/{id}/fork", tag = "tasks", request_body = ForkBody,
     params(("id" = String, Path)), responses((status = 201, body = Task)))]
+/// Creates a task that continues after an entry of another task's journal. Effects of the other task
+/// stay.
 pub(crate) async fn fork(
     State(Shared(app)): State<Shared>,
     caller: Caller,
     Reserved(branch): Reserved,
-    InPath(id): InPath<String>,
+    PathParams(id): PathParams<String>,
     JsonBody(body): JsonBody<ForkBody>,
 ) -> Result<impl IntoResponse, Problem> {
     let run = app.task(&caller, &id).await?.run_id;
     let spec = app.runtime.spec(run).await?;
-    app.could_begin(&caller, &spec)?;
+    app.check_creatable_in_any_mode(&caller, &spec)?;
     app.check_model(&caller, body.model.as_deref())?;
     let mode = body.mode.map_or(spec.policy.mode, Into::into);
     let fork = Fork {
@@ -219,10 +226,11 @@ pub(crate) async fn fork(
 /// Lets a task and everything below it rest after its present step.
 #[utoipa::path(post, path = "/api/tasks/{id}/pause", tag = "tasks",
     params(("id" = String, Path)), responses((status = 200, body = Task)))]
+/// Pauses a task and its descendants after their present step.
 pub(crate) async fn pause(
     State(Shared(app)): State<Shared>,
     caller: Caller,
-    InPath(id): InPath<String>,
+    PathParams(id): PathParams<String>,
 ) -> Result<Json<Task>, Problem> {
     let run = app.task(&caller, &id).await?.run_id;
     app.runtime.pause(run).await?;
@@ -232,12 +240,13 @@ pub(crate) async fn pause(
 /// Lets a task and everything below it go on.
 #[utoipa::path(post, path = "/api/tasks/{id}/resume", tag = "tasks",
     params(("id" = String, Path)), responses((status = 200, body = Task)))]
+/// Resumes a task and its descendants.
 pub(crate) async fn resume(
     State(Shared(app)): State<Shared>,
     caller: Caller,
-    InPath(id): InPath<String>,
+    PathParams(id): PathParams<String>,
 ) -> Result<Json<Task>, Problem> {
-    let run = app.driven(&caller, &id).await?;
+    let run = app.controlled(&caller, &id).await?;
     app.runtime.unpause(run).await?;
     now(&app, run).await
 }
@@ -245,14 +254,15 @@ pub(crate) async fn resume(
 /// Adds to a task's instruction, as a person.
 #[utoipa::path(post, path = "/api/tasks/{id}/steer", tag = "tasks", request_body = SteerBody,
     params(("id" = String, Path)), responses((status = 202, body = TaskRef)))]
+/// Adds to the instruction of a task, as a person.
 pub(crate) async fn steer(
     State(Shared(app)): State<Shared>,
     caller: Caller,
-    InPath(id): InPath<String>,
+    PathParams(id): PathParams<String>,
     JsonBody(body): JsonBody<SteerBody>,
 ) -> Result<impl IntoResponse, Problem> {
     check_words(&body.text)?;
-    let task_id = app.driven(&caller, &id).await?;
+    let task_id = app.controlled(&caller, &id).await?;
     app.runtime.steer(task_id, &body.text).await?;
     Ok((StatusCode::ACCEPTED, Json(TaskRef { task_id })))
 }
@@ -260,10 +270,11 @@ pub(crate) async fn steer(
 /// Answers a question of a task.
 #[utoipa::path(post, path = "/api/tasks/{id}/answer", tag = "tasks", request_body = AnswerBody,
     params(("id" = String, Path)), responses((status = 200, body = ReplyNoted)))]
+/// Answers a question of a task.
 pub(crate) async fn answer(
     State(Shared(app)): State<Shared>,
     caller: Caller,
-    InPath(id): InPath<String>,
+    PathParams(id): PathParams<String>,
     JsonBody(body): JsonBody<AnswerBody>,
 ) -> Result<Json<ReplyNoted>, Problem> {
     check_words(&body.text)?;
@@ -273,12 +284,12 @@ pub(crate) async fn answer(
         None => only_question(&app, run).await?,
     };
     if request.task_id != run {
-        return Err(Problem::not_found("the task asks no such question"));
+        return Err(Problem::not_found("the task does not have this question"));
     }
     reply_to_question(&app, &caller, &request, body.text).await
 }
 
-/// Answers a question, in the name of whoever asks for it.
+/// Answers a question in the name of the caller.
 pub(crate) async fn reply_to_question(
     app: &App,
     caller: &Caller,
@@ -287,17 +298,17 @@ pub(crate) async fn reply_to_question(
 ) -> Result<Json<ReplyNoted>, Problem> {
     if !matches!(request.request.kind, RequestKind::Question(_)) {
         return Err(Problem::conflict(
-            "this asks for an approval; use POST /api/approvals/{id}",
+            "this is an approval request; use POST /api/approvals/{id}",
         ));
     }
-    app.may_reply(caller, request).await?;
+    app.check_reply(caller, request).await?;
     let reply = Reply::Answered {
         by: sortie_core::Answerer::Person,
         name: Some(caller.person()),
         text,
     };
     let replied: Replied = app.runtime.reply(&request.request.id, reply).await?;
-    tracing::info!(request = %request.request.id, by = caller.person(), "a question was answered");
+    tracing::info!(request = %request.request.id, by = caller.person(), "answered a question");
     noted(replied)
 }
 
@@ -307,7 +318,7 @@ async fn only_question(app: &App, run: RunId) -> Result<OpenRequest, Problem> {
         .requests(RequestFilter {
             run: Some(run),
             kind: Some(AskedFor::Question),
-            // One more than there may be.
+            // Two are enough to see that there are several.
             limit: 2,
             ..RequestFilter::default()
         })
@@ -316,50 +327,53 @@ async fn only_question(app: &App, run: RunId) -> Result<OpenRequest, Problem> {
     match (questions.next(), questions.next()) {
         (Some(only), None) => Ok(only),
         (Some(_), Some(_)) => Err(Problem::conflict(
-            "the task asks several questions; say which in `request_id`",
+            "the task has several open questions; name one in `request_id`",
         )),
-        (None, _) => Err(Problem::conflict("the task asks no question right now")),
+        (None, _) => Err(Problem::conflict("the task has no open question")),
     }
 }
 
 /// Brings what a task changed in its worktree into the checkout.
 #[utoipa::path(post, path = "/api/tasks/{id}/apply", tag = "tasks",
     params(("id" = String, Path)), responses((status = 200, body = Applied)))]
+/// Applies the changes of a task's worktree to the checkout.
 pub(crate) async fn apply(
     State(Shared(app)): State<Shared>,
     caller: Caller,
-    InPath(id): InPath<String>,
+    PathParams(id): PathParams<String>,
 ) -> Result<Json<Applied>, Problem> {
-    let task_id = app.driven(&caller, &id).await?;
+    let task_id = app.controlled(&caller, &id).await?;
     let files = app.runtime.apply(task_id).await?;
-    tracing::info!(%task_id, by = caller.person(), "changes were applied");
+    tracing::info!(%task_id, by = caller.person(), "applied changes");
     Ok(Json(Applied { task_id, files }))
 }
 
 /// Throws away what a task changed in its worktree.
 #[utoipa::path(post, path = "/api/tasks/{id}/discard", tag = "tasks",
     params(("id" = String, Path)), responses((status = 200, body = TaskRef)))]
+/// Discards the changes of a task's worktree.
 pub(crate) async fn discard(
     State(Shared(app)): State<Shared>,
     caller: Caller,
-    InPath(id): InPath<String>,
+    PathParams(id): PathParams<String>,
 ) -> Result<Json<TaskRef>, Problem> {
-    let task_id = app.driven(&caller, &id).await?;
+    let task_id = app.controlled(&caller, &id).await?;
     app.runtime.discard(task_id).await?;
-    tracing::info!(%task_id, by = caller.person(), "changes were discarded");
+    tracing::info!(%task_id, by = caller.person(), "discarded changes");
     Ok(Json(TaskRef { task_id }))
 }
 
 /// Tries a blocked delivery again, or gives it up for good.
 #[utoipa::path(post, path = "/api/tasks/{id}/delivery", tag = "tasks", request_body = DeliveryBody,
     params(("id" = String, Path)), responses((status = 200, body = Task)))]
+/// Retries a blocked delivery, or gives it up.
 pub(crate) async fn delivery(
     State(Shared(app)): State<Shared>,
     caller: Caller,
-    InPath(id): InPath<String>,
+    PathParams(id): PathParams<String>,
     JsonBody(body): JsonBody<DeliveryBody>,
 ) -> Result<Json<Task>, Problem> {
-    let run = app.driven(&caller, &id).await?;
+    let run = app.controlled(&caller, &id).await?;
     let choice = match body.action {
         DeliveryAction::Retry => Unblock::Retry,
         DeliveryAction::Dismiss => Unblock::Dismiss,
@@ -372,7 +386,7 @@ async fn now(app: &App, run: RunId) -> Result<Json<Task>, Problem> {
     Ok(Json(Task::from(&app.runtime.get(run).await?)))
 }
 
-/// Words for a run: some, and not too many.
+/// Checks a text for a run: not empty, and not too long.
 pub(crate) fn check_words(text: &str) -> Result<(), Problem> {
     if text.trim().is_empty() {
         return Err(Problem::bad("the text is empty"));

@@ -1,4 +1,4 @@
-//! All tasks: a list, a new one, how many.
+//! The list of tasks, new tasks, and statistics.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -15,49 +15,49 @@ use utoipa::IntoParams;
 
 use crate::access;
 use crate::app::{App, Shared};
-use crate::body::{self, Asked, JsonBody};
+use crate::body::{self, JsonBody, QueryParams};
 use crate::guard::Caller;
 use crate::once::Reserved;
 use crate::pages::{self, Page, Shown};
 use crate::problem::Problem;
 
-/// Tasks in one answer, unless more are wanted.
+/// The default number of tasks in a response.
 const DEFAULT_LIMIT: u32 = 100;
-/// The most tasks in one answer.
+/// Maximum number of tasks in a response.
 const MAX_LIMIT: u32 = 1_000;
-/// The longest text that is looked for.
+/// The longest text to search for.
 const MAX_SEARCH_CHARS: usize = 200;
 
-/// Which tasks.
+/// Selects tasks.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Which {
-    /// Of this session.
+    /// Only tasks of this session.
     #[param(min_length = 1)]
     session_id: Option<String>,
-    /// In one of these states, with commas between them.
+    /// Only tasks with one of these statuses, separated by commas.
     status: Option<String>,
-    /// Of this agent.
+    /// Only tasks of this agent.
     agent: Option<String>,
-    /// Children of this task.
+    /// Only children of this task.
     #[param(min_length = 1)]
     parent_id: Option<String>,
-    /// Of this tree.
+    /// Only tasks of this tree.
     #[param(min_length = 1)]
     root_id: Option<String>,
-    /// Only the first ones of trees.
+    /// Only roots.
     roots: Option<bool>,
-    /// With this text in label or message, or with an id that begins with it.
+    /// Only tasks with this text in the label or message, or with an id that starts with it.
     q: Option<String>,
-    /// Archived ones too.
+    /// Archived tasks too.
     archived: Option<bool>,
-    /// With message and result cut to 280 characters.
+    /// Truncates message and result to 280 characters.
     summary: Option<bool>,
-    /// At most so many; 100 if missing, 1000 at most.
+    /// Maximum number of tasks; 100 by default, at most 1000.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<u32>,
-    /// Where the answer before ended.
+    /// The cursor of the previous response.
     #[param(min_length = 1)]
     cursor: Option<String>,
 }
@@ -67,7 +67,7 @@ impl Which {
         let too_long = |text: &String| text.chars().count() > MAX_SEARCH_CHARS;
         if self.q.as_ref().is_some_and(too_long) {
             return Err(Problem::bad(format!(
-                "`q` has at most {MAX_SEARCH_CHARS} characters"
+                "`q` must have at most {MAX_SEARCH_CHARS} characters"
             )));
         }
         let statuses = match &self.status {
@@ -93,7 +93,7 @@ impl Which {
             agent: self.agent.clone(),
             tenant: caller.tenant().cloned(),
             text: self.q.clone().filter(|text| !text.is_empty()),
-            before: cursor.map_err(|_| pages::foreign_cursor())?,
+            before: cursor.map_err(|_| pages::bad_cursor())?,
             archived: self.archived.unwrap_or_default(),
             ..ListFilter::default()
         })
@@ -109,14 +109,18 @@ async fn task_of(app: &App, caller: &Caller, id: Option<&str>) -> Result<Option<
 
 /// Tasks, newest first.
 ///
-/// An answer ends after `limit` tasks, or earlier when its texts are long (8 MiB). When there are more,
-/// `Sortie-Next-Cursor` and `Link: rel="next"` say where they begin.
+/// An answer ends after `limit` tasks, or earlier when its texts are long (8 MiB). When there are
+/// more, `Sortie-Next-Cursor` and `Link: rel="next"` say where they begin.
 #[utoipa::path(get, path = "/api/tasks", tag = "tasks", params(Which),
     responses((status = 200, body = Vec<Task>)))]
+/// Returns tasks, newest first.
+///
+/// A response ends after `limit` tasks, or earlier if they are long (8 MiB). When there are more,
+/// `Sortie-Next-Cursor` and `Link: rel="next"` name the start of the next page.
 pub(crate) async fn list(
     State(Shared(app)): State<Shared>,
     caller: Caller,
-    Asked(which): Asked<Which>,
+    QueryParams(which): QueryParams<Which>,
 ) -> Result<Page, Problem> {
     let limit = body::limit(which.limit, DEFAULT_LIMIT, MAX_LIMIT)?;
     let filter = which.filter(&app, &caller).await?;
@@ -141,7 +145,7 @@ pub(crate) async fn list(
     Ok(page)
 }
 
-/// A task in a list.
+/// Returns a task of a list.
 pub(crate) fn shown(record: &RunRecord, summary: bool) -> Result<Shown<Task>, Problem> {
     let mut shown = Shown::whole(Task::from(record))?;
     if summary {
@@ -150,7 +154,7 @@ pub(crate) fn shown(record: &RunRecord, summary: bool) -> Result<Shown<Task>, Pr
     Ok(shown)
 }
 
-/// Says where the next ones are.
+/// Adds the address of the next page.
 fn add_next(page: &mut Page, which: &Which, last: RunId) -> Result<(), Problem> {
     let flag = |value: Option<bool>| value.map(|value| value.to_string());
     let query = [
@@ -166,14 +170,15 @@ fn add_next(page: &mut Page, which: &Which, last: RunId) -> Result<(), Problem> 
         ("summary", flag(which.summary)),
         ("limit", which.limit.map(|limit| limit.to_string())),
     ];
-    page.goes_on(&last.to_string(), &pages::address("/api/tasks", &query))
+    page.set_next(&last.to_string(), &pages::address("/api/tasks", &query))
 }
 
 /// Makes a task.
 #[utoipa::path(post, path = "/api/tasks", tag = "tasks", request_body = NewTask,
     params(("Idempotency-Key" = Option<String>, Header,
-        description = "Sent again with the same key, it takes effect once")),
+        description = "A retry with the same key does not create a second task")),
     responses((status = 201, body = Task, headers(("Location" = String)))))]
+/// Creates a task.
 pub(crate) async fn create(
     State(Shared(app)): State<Shared>,
     caller: Caller,
@@ -186,7 +191,7 @@ pub(crate) async fn create(
     Ok(made(&task))
 }
 
-/// A task that was made, and where it is.
+/// Returns the response for a created task.
 pub(crate) fn made(task: &Task) -> impl IntoResponse + use<> {
     (
         StatusCode::CREATED,
@@ -195,17 +200,17 @@ pub(crate) fn made(task: &Task) -> impl IntoResponse + use<> {
     )
 }
 
-/// What is refused before there is a run is a matter of what was sent.
+/// Converts an error before admission: the request is invalid.
 pub(crate) fn refused(error: RuntimeError) -> Problem {
     match error {
-        RuntimeError::Refused(words) => Problem::bad(words),
+        RuntimeError::Refused(refusal) => Problem::bad(refusal.message),
         RuntimeError::Store(_) | RuntimeError::Toolbox(_) => error.into(),
     }
 }
 
 async fn new_run(app: &App, caller: &Caller, wish: NewTask) -> Result<NewRun, Problem> {
     if wish.message.trim().is_empty() {
-        return Err(Problem::bad("`message` is empty: say what is to be done"));
+        return Err(Problem::bad("`message` is empty; give an instruction"));
     }
     app.check_model(caller, wish.model.as_deref())?;
     app.check_model(caller, wish.default_model.as_deref())?;
@@ -214,7 +219,7 @@ async fn new_run(app: &App, caller: &Caller, wish: NewTask) -> Result<NewRun, Pr
     }
     let continues = match &wish.continues {
         None => None,
-        Some(id) => Some(app.driven(caller, id).await?),
+        Some(id) => Some(app.controlled(caller, id).await?),
     };
     let workspace = app.workspace(caller, wish.workspace.as_deref())?;
     let default_model = wish.default_model.as_ref();
@@ -248,12 +253,12 @@ async fn new_run(app: &App, caller: &Caller, wish: NewTask) -> Result<NewRun, Pr
     })
 }
 
-/// Places outside: they are written with the rights of the server, so only whoever rules all names
-/// them.
+/// Parses external destinations: the server writes them with its own rights, so only a global admin
+/// may name them.
 fn sinks(caller: &Caller, places: &[String]) -> Result<Vec<SinkAddress>, Problem> {
-    if !places.is_empty() && !caller.rules_all() {
+    if !places.is_empty() && !caller.is_global_admin() {
         return Err(Problem::forbidden(
-            "only an admin without a tenant may name places for `report_to`",
+            "only an admin without a tenant may use `report_to`",
         ));
     }
     places
@@ -264,7 +269,7 @@ fn sinks(caller: &Caller, places: &[String]) -> Result<Vec<SinkAddress>, Problem
                 target: target.to_owned(),
             }),
             Some(_) | None => Err(Problem::bad(
-                "`report_to` has places as file:/ABSOLUTE/PATH",
+                "`report_to` must have entries such as file:/ABSOLUTE/PATH",
             )),
         })
         .collect()
@@ -273,6 +278,7 @@ fn sinks(caller: &Caller, places: &[String]) -> Result<Vec<SinkAddress>, Problem
 /// How many tasks are in which state.
 #[utoipa::path(get, path = "/api/tasks/stats", tag = "tasks",
     responses((status = 200, body = Stats)))]
+/// Returns the number of tasks by status.
 pub(crate) async fn stats(
     State(Shared(app)): State<Shared>,
     caller: Caller,

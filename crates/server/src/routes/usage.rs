@@ -1,4 +1,4 @@
-//! What was used, and what is left.
+//! Usage and budgets.
 
 use std::str::FromStr as _;
 
@@ -6,56 +6,61 @@ use axum::Json;
 use axum::extract::State;
 use serde::Deserialize;
 use sortie_core::{ListFilter, RunId, RunRecord, Status, UsagePlace};
-use sortie_protocol::{Balance, BudgetLine, UsageLine, UsagePoint};
+use sortie_protocol::{BudgetLine, UsageLine, UsagePoint};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::app::Shared;
-use crate::body::{self, Asked};
+use crate::body::{self, QueryParams};
 use crate::guard::Caller;
 use crate::pages::{self, Page, Shown};
 use crate::problem::Problem;
 use crate::routes::sessions::moment;
 
-/// Lines in one answer.
+/// Maximum number of lines in a response.
 const MAX_LINES: u32 = 1_000;
-/// Stretches in one answer: about a month of hours, or two years of days.
+/// Maximum number of intervals in a response: about a month of hours, or two years of days.
 const MAX_POINTS: u64 = 750;
 const HOUR_MS: u64 = 3_600_000;
-/// Stretches that are shown if nobody says since when.
+/// The number of intervals without `since`.
 const DEFAULT_POINTS: u64 = 48;
 
-/// Where to begin, and how much.
+/// Selects lines.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Part {
-    /// At most so many; 1000 if missing, and at most.
+    /// Maximum number of lines; 1000 by default and at most.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<u32>,
-    /// Where the answer before ended.
+    /// The cursor of the previous response.
     #[param(min_length = 1)]
     cursor: Option<String>,
 }
 
 impl Part {
-    fn goes_on(&self, page: &mut Page, cursor: &str, path: &str) -> Result<(), Problem> {
+    fn set_next(&self, page: &mut Page, cursor: &str, path: &str) -> Result<(), Problem> {
         let query = [
             ("cursor", Some(cursor.to_owned())),
             ("limit", self.limit.map(|limit| limit.to_string())),
         ];
-        page.goes_on(cursor, &pages::address(path, &query))
+        page.set_next(cursor, &pages::address(path, &query))
     }
 }
 
 /// The accounts of tasks that have not ended, those of the newest first.
 ///
-/// When there are more than `limit`, `Sortie-Next-Cursor` and `Link: rel="next"` say where they begin.
+/// When there are more than `limit`, `Sortie-Next-Cursor` and `Link: rel="next"` say where they
+/// begin.
 #[utoipa::path(get, path = "/api/budgets", tag = "usage", params(Part),
     responses((status = 200, body = Vec<BudgetLine>)))]
+/// Returns the budgets of tasks that have not ended, newest first.
+///
+/// When there are more than `limit`, `Sortie-Next-Cursor` and `Link: rel="next"` name the start of
+/// the next page.
 pub(crate) async fn budgets(
     State(Shared(app)): State<Shared>,
     caller: Caller,
-    Asked(part): Asked<Part>,
+    QueryParams(part): QueryParams<Part>,
 ) -> Result<Page, Problem> {
     let first = part.cursor.as_deref().map(RunId::from_str).transpose();
     let filter = ListFilter {
@@ -65,7 +70,7 @@ pub(crate) async fn budgets(
     };
     let (mut page, next) = pages::fill(
         body::limit(part.limit, MAX_LINES, MAX_LINES)?,
-        first.map_err(|_| pages::foreign_cursor())?,
+        first.map_err(|_| pages::bad_cursor())?,
         |before, limit| {
             app.runtime.list(ListFilter {
                 before,
@@ -83,7 +88,7 @@ pub(crate) async fn budgets(
     )
     .await?;
     if let Some(last) = next {
-        part.goes_on(&mut page, &last.to_string(), "/api/budgets")?;
+        part.set_next(&mut page, &last.to_string(), "/api/budgets")?;
     }
     Ok(page)
 }
@@ -94,7 +99,7 @@ fn budget_of(record: &RunRecord) -> Option<BudgetLine> {
         label: record.label.clone(),
         agent: record.agent.clone(),
         status: record.status,
-        balances: record.budget.iter().map(Balance::from).collect(),
+        balances: record.budget.clone(),
     })
 }
 
@@ -104,10 +109,14 @@ fn budget_of(record: &RunRecord) -> Option<BudgetLine> {
 /// begin.
 #[utoipa::path(get, path = "/api/usage", tag = "usage", params(Part),
     responses((status = 200, body = Vec<UsageLine>)))]
+/// Returns usage by session, agent and model.
+///
+/// When there are more than `limit`, `Sortie-Next-Cursor` and `Link: rel="next"` name the start of
+/// the next page.
 pub(crate) async fn usage(
     State(Shared(app)): State<Shared>,
     caller: Caller,
-    Asked(part): Asked<Part>,
+    QueryParams(part): QueryParams<Part>,
 ) -> Result<Page, Problem> {
     let limit = body::limit(part.limit, MAX_LINES, MAX_LINES)?;
     let filter = ListFilter {
@@ -116,15 +125,15 @@ pub(crate) async fn usage(
         ..ListFilter::default()
     };
     let after: Option<UsagePlace> = pages::place_in(part.cursor.as_deref())?;
-    // One more tells whether there are more. All runs are added up for each answer, so the lines are
-    // read at once; they are short.
+    // One more shows whether there are more. The store aggregates all runs for each response, so the
+    // lines are read at once; they are short.
     let lines = app.runtime.usage(filter, after, limit + 1).await?;
     let mut page = Page::default();
     let mut last = None;
     for (index, line) in lines.into_iter().enumerate() {
         let place = line.place();
         if index == limit as usize || !page.take(&[UsageLine::from(line)])? {
-            part.goes_on(&mut page, &pages::cursor_of(&last)?, "/api/usage")?;
+            part.set_next(&mut page, &pages::cursor_of(&last)?, "/api/usage")?;
             break;
         }
         last = Some(place);
@@ -132,7 +141,7 @@ pub(crate) async fn usage(
     Ok(page)
 }
 
-/// How long a stretch is.
+/// The length of an interval.
 #[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Bucket {
@@ -142,15 +151,15 @@ pub(crate) enum Bucket {
     Day,
 }
 
-/// Which stretches.
+/// Selects intervals.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Which {
-    /// How long each is; an hour if missing.
+    /// The length of an interval; an hour if missing.
     #[param(inline)]
     bucket: Option<Bucket>,
-    /// Since when.
+    /// The start of the first interval.
     #[param(min_length = 1)]
     since: Option<String>,
 }
@@ -158,10 +167,11 @@ pub(crate) struct Which {
 /// What runs came to over time, oldest first. Stretches in which nothing began are left out.
 #[utoipa::path(get, path = "/api/usage/series", tag = "usage", params(Which),
     responses((status = 200, body = Vec<UsagePoint>)))]
+/// Returns usage over time, oldest first. Intervals without an admitted run are left out.
 pub(crate) async fn series(
     State(Shared(app)): State<Shared>,
     caller: Caller,
-    Asked(which): Asked<Which>,
+    QueryParams(which): QueryParams<Which>,
 ) -> Result<Json<Vec<UsagePoint>>, Problem> {
     let bucket_ms = match which.bucket.unwrap_or(Bucket::Hour) {
         Bucket::Hour => HOUR_MS,
@@ -174,7 +184,7 @@ pub(crate) async fn series(
     };
     if now.ms_since(since) / bucket_ms > MAX_POINTS {
         return Err(Problem::bad(format!(
-            "that is more than {MAX_POINTS} stretches; choose a later `since` or a longer `bucket`"
+            "that is more than {MAX_POINTS} intervals; choose a later `since` or a longer `bucket`"
         )));
     }
     let filter = ListFilter {

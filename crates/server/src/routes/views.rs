@@ -1,4 +1,4 @@
-//! One task, looked at from several sides.
+//! Views of one task.
 
 use std::str::FromStr as _;
 
@@ -9,32 +9,33 @@ use axum::response::IntoResponse;
 use serde::Deserialize;
 use sortie_core::{AuditFilter, BlobId, Event, JournalEntry, ListFilter, RunId, Seq};
 use sortie_protocol::{
-    AuditLine, CallsOfChildren, CriticalSpan, Diff, EffectivePolicy, Mode, PolicyLayer, Span, Task,
+    AuditLine, CallsOfChildren, CriticalSpan, Diff, EffectivePolicy, PolicyLayer, Span, Task,
     TaskResult, Timeline, TimelineTask, ToolRuling, TranscriptItem,
 };
 use utoipa::IntoParams;
 
 use crate::app::{App, Shared};
-use crate::body::{self, Asked, InPath};
+use crate::body::{self, PathParams, QueryParams};
 use crate::guard::Caller;
 use crate::pages::{self, PAGE_BYTES, Page};
 use crate::problem::Problem;
 use crate::routes::{audit, tasks};
 
-/// The most lines of an audit in one answer.
+/// Maximum number of audit entries in a response.
 const MAX_LINES: u32 = 10_000;
-/// The most tasks of a tree in one answer.
+/// Maximum number of tasks of a tree in a response.
 const MAX_TASKS: u32 = 1_000;
-/// Entries of a journal that are read to find the model's last answer, at first.
+/// The number of journal entries that are first read to find the last completion.
 const LOOK_BACK: i64 = 32;
 
 /// What a task changed in its worktree.
 #[utoipa::path(get, path = "/api/tasks/{id}/diff", tag = "tasks",
     params(("id" = String, Path)), responses((status = 200, body = Diff)))]
+/// Returns the changes in the worktree of a task.
 pub(crate) async fn diff(
     State(Shared(app)): State<Shared>,
     caller: Caller,
-    InPath(id): InPath<String>,
+    PathParams(id): PathParams<String>,
 ) -> Result<Json<Diff>, Problem> {
     let task_id = app.task(&caller, &id).await?.run_id;
     let diff = app.runtime.diff(task_id).await?;
@@ -44,21 +45,22 @@ pub(crate) async fn diff(
 /// How a task ended, or how far it is.
 #[utoipa::path(get, path = "/api/tasks/{id}/result", tag = "tasks",
     params(("id" = String, Path)), responses((status = 200, body = TaskResult)))]
+/// Returns the result of a task, or its status.
 pub(crate) async fn result(
     State(Shared(app)): State<Shared>,
     caller: Caller,
-    InPath(id): InPath<String>,
+    PathParams(id): PathParams<String>,
 ) -> Result<Json<TaskResult>, Problem> {
     let record = app.task(&caller, &id).await?;
     Ok(Json(Task::from(&record).into()))
 }
 
-/// Where to begin in a journal.
+/// Selects items.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct From {
-    /// After this place in the journal.
+    /// Only items after this journal entry.
     #[param(minimum = 0)]
     after: Option<i64>,
 }
@@ -69,11 +71,15 @@ pub(crate) struct From {
 /// on, and `Link: rel="next"` says it whole.
 #[utoipa::path(get, path = "/api/tasks/{id}/transcript", tag = "tasks",
     params(("id" = String, Path), From), responses((status = 200, body = Vec<TranscriptItem>)))]
+/// Returns the transcript of a task.
+///
+/// A response ends when it is long (8 MiB); then `Sortie-Next-Cursor` is the `after` of the next
+/// page, and `Link: rel="next"` is its address.
 pub(crate) async fn transcript(
     State(Shared(app)): State<Shared>,
     caller: Caller,
-    InPath(id): InPath<String>,
-    Asked(from): Asked<From>,
+    PathParams(id): PathParams<String>,
+    QueryParams(from): QueryParams<From>,
 ) -> Result<Page, Problem> {
     let run = app.task(&caller, &id).await?.run_id;
     let after = i64::try_from(body::place(from.after)?).unwrap_or(i64::MAX);
@@ -86,11 +92,11 @@ pub(crate) async fn transcript(
             return Ok(page);
         };
         let items = TranscriptItem::of_part(&entries, &mut children);
-        // What one entry of the journal says stays together, so that its number is a place to go on.
+        // The items of one journal entry stay together, so that its number is a valid cursor.
         for said in items.chunk_by(|one, next| one.seq == next.seq) {
             if !page.take(said)? {
                 let next = format!("/api/tasks/{run}/transcript?after={last}");
-                page.goes_on(&last.to_string(), &next)?;
+                page.set_next(&last.to_string(), &next)?;
                 return Ok(page);
             }
             last = said.first().map_or(last, |first| Seq(first.seq));
@@ -99,9 +105,9 @@ pub(crate) async fn transcript(
     }
 }
 
-/// Which calls are answered by children, of those that were open at a place: that stands in front of
-/// their results. All calls that are open were made by the last answer of the model, so the journal is
-/// read back to there, and not from its beginning for every page.
+/// Returns which open calls children answer: the journal names the child before the result of the
+/// call. The last completion made all open calls, so the journal is read back to it, not from its
+/// beginning for every page.
 async fn calls_of_children(app: &App, run: RunId, at: Seq) -> Result<CallsOfChildren, Problem> {
     let mut back = LOOK_BACK;
     loop {
@@ -126,36 +132,40 @@ async fn calls_of_children(app: &App, run: RunId, at: Seq) -> Result<CallsOfChil
     }
 }
 
-/// Where to begin in a tree.
+/// Selects tasks of a tree.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct InTree {
-    /// With message and result cut to 280 characters.
+    /// Truncates message and result to 280 characters.
     summary: Option<bool>,
-    /// Where the answer before ended.
+    /// The cursor of the previous response.
     #[param(min_length = 1)]
     cursor: Option<String>,
 }
 
 /// All tasks of the tree that a task is in, oldest first.
 ///
-/// An answer ends after 1,000 tasks, or earlier when their texts are long (8 MiB). When there are more,
-/// `Sortie-Next-Cursor` and `Link: rel="next"` say where they begin.
+/// An answer ends after 1,000 tasks, or earlier when their texts are long (8 MiB). When there are
+/// more, `Sortie-Next-Cursor` and `Link: rel="next"` say where they begin.
 #[utoipa::path(get, path = "/api/tasks/{id}/tree", tag = "tasks",
     params(("id" = String, Path), InTree), responses((status = 200, body = Vec<Task>)))]
+/// Returns all tasks of the tree of a task, oldest first.
+///
+/// A response ends after 1,000 tasks, or earlier if they are long (8 MiB). When there are more,
+/// `Sortie-Next-Cursor` and `Link: rel="next"` name the start of the next page.
 pub(crate) async fn tree(
     State(Shared(app)): State<Shared>,
     caller: Caller,
-    InPath(id): InPath<String>,
-    Asked(place): Asked<InTree>,
+    PathParams(id): PathParams<String>,
+    QueryParams(place): QueryParams<InTree>,
 ) -> Result<Page, Problem> {
     let root = app.task(&caller, &id).await?.root;
     let first = place.cursor.as_deref().map(RunId::from_str).transpose();
     let summary = place.summary.unwrap_or_default();
     let (mut page, next) = pages::fill(
         MAX_TASKS,
-        first.map_err(|_| pages::foreign_cursor())?,
+        first.map_err(|_| pages::bad_cursor())?,
         |after, limit| {
             app.runtime.list(ListFilter {
                 root: Some(root),
@@ -177,7 +187,7 @@ pub(crate) async fn tree(
             ("summary", place.summary.map(|summary| summary.to_string())),
         ];
         let path = format!("/api/tasks/{root}/tree");
-        page.goes_on(&last, &pages::address(&path, &query))?;
+        page.set_next(&last, &pages::address(&path, &query))?;
     }
     Ok(page)
 }
@@ -185,10 +195,11 @@ pub(crate) async fn tree(
 /// When the runs of a task's tree did what, and what its length came from.
 #[utoipa::path(get, path = "/api/tasks/{id}/timeline", tag = "tasks",
     params(("id" = String, Path)), responses((status = 200, body = Timeline)))]
+/// Returns the timeline of a task's tree, with its critical path.
 pub(crate) async fn timeline(
     State(Shared(app)): State<Shared>,
     caller: Caller,
-    InPath(id): InPath<String>,
+    PathParams(id): PathParams<String>,
 ) -> Result<Json<Timeline>, Problem> {
     let root = app.task(&caller, &id).await?.root;
     let (timeline, left_out) = app.runtime.timeline(root).await?;
@@ -242,16 +253,17 @@ fn timeline_task(task: &sortie_runtime::TaskTimeline) -> TimelineTask {
 /// Everything that a task may do, and who says so.
 #[utoipa::path(get, path = "/api/tasks/{id}/policy", tag = "tasks",
     params(("id" = String, Path)), responses((status = 200, body = EffectivePolicy)))]
+/// Returns the policy of a task, with the origin of each rule.
 pub(crate) async fn policy(
     State(Shared(app)): State<Shared>,
     caller: Caller,
-    InPath(id): InPath<String>,
+    PathParams(id): PathParams<String>,
 ) -> Result<Json<EffectivePolicy>, Problem> {
     let run = app.task(&caller, &id).await?.run_id;
     let view = app.runtime.policy_view(run).await?;
     Ok(Json(EffectivePolicy {
         hash: view.hash,
-        mode: Mode::from(view.mode).as_str().to_owned(),
+        mode: view.mode.to_string(),
         read_only: view.read_only,
         allow_dangerous: view.allow_dangerous,
         layers: view.layers.iter().map(PolicyLayer::from).collect(),
@@ -263,28 +275,29 @@ pub(crate) async fn policy(
     }))
 }
 
-/// Where to begin.
+/// Selects entries.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct After {
-    /// After this place.
+    /// Only entries after this position.
     #[param(minimum = 0)]
     after: Option<i64>,
-    /// At most so many.
+    /// Maximum number of entries.
     #[param(minimum = 1, maximum = 10000)]
     limit: Option<u32>,
 }
 
-/// What happened to the calls of a task and of everything below it, with pages as `GET /api/audit` has
-/// them.
+/// What happened to the calls of a task and of everything below it, with pages as `GET /api/audit`
+/// has them.
 #[utoipa::path(get, path = "/api/tasks/{id}/audit", tag = "tasks",
     params(("id" = String, Path), After), responses((status = 200, body = Vec<AuditLine>)))]
+/// Returns the audit log of a task and its descendants, with pages like `GET /api/audit`.
 pub(crate) async fn audit(
     State(Shared(app)): State<Shared>,
     caller: Caller,
-    InPath(id): InPath<String>,
-    Asked(after): Asked<After>,
+    PathParams(id): PathParams<String>,
+    QueryParams(after): QueryParams<After>,
 ) -> Result<Page, Problem> {
     let run = app.task(&caller, &id).await?.run_id;
     let filter = AuditFilter {
@@ -301,16 +314,17 @@ pub(crate) async fn audit(
 #[utoipa::path(get, path = "/api/tasks/{id}/blobs/{blob}", tag = "tasks",
     params(("id" = String, Path), ("blob" = String, Path)),
     responses((status = 200, body = String, content_type = "text/plain")))]
+/// Returns a long output of a task, whole.
 pub(crate) async fn blob(
     State(Shared(app)): State<Shared>,
     caller: Caller,
-    InPath((id, blob)): InPath<(String, String)>,
+    PathParams((id, blob)): PathParams<(String, String)>,
 ) -> Result<impl IntoResponse, Problem> {
     let run = app.task(&caller, &id).await?.run_id;
     let bytes = app
         .runtime
         .blob(run, &BlobId::from_stored(blob))
         .await?
-        .ok_or_else(|| Problem::not_found("the task has no such output"))?;
+        .ok_or_else(|| Problem::not_found("the task does not have this output"))?;
     Ok(([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], bytes))
 }

@@ -1,5 +1,5 @@
-//! The WebSocket. The handshake is done here rather than by a library around one, so that a client
-//! that only listens costs a few kilobytes, and long messages go out in pieces.
+//! The WebSocket. The handshake is done here, not by axum, so that a client that only receives costs
+//! a few kilobytes, and long messages are sent in pieces.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -29,39 +29,42 @@ use crate::routes::sse::HEARTBEAT;
 
 /// The largest message of a client.
 const MAX_MESSAGE_BYTES: usize = 64 * 1024;
-/// What is read from a client at once: they say little.
+/// The read buffer: clients send little.
 const READ_BYTES: usize = 1024;
-/// What a long message is cut into. The buffer of a connection grows to this and stays so.
+/// The size of the pieces of a long message. The write buffer of a connection grows to this.
 const PIECE_BYTES: usize = 8 * 1024;
 /// The subprotocol of this API. The page offers it beside the one that carries its key, so that the
-/// answer need not repeat a secret.
+/// response does not repeat a secret.
 const PROTOCOL: &str = "sortie";
-/// How long a client may take to say goodbye.
+/// The time limit of the closing handshake.
 const GOODBYE: Duration = Duration::from_secs(2);
 
 type Socket = WebSocketStream<TokioIo<Upgraded>>;
 
 /// Opens a WebSocket; see `ClientMessage` and `ServerMessage` for what is said over it.
 #[utoipa::path(get, path = "/api/ws", tag = "live",
-    responses((status = 101, description = "From here on it is a WebSocket")))]
+    responses((status = 101, description = "The connection is a WebSocket")))]
+/// Opens a WebSocket. The messages are `ClientMessage` and `ServerMessage`.
 pub(crate) async fn connect(
     State(Shared(app)): State<Shared>,
     caller: Caller,
     mut request: Request,
 ) -> Result<Response, Problem> {
     let accept = accept_key(&request)?;
-    let speaks_ours = says(request.headers(), &header::SEC_WEBSOCKET_PROTOCOL, PROTOCOL);
+    let speaks_ours = has_token(request.headers(), &header::SEC_WEBSOCKET_PROTOCOL, PROTOCOL);
     let Some(upgrade) = request.extensions_mut().remove::<OnUpgrade>() else {
-        return Err(not_a_handshake("the connection cannot become a WebSocket"));
+        return Err(not_a_handshake(
+            "the connection cannot be upgraded to a WebSocket",
+        ));
     };
     let peer = request.extensions_mut().remove::<Peer>();
     let app_too = Arc::clone(&app);
     app.spawn(async move {
-        // It is still a connection, and counts as one.
+        // It still counts as a connection.
         let held = peer;
         match upgrade.await {
             Ok(upgraded) => serve(&app_too, caller, upgraded).await,
-            Err(error) => tracing::debug!(%error, "a WebSocket did not come to be"),
+            Err(error) => tracing::debug!(%error, "cannot upgrade a connection to a WebSocket"),
         }
         drop(held);
     });
@@ -71,7 +74,7 @@ pub(crate) async fn connect(
     headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
     headers.insert(header::SEC_WEBSOCKET_ACCEPT, accept);
     if speaks_ours {
-        // A browser that offered subprotocols closes a connection that chose none of them.
+        // A browser that offered subprotocols closes a connection without one.
         headers.insert(
             header::SEC_WEBSOCKET_PROTOCOL,
             HeaderValue::from_static(PROTOCOL),
@@ -83,24 +86,24 @@ pub(crate) async fn connect(
 fn accept_key(request: &Request) -> Result<HeaderValue, Problem> {
     let headers = request.headers();
     let is_handshake = request.method() == Method::GET
-        && says(headers, &header::CONNECTION, "upgrade")
-        && says(headers, &header::UPGRADE, "websocket")
+        && has_token(headers, &header::CONNECTION, "upgrade")
+        && has_token(headers, &header::UPGRADE, "websocket")
         && headers
             .get(header::SEC_WEBSOCKET_VERSION)
             .is_some_and(|version| version == "13");
     let key = headers
         .get(header::SEC_WEBSOCKET_KEY)
         .filter(|_| is_handshake)
-        .ok_or_else(|| not_a_handshake("this path speaks WebSocket, version 13"))?;
+        .ok_or_else(|| not_a_handshake("this path needs a WebSocket handshake, version 13"))?;
     HeaderValue::from_str(&derive_accept_key(key.as_bytes()))
-        .map_err(|_| not_a_handshake("the key of the handshake cannot be used"))
+        .map_err(|_| not_a_handshake("invalid Sec-WebSocket-Key"))
 }
 
 fn not_a_handshake(detail: &str) -> Problem {
     Problem::new(Kind::BadRequest, detail)
 }
 
-fn says(headers: &HeaderMap, name: &HeaderName, word: &str) -> bool {
+fn has_token(headers: &HeaderMap, name: &HeaderName, word: &str) -> bool {
     headers
         .get_all(name)
         .iter()
@@ -142,27 +145,27 @@ async fn serve(app: &Arc<App>, caller: Caller, upgraded: Upgraded) {
         caller: caller.clone(),
         socket: &mut socket,
     };
-    // Neither waits for a client that takes its time over what was sent to it last.
+    // Neither waits for a client that is slow to read its last message.
     let ended = tokio::select! {
         biased;
         () = app.stop.cancelled() => Ended::Stopping,
-        () = caller.thrown_out(app) => Ended::NoLongerAllowed,
+        () = caller.revoked(app) => Ended::NoLongerAllowed,
         ended = client.run() => ended,
     };
     drop(counted);
     let (code, why) = match ended {
-        Ended::Left => return,
-        Ended::Stopping => (CloseCode::Away, "the server stops"),
-        Ended::NoLongerAllowed => (CloseCode::Policy, "the key no longer holds"),
-        Ended::TooOften => (CloseCode::Policy, "this key asks too often"),
-        Ended::TooMuch => (CloseCode::Size, "messages have at most 64 KiB"),
+        Ended::Disconnected => return,
+        Ended::Stopping => (CloseCode::Away, "the server is stopping"),
+        Ended::NoLongerAllowed => (CloseCode::Policy, "the key is no longer valid"),
+        Ended::TooOften => (CloseCode::Policy, "this key sends too many messages"),
+        Ended::TooMuch => (CloseCode::Size, "messages must have at most 64 KiB"),
         Ended::Failed => (CloseCode::Error, "the server cannot read its store"),
     };
     let frame = CloseFrame {
         code,
         reason: Utf8Bytes::from_static(why),
     };
-    // One that does not take its goodbye is let go without.
+    // A client that does not answer is disconnected without the handshake.
     tokio::time::timeout(GOODBYE, goodbye(&mut socket, frame))
         .await
         .ok();
@@ -170,15 +173,15 @@ async fn serve(app: &Arc<App>, caller: Caller, upgraded: Upgraded) {
 
 async fn goodbye(socket: &mut Socket, frame: CloseFrame) {
     if socket.close(Some(frame)).await.is_ok() {
-        // Until the other side has said it too.
+        // Until the client has closed too.
         while let Some(Ok(_)) = socket.next().await {}
     }
 }
 
-/// Why a WebSocket is over.
+/// Why a WebSocket is closed.
 #[derive(Debug)]
 enum Ended {
-    Left,
+    Disconnected,
     Stopping,
     NoLongerAllowed,
     TooOften,
@@ -193,10 +196,10 @@ struct Client<'a> {
     socket: &'a mut Socket,
 }
 
-/// Something happened to a client.
-enum News {
-    Said(Option<Result<Message, WsError>>),
-    Out(Result<crate::hub::Out, sortie_runtime::RuntimeError>),
+/// An input of the connection.
+enum Input {
+    Received(Option<Result<Message, WsError>>),
+    Outgoing(Result<crate::hub::Outgoing, sortie_runtime::RuntimeError>),
     Beat,
 }
 
@@ -211,27 +214,27 @@ impl Client<'_> {
         };
         let mut beat = tokio::time::interval(HEARTBEAT);
         beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        // The first one is at once.
+        // The first tick is immediate.
         beat.tick().await;
-        let mut result = self.say(&hello).await;
+        let mut result = self.send_control(&hello).await;
         loop {
             if let Err(ended) = result {
                 return ended;
             }
-            let news = tokio::select! {
+            let input = tokio::select! {
                 biased;
-                // Whoever does not take what it asked for is not heard further: what waits for one
-                // client never grows beyond one answer.
-                said = self.socket.next(), if self.listener.has_said_all() => News::Said(said),
-                _ = beat.tick() => News::Beat,
-                out = self.listener.next() => News::Out(out),
+                // A client that does not read its responses is not read either: at most one response
+                // is buffered for a client.
+                message = self.socket.next(), if self.listener.is_drained() => Input::Received(message),
+                _ = beat.tick() => Input::Beat,
+                out = self.listener.next() => Input::Outgoing(out),
             };
-            result = match news {
-                News::Said(said) => self.heard(said).await,
-                News::Beat => self.beat().await,
-                News::Out(Ok(out)) => send(self.app, self.socket, out.bytes().clone()).await,
-                News::Out(Err(error)) => {
-                    tracing::error!(error = %sortie_core::with_causes(&error), "no snapshot");
+            result = match input {
+                Input::Received(message) => self.receive(message).await,
+                Input::Beat => self.beat().await,
+                Input::Outgoing(Ok(out)) => send(self.app, self.socket, out.bytes().clone()).await,
+                Input::Outgoing(Err(error)) => {
+                    tracing::error!(error = %sortie_core::with_causes(&error), "cannot read a snapshot");
                     Err(Ended::Failed)
                 }
             };
@@ -243,44 +246,44 @@ impl Client<'_> {
             seq: self.app.hub.seq(),
             at: self.app.runtime.now().to_rfc3339(),
         };
-        self.say(&beat).await
+        self.send_control(&beat).await
     }
 
-    async fn heard(&mut self, said: Option<Result<Message, WsError>>) -> Result<(), Ended> {
+    async fn receive(&mut self, received: Option<Result<Message, WsError>>) -> Result<(), Ended> {
         if self.app.rates.take(self.caller.key()).is_err() {
             return Err(Ended::TooOften);
         }
-        match said {
-            None | Some(Ok(Message::Close(_))) => Err(Ended::Left),
+        match received {
+            None | Some(Ok(Message::Close(_))) => Err(Ended::Disconnected),
             Some(Err(WsError::Capacity(_))) => Err(Ended::TooMuch),
-            Some(Err(_)) => Err(Ended::Left),
+            Some(Err(_)) => Err(Ended::Disconnected),
             Some(Ok(Message::Text(text))) => match serde_json::from_str(&text) {
-                Ok(message) => self.answer(message).await,
-                Err(error) => self.complain("bad-request", &error.to_string()).await,
+                Ok(message) => self.handle(message).await,
+                Err(error) => self.send_error("bad-request", &error.to_string()).await,
             },
             Some(Ok(Message::Binary(_))) => {
-                self.complain("bad-request", "messages are JSON as text")
+                self.send_error("bad-request", "messages must be JSON in text frames")
                     .await
             }
-            // The library answers pings itself, when something is next sent or read.
+            // tungstenite answers pings itself at the next read or write.
             Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => {
-                self.socket.flush().await.map_err(|_| Ended::Left)
+                self.socket.flush().await.map_err(|_| Ended::Disconnected)
             }
         }
     }
 
-    async fn answer(&mut self, message: ClientMessage) -> Result<(), Ended> {
+    async fn handle(&mut self, message: ClientMessage) -> Result<(), Ended> {
         match message {
-            ClientMessage::Subscribe(wish) => {
-                // Rare, and large: kept out of the future of a client that only listens.
-                match Box::pin(self.listener.understand(wish)).await {
-                    Ok(wish) => {
-                        self.listener.subscribe(wish);
+            ClientMessage::Subscribe(subscription) => {
+                // Rare and large: boxed, so that it does not enlarge the future of every client.
+                match Box::pin(self.listener.validate(subscription)).await {
+                    Ok(subscription) => {
+                        self.listener.subscribe(subscription);
                         Ok(())
                     }
                     Err(problem) => {
                         let slug = problem.slug();
-                        self.complain(slug, problem.detail()).await
+                        self.send_error(slug, problem.detail()).await
                     }
                 }
             }
@@ -288,20 +291,20 @@ impl Client<'_> {
                 self.listener.unsubscribe(&id);
                 Ok(())
             }
-            ClientMessage::Ping { n } => self.say(&Control::Pong { n }).await,
+            ClientMessage::Ping { n } => self.send_control(&Control::Pong { n }).await,
         }
     }
 
-    async fn complain(&mut self, code: &str, message: &str) -> Result<(), Ended> {
+    async fn send_error(&mut self, code: &str, message: &str) -> Result<(), Ended> {
         let error = Control::Error {
             code: code.to_owned(),
             message: message.to_owned(),
         };
-        self.say(&error).await
+        self.send_control(&error).await
     }
 
-    async fn say(&mut self, control: &Control) -> Result<(), Ended> {
-        // Our own types always become JSON.
+    async fn send_control(&mut self, control: &Control) -> Result<(), Ended> {
+        // Serialising our own types cannot fail.
         let text = serde_json::to_string(control).unwrap_or_default();
         send(self.app, self.socket, Utf8Bytes::from(text)).await
     }
@@ -313,7 +316,7 @@ async fn send(app: &App, socket: &mut Socket, text: Utf8Bytes) -> Result<(), End
     if text.len() <= PIECE_BYTES {
         return match socket.send(Message::Text(text)).await {
             Ok(()) => Ok(()),
-            Err(_) => Err(Ended::Left),
+            Err(_) => Err(Ended::Disconnected),
         };
     }
     let bytes = Bytes::from(text);
@@ -328,7 +331,7 @@ async fn send(app: &App, socket: &mut Socket, text: Utf8Bytes) -> Result<(), End
         };
         let frame = Frame::message(piece, OpCode::Data(kind), index + 1 == count);
         if socket.send(Message::Frame(frame)).await.is_err() {
-            return Err(Ended::Left);
+            return Err(Ended::Disconnected);
         }
     }
     Ok(())

@@ -66,7 +66,7 @@ impl Worktrees for Folders {
 }
 
 #[tokio::test]
-async fn changes_are_looked_at_applied_and_thrown_away() {
+async fn changes_are_shown_applied_and_discarded() {
     let folders = Arc::new(Folders {
         root: TempDir::new().unwrap(),
         done: Mutex::default(),
@@ -105,7 +105,7 @@ async fn changes_are_looked_at_applied_and_thrown_away() {
 }
 
 #[tokio::test]
-async fn a_long_output_can_be_had_whole() {
+async fn long_output_is_available_as_a_blob() {
     let reads = r#"
   - when: { turn: 1 }
     calls: [{ tool: exec, args: { command: "seq 1 60000" } }]
@@ -136,7 +136,7 @@ async fn a_long_output_can_be_had_whole() {
 }
 
 #[tokio::test]
-async fn a_blocked_delivery_is_tried_again_or_given_up() {
+async fn blocked_delivery_is_retried_or_dismissed() {
     let play = Play::new(SAYS_DONE).set(|settings| settings.max_delivery_attempts = 1);
     let world = World::of(play, patient()).await;
     let folder = world.stage.workspace().join("missing");
@@ -173,7 +173,7 @@ async fn a_blocked_delivery_is_tried_again_or_given_up() {
 }
 
 #[tokio::test]
-async fn a_task_that_waits_is_called_and_placed_otherwise() {
+async fn queued_task_gets_another_label_and_priority() {
     let play = Play::new(SAYS_DONE).set(|settings| settings.lanes.subagent = 1);
     let world = World::of(play, patient()).await;
     world.stage.model().hold("first");

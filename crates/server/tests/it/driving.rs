@@ -72,13 +72,13 @@ async fn ways(world: &World, id: &str, session: &str) -> Vec<(String, StatusCode
 }
 
 #[tokio::test]
-async fn an_operator_drives_only_what_it_could_have_made() {
+async fn operator_controls_only_tasks_that_it_could_have_created() {
     let world = World::begin(SAYS_DONE).await;
     let outside = TempDir::new().unwrap();
     let report = format!("file:{}/report", outside.path().display());
     for (session, more) in [
         ("web:free", json!({"mode": "yolo"})),
-        ("web:edits", json!({"mode": "accept_edits"})),
+        ("web:edits", json!({"mode": "accept-edits"})),
         ("web:outside", json!({"workspace": outside.path()})),
         ("web:reports", json!({"report_to": [report]})),
     ] {
@@ -86,9 +86,9 @@ async fn an_operator_drives_only_what_it_could_have_made() {
         for (what, status, problem) in ways(&world, &id, session).await {
             assert_eq!(status, 403, "{session}: {what}: {problem}");
             let words = problem["detail"].as_str().unwrap();
-            assert!(words.contains("make one of your own"), "{words}");
+            assert!(words.contains("create one of your own"), "{words}");
         }
-        // Whoever may not drive a run may still stop it.
+        // An operator may cancel a run that it may not control.
         for stop in ["pause", "cancel"] {
             let path = format!("/api/tasks/{id}/{stop}");
             let request = world.request(Method::POST, &path, &world.tokens.operator);
@@ -102,7 +102,7 @@ async fn an_operator_drives_only_what_it_could_have_made() {
 }
 
 #[tokio::test]
-async fn a_reply_drives_too() {
+async fn reply_needs_the_right_to_control_the_run() {
     let world = World::begin(WRITES).await;
     let outside = TempDir::new().unwrap();
     let wish = json!({"message": "write", "agent": "code", "workspace": outside.path()});
@@ -129,7 +129,7 @@ async fn a_reply_drives_too() {
 }
 
 #[tokio::test]
-async fn an_answer_drives_too() {
+async fn answer_needs_the_right_to_control_the_run() {
     let world = World::begin(ASKS).await;
     let wish = json!({"message": "ask", "agent": "code", "mode": "yolo"});
     let id = world.task(&wish).await;
@@ -150,7 +150,7 @@ async fn an_answer_drives_too() {
 }
 
 #[tokio::test]
-async fn nobody_speaks_in_a_session_of_another_tenant() {
+async fn messages_never_reach_a_session_of_another_tenant() {
     let world = World::begin(SAYS_DONE).await;
     let say = async |token: &str, more: Value| {
         let mut body = json!({"text": "hello"});

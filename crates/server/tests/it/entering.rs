@@ -9,7 +9,7 @@ use crate::matrix::{Browser, browser};
 use crate::support::{SAYS_DONE, World, answer, slug};
 
 #[tokio::test]
-async fn the_first_start_leaves_a_token_that_only_its_owner_reads() {
+async fn first_start_writes_a_private_token_file() {
     let world = World::begin(SAYS_DONE).await;
     for name in ["token", "keys.json"] {
         let file = world.home.path().join(name);
@@ -29,7 +29,7 @@ async fn the_first_start_leaves_a_token_that_only_its_owner_reads() {
 }
 
 #[tokio::test]
-async fn a_rotated_key_holds_for_its_grace_and_a_revoked_one_not_at_all() {
+async fn rotated_key_is_valid_for_its_grace_and_a_revoked_one_is_not() {
     let world = World::begin(SAYS_DONE).await;
     let made = world
         .json(world.post("/api/keys", &json!({"name": "bot", "role": "operator"})))
@@ -65,7 +65,7 @@ async fn a_rotated_key_holds_for_its_grace_and_a_revoked_one_not_at_all() {
 }
 
 #[tokio::test]
-async fn a_key_can_end_by_itself_and_no_key_makes_one_that_may_more() {
+async fn keys_expire_and_cannot_create_keys_with_more_rights() {
     let world = World::begin(SAYS_DONE).await;
     let wish = json!({"name": "short", "role": "admin", "expires_seconds": 0});
     let made = world.json(world.post("/api/keys", &wish)).await;
@@ -92,7 +92,7 @@ async fn a_key_can_end_by_itself_and_no_key_makes_one_that_may_more() {
 }
 
 #[tokio::test]
-async fn a_login_link_works_once_for_whoever_really_follows_it() {
+async fn login_link_works_once_and_previews_do_not_use_it_up() {
     let world = World::begin(SAYS_DONE).await;
     let link = world
         .json(world.post("/api/login-links", &json!({"role": "viewer"})))
@@ -133,7 +133,7 @@ async fn link(world: &World, token: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_page_of_somebody_else_cannot_leave_a_browser_in_another_name() {
+async fn foreign_page_cannot_log_a_browser_in_with_another_key() {
     let world = World::begin(SAYS_DONE).await;
     let url = link(&world, &world.tokens.acme).await;
     let own = browser(&world, &world.tokens.admin).await.cookie;
@@ -143,7 +143,7 @@ async fn a_page_of_somebody_else_cannot_leave_a_browser_in_another_name() {
         led("same-site"),
         // A browser that does not say, as on other machines without TLS.
         world.http.get(&url),
-        // Typed, but somebody else is in.
+        // Typed, but the browser is logged in with another key.
         led("none").header(header::COOKIE, &own),
     ] {
         let asked = request.send().await.unwrap();
@@ -155,7 +155,7 @@ async fn a_page_of_somebody_else_cannot_leave_a_browser_in_another_name() {
         assert!(policy.contains("form-action 'self'"), "{policy}");
         let html = asked.text().await.unwrap();
         assert!(
-            html.contains("made that link yourself") && html.contains("链接"),
+            html.contains("created the link yourself") && html.contains("链接"),
             "{html}"
         );
         assert!(
@@ -191,7 +191,7 @@ async fn a_page_of_somebody_else_cannot_leave_a_browser_in_another_name() {
 }
 
 #[tokio::test]
-async fn a_link_that_was_typed_lets_in_at_once_also_again_by_the_same_key() {
+async fn typed_login_link_needs_no_confirmation() {
     let world = World::begin(SAYS_DONE).await;
     let own = browser(&world, &world.tokens.admin).await.cookie;
     for site in ["none", "same-origin"] {
@@ -212,7 +212,7 @@ async fn a_link_that_was_typed_lets_in_at_once_also_again_by_the_same_key() {
 }
 
 #[tokio::test]
-async fn a_browser_stays_in_across_a_restart_until_it_leaves() {
+async fn browser_session_survives_a_restart_until_logout() {
     let world = World::begin(SAYS_DONE).await;
     let browser = browser(&world, &world.tokens.operator).await;
     let world = world.restart().await;
@@ -246,7 +246,7 @@ async fn a_browser_stays_in_across_a_restart_until_it_leaves() {
 }
 
 #[tokio::test]
-async fn a_browser_without_a_cookie_is_told_what_to_do_in_both_languages() {
+async fn browser_without_a_cookie_gets_the_login_page_in_both_languages() {
     let world = World::begin(SAYS_DONE).await;
     let asked = world
         .http
@@ -266,7 +266,7 @@ async fn a_browser_without_a_cookie_is_told_what_to_do_in_both_languages() {
 }
 
 #[tokio::test]
-async fn sessions_end_with_the_key_behind_them() {
+async fn browser_sessions_end_with_their_key() {
     let world = World::begin(SAYS_DONE).await;
     let made = world
         .json(world.post("/api/keys", &json!({"name": "guest", "role": "viewer"})))
@@ -285,7 +285,7 @@ async fn sessions_end_with_the_key_behind_them() {
 }
 
 #[tokio::test]
-async fn guessing_is_slow_even_from_here_and_locks_nobody_out() {
+async fn failed_attempts_are_limited_and_lock_no_key_out() {
     let world = World::begin(SAYS_DONE).await;
     let id = world.tokens.viewer.split('_').nth(1).unwrap();
     let wrong = format!("sortie_{id}_{}", "A".repeat(43));
@@ -335,7 +335,7 @@ async fn guessing_is_slow_even_from_here_and_locks_nobody_out() {
 }
 
 #[tokio::test]
-async fn logins_take_from_the_rate_of_their_key() {
+async fn logins_count_against_the_rate_of_their_key() {
     let mut limits = sortie_server::ServerLimits::default();
     limits.rate.per_second = 1.try_into().unwrap();
     limits.rate.burst = 3.try_into().unwrap();
@@ -351,7 +351,7 @@ async fn logins_take_from_the_rate_of_their_key() {
 }
 
 #[tokio::test]
-async fn a_name_is_one_key_of_its_tenant_and_nobody_else_is_local() {
+async fn key_names_are_unique_by_tenant_and_local_is_reserved() {
     let world = World::begin(SAYS_DONE).await;
     let make = |token: &str, name: &str| {
         world
@@ -371,7 +371,7 @@ async fn a_name_is_one_key_of_its_tenant_and_nobody_else_is_local() {
 }
 
 #[tokio::test]
-async fn browsers_end_with_the_secret_that_let_them_in() {
+async fn browser_sessions_end_with_the_secret_that_created_them() {
     let world = World::begin(SAYS_DONE).await;
     let made = world
         .json(world.post("/api/keys", &json!({"name": "guest", "role": "admin"})))
@@ -404,7 +404,7 @@ async fn browsers_end_with_the_secret_that_let_them_in() {
 }
 
 #[tokio::test]
-async fn a_key_drives_out_only_its_own_browsers() {
+async fn too_many_browser_sessions_end_only_those_of_the_same_key() {
     let world = World::begin(SAYS_DONE).await;
     let admins = browser(&world, &world.tokens.admin).await;
     let first = browser(&world, &world.tokens.acme_operator).await;
@@ -420,7 +420,7 @@ async fn a_key_drives_out_only_its_own_browsers() {
 }
 
 #[tokio::test]
-async fn two_servers_on_one_machine_have_cookies_of_their_own() {
+async fn cookie_names_differ_by_port() {
     let world = World::begin(SAYS_DONE).await;
     let name = format!("sortie_session_{}", world.address.port());
     let browser = browser(&world, &world.tokens.viewer).await;
@@ -443,7 +443,7 @@ async fn two_servers_on_one_machine_have_cookies_of_their_own() {
 }
 
 #[tokio::test]
-async fn one_key_that_asks_too_often_waits() {
+async fn key_beyond_its_rate_gets_429() {
     let mut limits = sortie_server::ServerLimits::default();
     limits.rate.per_second = 1.try_into().unwrap();
     limits.rate.burst = 5.try_into().unwrap();
@@ -462,7 +462,7 @@ async fn one_key_that_asks_too_often_waits() {
 }
 
 #[tokio::test]
-async fn headers_of_safety_are_on_every_answer() {
+async fn security_headers_are_on_every_response() {
     let world = World::begin(SAYS_DONE).await;
     for request in [
         world.get("/api/tasks"),
@@ -504,7 +504,7 @@ async fn headers_of_safety_are_on_every_answer() {
 }
 
 #[tokio::test]
-async fn a_name_that_was_given_is_ours_too() {
+async fn configured_host_names_are_accepted() {
     let world = World::begin(SAYS_DONE).await;
     let named = world.get("/api/me").header(header::HOST, "sortie.example");
     assert_eq!(answer(named).await.0, 200);

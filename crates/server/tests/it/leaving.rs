@@ -99,7 +99,7 @@ async fn isolated(world: &World) -> String {
     world.task(&wish).await
 }
 
-/// Sends a request without a body, and leaves when the test says so.
+/// Sends a request without a body, and disconnects when the test requests it.
 struct Leaver(TcpStream);
 
 impl Leaver {
@@ -123,7 +123,7 @@ impl Leaver {
 }
 
 #[tokio::test]
-async fn what_a_client_began_before_it_left_is_done_and_told() {
+async fn request_of_a_disconnected_client_completes_and_is_replayed() {
     let gates = Gates::new(1);
     let world = world(&gates).await;
     let id = isolated(&world).await;
@@ -140,7 +140,7 @@ async fn what_a_client_began_before_it_left_is_done_and_told() {
 }
 
 #[tokio::test]
-async fn a_deletion_is_told_though_its_client_left() {
+async fn deletion_is_published_after_its_client_disconnected() {
     let gates = Gates::new(0);
     let world = world(&gates).await;
     let (mut client, _) = Client::connect(&world, &world.tokens.viewer).await;
@@ -162,7 +162,7 @@ async fn a_deletion_is_told_though_its_client_left() {
 }
 
 #[tokio::test]
-async fn what_takes_longer_than_its_answer_may_is_done_and_told() {
+async fn overdue_request_completes_and_is_replayed() {
     let limits = ServerLimits {
         handler_timeout: Duration::ZERO,
         ..patient()
@@ -183,14 +183,14 @@ async fn what_takes_longer_than_its_answer_may_is_done_and_told() {
         (Method::DELETE, format!("/api/tasks/{run}"), "deleted"),
     ] {
         let request = world.request(method, &path, &world.tokens.admin);
-        // Most often it is cut off, and whatever it says, it is done.
+        // The response is usually cut off; whatever arrives, the request completes.
         answer(request).await;
         assert_eq!(client.until(event).await["task_id"], run.to_string());
     }
 }
 
 #[tokio::test]
-async fn whoever_asks_again_too_soon_is_told_that_it_is_under_way() {
+async fn early_retry_gets_409_under_way() {
     let gates = Gates::new(1);
     let world = world(&gates).await;
     let id = isolated(&world).await;

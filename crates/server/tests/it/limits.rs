@@ -35,7 +35,7 @@ async fn raw(world: &World, text: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_head_that_never_ends_is_given_up() {
+async fn endless_head_times_out() {
     let world = World::with(SAYS_DONE, quick()).await;
     let answer = raw(&world, "GET /api/me HTTP/1.1\r\nHost: x\r\nX-Slow: ").await;
     assert!(
@@ -45,7 +45,7 @@ async fn a_head_that_never_ends_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_body_that_never_ends_is_given_up() {
+async fn endless_body_times_out() {
     let world = World::with(SAYS_DONE, quick()).await;
     let head = format!(
         "POST /api/tasks HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\n\
@@ -58,7 +58,7 @@ async fn a_body_that_never_ends_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_head_that_is_too_large_is_refused() {
+async fn oversized_head_is_refused() {
     let world = World::with(SAYS_DONE, quick()).await;
     let long = format!("GET /{} HTTP/1.1\r\nHost: x\r\n\r\n", "a".repeat(100_000));
     let answer = raw(&world, &long).await;
@@ -78,7 +78,7 @@ async fn a_head_that_is_too_large_is_refused() {
 }
 
 #[tokio::test]
-async fn nobody_is_kept_out_by_what_is_not_http() {
+async fn connections_that_are_not_http_do_not_block_clients() {
     let world = World::with(SAYS_DONE, quick()).await;
     for text in [
         "\0\0\0\0",
@@ -119,7 +119,7 @@ async fn connections_beyond_the_limit_wait_their_turn() {
     drop((first, second));
 }
 
-/// Nobody is given up for being slow here: what is tested is who has to make room.
+/// No timeouts: the tests check which connection is closed for a new one.
 fn crowded() -> ServerLimits {
     ServerLimits {
         connections: 8,
@@ -129,7 +129,7 @@ fn crowded() -> ServerLimits {
 }
 
 #[tokio::test]
-async fn whoever_says_nothing_keeps_nobody_out() {
+async fn silent_connections_do_not_block_clients() {
     let world = World::with(SAYS_DONE, crowded()).await;
     let mut silent = Vec::new();
     for _ in 0..40 {
@@ -140,7 +140,7 @@ async fn whoever_says_nothing_keeps_nobody_out() {
 }
 
 #[tokio::test]
-async fn clients_with_a_token_stay_however_many_they_are() {
+async fn authenticated_connections_are_not_closed_for_new_ones() {
     let world = World::with(SAYS_DONE, crowded()).await;
     let mut clients = Vec::new();
     for _ in 0..7 {
@@ -153,7 +153,7 @@ async fn clients_with_a_token_stay_however_many_they_are() {
 }
 
 #[tokio::test]
-async fn an_answer_that_takes_too_long_is_one_thing_in_status_and_words() {
+async fn slow_handler_gets_503_timeout() {
     let limits = ServerLimits {
         handler_timeout: Duration::ZERO,
         ..quick()
@@ -185,7 +185,7 @@ async fn announce(world: &World, token: &str, path: &str, length: usize) -> TcpS
 }
 
 #[tokio::test]
-async fn whoever_announces_much_and_sends_little_hinders_nobody() {
+async fn announced_but_unsent_bytes_reserve_no_memory() {
     let world = World::begin(SAYS_DONE).await;
     world.stage.model().hold("held");
     let id = world.task(&json!({"message": "x", "label": "held"})).await;
@@ -204,7 +204,7 @@ async fn whoever_announces_much_and_sends_little_hinders_nobody() {
 }
 
 #[tokio::test]
-async fn whoever_sends_too_much_at_once_is_told_to_come_again_and_hinders_nobody() {
+async fn excess_bodies_get_503_and_do_not_affect_other_keys() {
     const LARGE: usize = 4 * 1024 * 1024;
     let world = World::begin(SAYS_DONE).await;
     let mut large = Vec::new();

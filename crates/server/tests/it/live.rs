@@ -91,6 +91,40 @@ impl Client {
 }
 
 #[tokio::test]
+async fn library_and_websocket_give_the_same_json_for_the_same_event() {
+    let world = World::begin(SAYS_DONE).await;
+    let mut library = world.stage.runtime().subscribe();
+    let (mut client, _) = Client::connect(&world, &world.tokens.viewer).await;
+    client.subscribe(json!({})).await;
+    client.until("snapshot").await;
+    world.task(&json!({"message": "x"})).await;
+    let mut sent = Vec::new();
+    while sent
+        .last()
+        .is_none_or(|event: &Value| event["type"] != "completed")
+    {
+        let mut message = client.next().await;
+        // The other messages are about the connection, or whole records.
+        if message["task_seq"].is_i64() {
+            message.as_object_mut().unwrap().remove("seq").unwrap();
+            sent.push(message);
+        }
+    }
+    let mut published = Vec::new();
+    while published
+        .last()
+        .is_none_or(|event: &Value| event["type"] != "completed")
+    {
+        let event = library.try_recv().unwrap();
+        if !event.kind.is_internal() {
+            published.push(serde_json::to_value(&event).unwrap());
+        }
+    }
+    assert_eq!(sent, published);
+    assert_eq!(sent[0]["type"], "queued");
+}
+
+#[tokio::test]
 async fn a_client_gets_a_snapshot_and_then_every_event_in_order() {
     let world = World::begin(SAYS_DONE).await;
     world.stage.model().hold("one");
@@ -129,7 +163,7 @@ async fn a_client_gets_a_snapshot_and_then_every_event_in_order() {
 }
 
 #[tokio::test]
-async fn a_client_that_was_gone_goes_on_where_it_was() {
+async fn reconnected_client_resumes_after_its_last_event() {
     let world = World::begin(SAYS_DONE).await;
     let (mut client, hello) = Client::connect(&world, &world.tokens.admin).await;
     client.subscribe(json!({})).await;
@@ -147,7 +181,7 @@ async fn a_client_that_was_gone_goes_on_where_it_was() {
 }
 
 #[tokio::test]
-async fn another_life_of_the_server_or_too_long_ago_is_a_snapshot() {
+async fn resume_from_another_epoch_or_an_evicted_event_gets_a_snapshot() {
     let world = World::begin(SAYS_DONE).await;
     let (mut client, hello) = Client::connect(&world, &world.tokens.admin).await;
     let other = json!({"resume": {"epoch": "other", "seq": 0}});
@@ -165,7 +199,7 @@ async fn another_life_of_the_server_or_too_long_ago_is_a_snapshot() {
 }
 
 #[tokio::test]
-async fn scopes_hear_what_they_want_and_nothing_else() {
+async fn subscriptions_get_only_events_of_their_scope() {
     let world = World::begin(SAYS_DONE).await;
     world.stage.model().hold("mine");
     let wish = json!({"message": "x", "label": "mine", "session_id": "web:a"});
@@ -228,7 +262,7 @@ async fn subscriptions_and_messages_are_bounded() {
 }
 
 #[tokio::test]
-async fn a_server_that_stops_says_goodbye() {
+async fn stopping_server_closes_websockets_properly() {
     let mut world = World::begin(SAYS_DONE).await;
     let (mut client, _) = Client::connect(&world, &world.tokens.viewer).await;
     client.subscribe(json!({})).await;
@@ -244,7 +278,7 @@ async fn a_server_that_stops_says_goodbye() {
 }
 
 #[tokio::test]
-async fn a_slow_client_gets_a_snapshot_and_slows_nobody() {
+async fn slow_client_gets_a_snapshot_and_delays_no_other() {
     // More than lies in the buffers between us, and then more events than are kept.
     const LARGE: usize = 40;
     const RESTING: usize = 50;
@@ -297,7 +331,7 @@ async fn a_slow_client_gets_a_snapshot_and_slows_nobody() {
 }
 
 #[tokio::test]
-async fn a_revoked_key_hears_no_more() {
+async fn revoked_key_gets_no_more_events() {
     let world = World::begin(SAYS_DONE).await;
     let made = world
         .json(world.post("/api/keys", &json!({"name": "guest", "role": "viewer"})))
@@ -315,7 +349,7 @@ async fn a_revoked_key_hears_no_more() {
 }
 
 #[tokio::test]
-async fn a_revoked_key_is_let_go_though_it_reads_nothing() {
+async fn revoked_key_is_disconnected_even_if_it_reads_nothing() {
     // More than lies in the buffers between us.
     const LARGE: usize = 60;
     let long = "w".repeat(200_000);
@@ -348,7 +382,7 @@ async fn a_revoked_key_is_let_go_though_it_reads_nothing() {
 }
 
 #[tokio::test]
-async fn a_client_that_asks_too_often_is_let_go() {
+async fn client_with_too_many_messages_is_disconnected() {
     let mut limits = crate::support::patient();
     limits.rate.per_second = 1.try_into().unwrap();
     limits.rate.burst = 20.try_into().unwrap();
@@ -374,7 +408,7 @@ async fn a_client_that_asks_too_often_is_let_go() {
 }
 
 #[tokio::test]
-async fn a_client_is_not_heard_before_it_has_what_it_asked_for() {
+async fn client_is_not_read_before_it_has_read_its_responses() {
     let world = World::begin(SAYS_DONE).await;
     for _ in 0..20 {
         let id = world.task(&json!({"message": "x"})).await;

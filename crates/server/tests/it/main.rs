@@ -11,6 +11,7 @@ mod leaving;
 mod limits;
 mod live;
 mod matrix;
+mod metrics;
 mod once;
 mod openapi;
 mod pages;

@@ -1,4 +1,4 @@
-//! Every route against every kind of caller. A route that is added without a row here fails.
+//! Every route against every kind of caller. A documented route without a row here fails the test.
 
 use std::collections::BTreeSet;
 
@@ -8,14 +8,14 @@ use sortie_protocol::Role::{self, Admin, Operator, Viewer};
 
 use crate::support::{PROOF, SAYS_DONE, World, answer};
 
-/// What an admin of a tenant gets who asks for a thing of somebody else, or for everything.
+/// What an admin of a tenant gets for data outside of its tenant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Tenant {
-    /// It sees its own share.
+    /// The data of its tenant.
     Own,
-    /// What it asks for is not there.
+    /// 404.
     Missing,
-    /// It is about the whole server.
+    /// 403: the route is about the whole server.
     Forbidden,
 }
 use Tenant::{Forbidden, Missing, Own};
@@ -85,7 +85,7 @@ const ROUTES: &[(&str, &str, Role, Tenant)] = &[
     ("get", "/api/ws", Viewer, Own),
 ];
 
-/// A body that the route understands, so that what is refused is not the body.
+/// A valid body, so that a refusal is not about the body.
 fn body(path: &str) -> Value {
     match path {
         "/api/tasks" => json!({"message": "do it"}),
@@ -107,7 +107,7 @@ fn method(name: &str) -> Method {
     Method::from_bytes(name.to_uppercase().as_bytes()).unwrap()
 }
 
-/// Something that is nowhere, so that whoever is let through does no harm.
+/// Replaces ids by ones that do not exist, so that an admitted request does no harm.
 fn nowhere(path: &str) -> String {
     let id = if path.starts_with("/api/sessions") {
         "web:nowhere"
@@ -139,7 +139,7 @@ impl Row<'_> {
     }
 
     async fn expect(&self, who: &str, request: RequestBuilder, fits: impl Fn(u16) -> bool) {
-        // Streams have no end: the status is enough.
+        // Streams do not end, so only the status is read.
         let status = request.send().await.unwrap().status().as_u16();
         assert!(
             fits(status),
@@ -152,7 +152,7 @@ impl Row<'_> {
     async fn strangers(&self, number: usize) {
         self.expect("nobody", self.bare(), |status| status == 401)
             .await;
-        // Another id each time: guesses at one id are counted together.
+        // Another id each time: failed attempts are counted by id.
         let wrong = format!("sortie_wrong{number:03}_{}", "A".repeat(43));
         self.expect("a wrong token", self.bare().bearer_auth(wrong), |status| {
             status == 401
@@ -277,7 +277,7 @@ impl Row<'_> {
     }
 }
 
-/// Things that belong to nobody's tenant, but are there.
+/// Existing data without a tenant.
 struct Things {
     task: String,
     session: String,
@@ -383,7 +383,7 @@ fn every_documented_route_has_a_row() {
 }
 
 #[tokio::test]
-async fn every_route_checks_everybody() {
+async fn every_route_checks_every_kind_of_caller() {
     let world = World::begin(SAYS_DONE).await;
     let things = things(&world).await;
     let own = browser(&world, &world.tokens.admin).await;
@@ -404,7 +404,7 @@ async fn every_route_checks_everybody() {
 }
 
 #[tokio::test]
-async fn a_method_that_a_route_does_not_know_is_told_so() {
+async fn unsupported_method_gets_405() {
     let world = World::begin(SAYS_DONE).await;
     for (known, path, ..) in ROUTES {
         for other in [Method::TRACE, Method::PUT, Method::OPTIONS] {
@@ -419,7 +419,7 @@ async fn a_method_that_a_route_does_not_know_is_told_so() {
 }
 
 #[tokio::test]
-async fn a_server_shows_who_it_is_before_anybody_shows_a_token() {
+async fn server_proves_its_identity_without_credentials() {
     let world = World::begin(SAYS_DONE).await;
     let ask = |method: Method, query: &str| {
         let url = world.url(&format!("/login/proof{query}"));
@@ -444,7 +444,7 @@ async fn a_server_shows_who_it_is_before_anybody_shows_a_token() {
 }
 
 #[tokio::test]
-async fn what_is_no_route_needs_a_token_too() {
+async fn unknown_routes_need_a_token() {
     let world = World::begin(SAYS_DONE).await;
     for path in [
         "/",

@@ -22,7 +22,7 @@ async fn total(world: &World) -> u64 {
 }
 
 #[tokio::test]
-async fn the_same_request_makes_one_task_also_after_a_restart() {
+async fn repeated_idempotency_key_creates_one_task_across_a_restart() {
     let world = World::begin(SAYS_DONE).await;
     let admin = world.tokens.admin.clone();
     let wish = json!({"message": "once"});
@@ -54,7 +54,7 @@ async fn the_same_request_makes_one_task_also_after_a_restart() {
 }
 
 #[tokio::test]
-async fn a_refused_request_may_be_corrected_under_the_same_key() {
+async fn refused_request_may_be_corrected_with_the_same_idempotency_key() {
     let world = World::begin(SAYS_DONE).await;
     let admin = &world.tokens.admin;
     let refused = create(&world, admin, "k", &json!({"message": ""}));
@@ -64,7 +64,7 @@ async fn a_refused_request_may_be_corrected_under_the_same_key() {
 }
 
 #[tokio::test]
-async fn two_at_the_same_time_make_one_task() {
+async fn concurrent_requests_with_one_idempotency_key_create_one_task() {
     let world = World::begin(SAYS_DONE).await;
     let wish = json!({"message": "once"});
     let tries = (0..8).map(|_| answer(create(&world, &world.tokens.admin, "k", &wish)));
@@ -103,7 +103,7 @@ async fn half_done(world: &World, path: &str, key: &str, body: &str) -> sortie_c
 }
 
 #[tokio::test]
-async fn what_was_half_done_when_the_process_died_is_finished_or_told() {
+async fn interrupted_request_is_completed_or_reported_as_unknown() {
     let world = World::begin(SAYS_DONE).await;
     let wish = json!({"message": "half"});
     let run = half_done(&world, "/api/tasks", "made", &wish.to_string()).await;
@@ -126,7 +126,7 @@ async fn what_was_half_done_when_the_process_died_is_finished_or_told() {
 }
 
 #[tokio::test]
-async fn what_was_made_before_the_process_died_is_the_answer_whatever_changed_since() {
+async fn run_created_before_a_crash_is_the_response_to_a_retry() {
     let world = World::begin(SAYS_DONE).await;
     let id = world.task(&json!({"message": "x"})).await;
     world.until_status(&id, "completed").await;
@@ -152,7 +152,7 @@ async fn what_was_made_before_the_process_died_is_the_answer_whatever_changed_si
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_does_not_stop_what_it_began() {
+async fn disconnect_does_not_stop_a_request_that_was_read() {
     const CLIENTS: usize = 40;
     let world = World::begin(SAYS_DONE).await;
     let body = json!({"text": "hello"}).to_string();
@@ -194,7 +194,7 @@ async fn a_client_that_leaves_does_not_stop_what_it_began() {
 }
 
 #[tokio::test]
-async fn what_is_tried_again_or_branched_off_is_found_where_it_was_said_to_be() {
+async fn retry_and_fork_return_the_location_of_the_new_task() {
     let world = World::begin(SAYS_DONE).await;
     let id = world.task(&json!({"message": "first"})).await;
     world.until_status(&id, "completed").await;

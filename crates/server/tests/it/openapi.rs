@@ -7,7 +7,7 @@ use serde_json::Value;
 
 /// `UPDATE_OPENAPI=1 cargo nextest run -p sortie-server document` writes it anew.
 #[test]
-fn the_document_is_the_one_that_is_checked_in() {
+fn checked_in_document_matches_the_routes() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("openapi.json");
     let document = sortie_server::document();
     #[expect(
@@ -26,7 +26,7 @@ fn the_document_is_the_one_that_is_checked_in() {
 }
 
 #[test]
-fn every_operation_has_a_name_of_its_own_and_tells_of_problems() {
+fn every_operation_has_a_unique_id_and_documents_problems() {
     let document: Value = serde_json::from_str(&sortie_server::document()).unwrap();
     let mut names = BTreeSet::new();
     for (path, item) in document["paths"].as_object().unwrap() {

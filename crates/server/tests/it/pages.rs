@@ -16,7 +16,7 @@ fn long() -> String {
     "\u{1f600}".repeat(100_000)
 }
 
-/// A model that says what it was told, so many times.
+/// A model that repeats its instruction that many times.
 fn echo(times: usize) -> String {
     format!("  - say: \"{}\"\n", "{{task}}".repeat(times))
 }
@@ -52,7 +52,7 @@ async fn follow(world: &World, first: &str) -> (Vec<Value>, usize) {
 }
 
 #[tokio::test]
-async fn a_list_of_long_tasks_ends_early_and_goes_on() {
+async fn list_of_long_tasks_is_paged_by_bytes() {
     const TASKS: usize = 30;
     let world = World::begin("  - say: done\n").await;
     world.stage.model().hold("long");
@@ -80,7 +80,7 @@ async fn a_list_of_long_tasks_ends_early_and_goes_on() {
 }
 
 #[tokio::test]
-async fn a_long_journal_and_its_transcript_go_on() {
+async fn long_journal_and_transcript_are_paged() {
     let world = World::begin(&echo(12)).await;
     let mut new = world.stage.new_task("explore", "long");
     new.task = long();
@@ -104,7 +104,7 @@ async fn a_long_journal_and_its_transcript_go_on() {
 }
 
 #[tokio::test]
-async fn a_long_conversation_goes_on_before_its_oldest_turn() {
+async fn long_session_is_paged_backwards() {
     const TURNS: usize = 4;
     let world = World::begin(&echo(3)).await;
     let mut said = Vec::new();
@@ -138,7 +138,7 @@ async fn a_long_conversation_goes_on_before_its_oldest_turn() {
 }
 
 #[tokio::test]
-async fn a_turn_that_is_too_long_shows_its_end() {
+async fn overlong_turn_shows_its_latest_items() {
     let world = World::begin(&echo(8)).await;
     let body = json!({"text": long()});
     let path = "/api/sessions/web:chat/messages";
@@ -163,7 +163,7 @@ const WRITES: &str = r#"
 "#;
 
 #[tokio::test]
-async fn requests_are_short_in_lists_and_whole_by_themselves() {
+async fn requests_are_truncated_in_lists_and_whole_by_id() {
     const TASKS: usize = 5;
     let world = World::begin(WRITES).await;
     let mut ids = Vec::new();
@@ -205,7 +205,7 @@ async fn requests_are_short_in_lists_and_whole_by_themselves() {
 }
 
 #[tokio::test]
-async fn sessions_audit_usage_and_trees_go_on_too() {
+async fn sessions_audit_usage_and_trees_are_paged() {
     let calls = r#"
   - when: { turn: 1 }
     calls:
@@ -245,7 +245,7 @@ async fn sessions_audit_usage_and_trees_go_on_too() {
 }
 
 #[tokio::test]
-async fn a_part_of_a_transcript_is_what_it_is_in_the_whole() {
+async fn transcript_pages_equal_the_whole_transcript() {
     let world = World::begin(
         r#"
   - when: { label: kid }

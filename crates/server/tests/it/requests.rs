@@ -30,7 +30,7 @@ async fn open(world: &World, kind: &str) -> Value {
 }
 
 #[tokio::test]
-async fn an_approval_is_asked_given_once_and_says_who() {
+async fn approval_is_requested_decided_once_and_names_the_approver() {
     let world = World::begin(WRITES).await;
     let id = world
         .task(&json!({"message": "write", "agent": "code"}))
@@ -103,7 +103,7 @@ async fn a_request_has_the_exact_command_and_its_dangers() {
 }
 
 #[tokio::test]
-async fn a_refusal_reaches_the_model_with_its_words() {
+async fn denial_reaches_the_model_with_its_reason() {
     let world = World::begin(WRITES).await;
     let id = world
         .task(&json!({"message": "write", "agent": "code"}))
@@ -121,7 +121,7 @@ async fn a_refusal_reaches_the_model_with_its_words() {
 }
 
 #[tokio::test]
-async fn a_question_is_answered() {
+async fn question_is_answered_over_the_api() {
     let world = World::begin(ASKS).await;
     let id = world
         .task(&json!({"message": "ask", "agent": "code"}))
@@ -147,7 +147,7 @@ async fn a_question_is_answered() {
 }
 
 #[tokio::test]
-async fn everything_else_can_be_looked_at() {
+async fn remaining_routes_respond() {
     let world = World::begin(SAYS_DONE).await;
     let id = world.task(&json!({"message": "x"})).await;
     world.until_status(&id, "completed").await;

@@ -16,7 +16,7 @@ async fn say(world: &World, text: &str) -> Value {
 }
 
 #[tokio::test]
-async fn messages_become_turns_and_turns_a_session() {
+async fn messages_create_turns_of_a_session() {
     let world = World::begin(TALKS).await;
     let first = say(&world, "the first").await;
     world
@@ -55,7 +55,7 @@ async fn messages_become_turns_and_turns_a_session() {
 }
 
 #[tokio::test]
-async fn a_message_into_a_turn_under_way_is_steered() {
+async fn message_during_a_turn_steers_it() {
     let world = World::begin(TALKS).await;
     world.stage.model().hold("first");
     let first = say(&world, "first").await;

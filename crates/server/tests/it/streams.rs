@@ -88,7 +88,7 @@ fn parse(block: &str) -> Option<Event> {
 }
 
 #[tokio::test]
-async fn the_journal_of_a_task_streams_until_its_end_and_goes_on_after_a_restart() {
+async fn journal_stream_ends_with_the_task_and_resumes_after_a_restart() {
     let world = World::begin(SAYS_DONE).await;
     world.stage.model().hold("slow");
     let id = world.task(&json!({"message": "x", "label": "slow"})).await;
@@ -116,7 +116,7 @@ async fn the_journal_of_a_task_streams_until_its_end_and_goes_on_after_a_restart
 }
 
 #[tokio::test]
-async fn text_comes_while_it_is_said() {
+async fn text_is_streamed_during_a_completion() {
     let world = World::begin(SAYS_DONE).await;
     world.stage.model().hold("slow");
     let id = world.task(&json!({"message": "x", "label": "slow"})).await;
@@ -228,7 +228,7 @@ async fn streams_end_with_the_key_and_with_the_secret() {
 }
 
 #[tokio::test]
-async fn a_message_ends_with_done_though_its_client_was_too_slow() {
+async fn streamed_message_ends_with_done_for_a_slow_client() {
     // As many others as make the hub forget how it ended.
     const RESTING: usize = 50;
     const ROUNDS: usize = 60;

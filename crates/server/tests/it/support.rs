@@ -11,14 +11,14 @@ use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use serde_json::Value;
 use sortie_core::{Lang, Mode, SkillRef, Timestamp};
 use sortie_protocol::{ConfigLine, DoctorLine, Proof, Role};
-use sortie_server::keys::{KeyFile, NewKeyWish};
+use sortie_server::keys::{KeyFile, NewKeyRequest};
 use sortie_server::{Host, HostError, Rate, Server, ServerConfig, ServerLimits};
 use sortie_test_support::stage::{MODEL, Play, Stage};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-/// A model that says one thing.
+/// A model with one completion.
 pub(crate) const SAYS_DONE: &str = r#"
   - say: "done"
 "#;
@@ -92,7 +92,7 @@ impl World {
     }
 
     pub(crate) async fn of(play: Play, limits: ServerLimits) -> Self {
-        // Somebody will answer: that is what a server is for.
+        // Requests wait for an approver, as in a real server.
         let stage = play.set(|set| set.approvals.wait = true).begin().await;
         let home = TempDir::new().unwrap();
         let tokens = tokens(home.path(), stage.runtime().now());
@@ -159,7 +159,7 @@ impl World {
         self.http.request(method, self.url(path)).bearer_auth(token)
     }
 
-    /// As a browser asks for an address that somebody typed.
+    /// A request like that of a browser for a typed address.
     pub(crate) fn typed(&self, url: &str) -> RequestBuilder {
         self.http.get(url).header("Sec-Fetch-Site", "none")
     }
@@ -238,7 +238,7 @@ pub(crate) fn slug(problem: &Value) -> &str {
 fn tokens(home: &Path, now: Timestamp) -> Tokens {
     let file = KeyFile::open(home).unwrap();
     let make = |name: &str, role: Role, tenant: Option<&str>| {
-        let wish = NewKeyWish {
+        let wish = NewKeyRequest {
             name: name.to_owned(),
             role,
             tenant: tenant.map(|name| name.parse().unwrap()),

@@ -14,7 +14,7 @@ const HELD: &str = r#"
 "#;
 
 #[tokio::test]
-async fn a_task_is_made_ends_and_can_be_looked_at_from_all_sides() {
+async fn task_is_created_ends_and_has_all_views() {
     let world = World::begin(HELD).await;
     let wish = json!({"message": "look around", "label": "look", "agent": "explore",
         "session_id": "web:1", "priority": "high", "budget": {"tokens": 100_000}});
@@ -135,7 +135,7 @@ async fn a_running_task_is_steered_paused_resumed_cancelled_and_deleted() {
 }
 
 #[tokio::test]
-async fn mistakes_are_told_as_problems_and_never_as_faults_of_the_server() {
+async fn invalid_requests_get_problems_and_never_5xx() {
     let world = World::begin(SAYS_DONE).await;
     let check = async |request: reqwest::RequestBuilder, status: u16, expected: &str| {
         let response = request.send().await.unwrap();
@@ -241,7 +241,7 @@ async fn mistakes_are_told_as_problems_and_never_as_faults_of_the_server() {
 }
 
 #[tokio::test]
-async fn operators_work_where_and_how_they_may() {
+async fn operators_are_limited_to_allowed_folders_and_modes() {
     let world = World::begin(SAYS_DONE).await;
     let outside = tempfile::TempDir::new().unwrap();
     let inside = world.stage.workspace().join("inside");
@@ -267,10 +267,10 @@ async fn operators_work_where_and_how_they_may() {
     check(operator, json!({"workspace": sibling}), 403).await;
     check(operator, json!({"workspace": "/does/not/exist"}), 403).await;
     check(admin, json!({"workspace": outside.path()}), 201).await;
-    for mode in ["default", "plan", "dont_ask"] {
+    for mode in ["default", "plan", "dont-ask"] {
         check(operator, json!({"mode": mode}), 201).await;
     }
-    for mode in ["accept_edits", "yolo"] {
+    for mode in ["accept-edits", "yolo"] {
         check(operator, json!({"mode": mode}), 403).await;
         check(admin, json!({"mode": mode}), 201).await;
     }
@@ -287,7 +287,7 @@ async fn operators_work_where_and_how_they_may() {
 async fn paging_gives_each_task_once_while_new_ones_arrive() {
     const TASKS: usize = 2_500;
     let world = World::begin(SAYS_DONE).await;
-    // Nobody executes them: the store is what is tested here, and it is quick.
+    // They are not executed: the test is about the store, and stays quick.
     world.stage.model().hold("page");
     let mut expected = BTreeSet::new();
     for chunk in 0..TASKS / 100 {

@@ -17,7 +17,7 @@ async fn task_of_acme(world: &World, wish: Value) -> Value {
 }
 
 #[tokio::test]
-async fn lists_numbers_and_sessions_are_ones_own() {
+async fn lists_counts_and_sessions_are_limited_to_the_tenant() {
     let world = World::begin(SAYS_DONE).await;
     let theirs = world
         .task(&json!({"message": "secret", "session_id": "web:x", "main": true}))
@@ -75,7 +75,7 @@ async fn lists_numbers_and_sessions_are_ones_own() {
 }
 
 #[tokio::test]
-async fn a_prefix_finds_only_ones_own() {
+async fn prefix_matches_only_tasks_of_the_tenant() {
     let world = World::begin(SAYS_DONE).await;
     let theirs = world.task(&json!({"message": "x"})).await;
     let mine = task_of_acme(&world, json!({"message": "y"})).await;
@@ -95,7 +95,7 @@ async fn a_prefix_finds_only_ones_own() {
 }
 
 #[tokio::test]
-async fn a_prefix_finds_what_is_old_and_often_spoken_of() {
+async fn prefix_matches_old_tasks_among_many() {
     const OTHERS: usize = 1_050;
     let world = World::begin(SAYS_DONE).await;
     world.stage.model().hold("others");
@@ -151,7 +151,7 @@ async fn a_tenant_works_in_a_folder_of_its_own() {
 }
 
 #[tokio::test]
-async fn live_events_are_ones_own() {
+async fn live_events_are_limited_to_the_tenant() {
     let world = World::begin(SAYS_DONE).await;
     world.stage.model().hold("theirs");
     let theirs = world

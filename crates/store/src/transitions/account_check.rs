@@ -1,4 +1,4 @@
-//! Accounts are checked: nothing is overspent, and what is set aside is set aside for somebody.
+//! Checks accounts: none is overspent, and every reserved amount belongs to a run or an account.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,7 +9,7 @@ use crate::fault::Done;
 use crate::sql;
 use crate::transitions::accounts;
 
-/// What contradicts itself in the accounts, one sentence each.
+/// Returns the contradictions in the accounts, one sentence each.
 pub(crate) fn problems(connection: &Connection) -> Done<Vec<String>> {
     let book = Book::load(connection)?;
     let mut problems = book.unknown_draws.clone();
@@ -19,12 +19,12 @@ pub(crate) fn problems(connection: &Connection) -> Done<Vec<String>> {
     Ok(problems)
 }
 
-/// Every account with what stands against it.
+/// All accounts with the amounts reserved in them.
 #[derive(Debug, Default)]
 struct Book {
     accounts: HashMap<String, Account>,
     lines: BTreeMap<(String, BudgetKind), Line>,
-    /// What is set aside in each line, added up from whoever it is set aside for.
+    /// The reserved amounts of each line, added up from the runs and accounts that they are for.
     wanted: HashMap<(String, BudgetKind), u64>,
     unknown_draws: Vec<String>,
 }
@@ -84,7 +84,7 @@ impl Book {
         Ok(())
     }
 
-    /// An open account is set aside in full in the account above.
+    /// An open account is reserved in full in the account above it.
     fn add_carved(&mut self) {
         let mut carved = Vec::new();
         for ((account, kind), line) in &self.lines {
@@ -127,7 +127,7 @@ impl Book {
         Ok(())
     }
 
-    /// The nearest line of a kind, from an account upwards.
+    /// Returns the nearest line of a kind, from an account upwards.
     fn nearest(&self, from: Option<&str>, kind: BudgetKind) -> Option<(String, BudgetKind)> {
         let mut next = from;
         while let Some(account) = next {

@@ -1,23 +1,24 @@
-//! Accounts in a tree of accounts: carved at admission, drawn from by reservations, closed when
-//! nobody draws from them any more.
+//! The tree of accounts: carved at admission, drawn from by reservations, closed when no run draws
+//! from them any more.
 //!
 //! A kind that an account does not limit is drawn from the nearest account above that does. So each
-//! amount is counted in exactly one line, until its account closes and the line above takes it over.
+//! amount is counted in exactly one line, until its account closes and the line above takes it
+//! over.
 
 use std::collections::HashMap;
 
 use rusqlite::{Connection, Row, params};
 use sortie_core::{
-    Admit, Amount, Balance, BudgetKind, Fence, Refusal, Reserve, Reserved, RunId, Spent,
+    Admit, Amount, Balance, BudgetKind, Charged, Fence, Refusal, Reserve, Reserved, RunId,
 };
 
 use crate::fault::{Done, Fault};
 use crate::row::{self, RunRow};
 use crate::sql::{self, whole};
 
-/// The most of one kind that is ever counted at once: sums of such numbers stay exact.
+/// The most of one kind that is counted at once: sums of such numbers stay exact.
 const MOST: u64 = 1 << 50;
-/// The largest limit: far more than anybody spends, and still a number of the database.
+/// The largest limit: more than any run spends, and within SQLite's integers.
 const LARGEST_CAP: u64 = 1 << 60;
 
 /// One kind of an account.
@@ -27,14 +28,14 @@ struct Line {
     balance: Balance,
 }
 
-/// What changes in a line.
+/// A change of a line.
 #[derive(Clone, Copy, Debug, Default)]
 struct Change {
     spent: i64,
     reserved: i64,
 }
 
-/// What an admission does to accounts, decided before anything is written.
+/// The effect of an admission on accounts, decided before anything is written.
 #[derive(Debug)]
 pub(crate) struct Plan {
     /// The account that the run will draw from.
@@ -61,9 +62,9 @@ pub(crate) fn plan(connection: &Connection, admit: &Admit) -> Done<Result<Plan, 
         && let Some(line) = of_kind(&above, BudgetKind::Children)
     {
         if line.balance.left() == 0 {
-            return Ok(Err(spent_up(BudgetKind::Children)));
+            return Ok(Err(account_empty(BudgetKind::Children)));
         }
-        changes.push((line.clone(), spend_for_good(1)));
+        changes.push((line.clone(), charged(1)));
     }
     if admit.spec.account != Some(admit.run) {
         return Ok(Ok(Plan {
@@ -94,29 +95,29 @@ pub(crate) fn plan(connection: &Connection, admit: &Admit) -> Done<Result<Plan, 
 
 type Carved = (u64, Option<(Line, Change)>);
 
-/// As much of a kind as there is, up to what is wanted.
+/// Takes as much of a kind as there is, up to `wanted`.
 fn carve(above: &[Line], kind: BudgetKind, wanted: u64) -> Result<Carved, Refusal> {
     let Some(line) = of_kind(above, kind) else {
         return Ok((wanted, None));
     };
     let left = line.balance.left();
     if left == 0 && wanted > 0 {
-        return Err(spent_up(kind));
+        return Err(account_empty(kind));
     }
-    // One of the children above is the new run itself.
+    // The new run itself is one of the children above.
     let left = match kind {
         BudgetKind::Children => left.saturating_sub(1),
         BudgetKind::Tokens | BudgetKind::Usd | BudgetKind::ToolCalls => left,
     };
     let granted = wanted.min(left);
-    Ok((granted, Some((line.clone(), set_aside(granted)))))
+    Ok((granted, Some((line.clone(), reserved(granted)))))
 }
 
-const fn spent_up(kind: BudgetKind) -> Refusal {
+const fn account_empty(kind: BudgetKind) -> Refusal {
     Refusal::BudgetSpent { kind }
 }
 
-/// Writes what was decided, once the run has its row.
+/// Writes the plan, after the run has its row.
 pub(crate) fn open(connection: &Connection, run: RunId, plan: &Plan) -> Done<()> {
     for (line, change) in &plan.changes {
         apply(connection, line, *change)?;
@@ -140,7 +141,7 @@ pub(crate) fn open(connection: &Connection, run: RunId, plan: &Plan) -> Done<()>
     Ok(())
 }
 
-/// Sets an amount aside for a question, all or nothing.
+/// Reserves an amount for a prompt, all or nothing.
 pub(crate) fn reserve(connection: &Connection, reserve: &Reserve) -> Done<Reserved> {
     let held = row::hold(connection, reserve.fence)?;
     let account = held.account.as_deref();
@@ -162,7 +163,7 @@ pub(crate) fn reserve(connection: &Connection, reserve: &Reserve) -> Done<Reserv
     }
     for line in &lines {
         let wanted = amount.of(line.balance.kind);
-        apply(connection, line, set_aside(wanted))?;
+        apply(connection, line, reserved(wanted))?;
     }
     insert_reservation(connection, &held.tail.run, amount)?;
     Ok(Reserved::Granted {
@@ -170,9 +171,9 @@ pub(crate) fn reserve(connection: &Connection, reserve: &Reserve) -> Done<Reserv
     })
 }
 
-/// Settles what was set aside for a run's question: what it really cost is spent, the rest is free
-/// again. A provider that took more than was set aside has been paid all the same.
-pub(crate) fn settle(
+/// Charges the real cost of a run's prompt and frees its reservation. A cost above the reservation
+/// is charged too: the provider has already billed it.
+pub(crate) fn charge_reserved(
     connection: &Connection,
     run: &str,
     account: Option<&str>,
@@ -189,12 +190,12 @@ pub(crate) fn settle(
             spent: whole(cost.of(kind)),
             reserved: -whole(reserved.of(kind)),
         };
-        pay(connection, &line, change)?;
+        charge_billed(connection, &line, change)?;
     }
     Ok(())
 }
 
-/// Counts as spent what a run had set aside and never settled: its provider may have been paid.
+/// Charges a reservation that was never resolved: the provider may have billed it.
 fn forfeit(connection: &Connection, run: &str, account: Option<&str>) -> Done<()> {
     let reserved = sql::first(
         connection,
@@ -203,29 +204,29 @@ fn forfeit(connection: &Connection, run: &str, account: Option<&str>) -> Done<()
         amount,
     )?;
     match reserved {
-        Some(reserved) => settle(connection, run, account, reserved),
+        Some(reserved) => charge_reserved(connection, run, account, reserved),
         None => Ok(()),
     }
 }
 
-/// Spends up to so many of one kind for good.
-pub(crate) fn spend(
+/// Charges up to `wanted` of one kind.
+pub(crate) fn charge(
     connection: &Connection,
     fence: Fence,
     kind: BudgetKind,
     wanted: u64,
-) -> Done<Spent> {
+) -> Done<Charged> {
     let held = row::hold(connection, fence)?;
     let lines = lines(connection, held.account.as_deref())?;
     let Some(line) = of_kind(&lines, kind) else {
-        return Ok(Spent {
+        return Ok(Charged {
             granted: wanted,
             balance: None,
         });
     };
     let granted = wanted.min(line.balance.left());
-    apply(connection, line, spend_for_good(granted))?;
-    Ok(Spent {
+    apply(connection, line, charged(granted))?;
+    Ok(Charged {
         granted,
         balance: Some(Balance {
             spent: line.balance.spent + granted,
@@ -234,8 +235,8 @@ pub(crate) fn spend(
     })
 }
 
-/// A run that has ended draws no more; accounts that nobody draws from any more are closed.
-pub(crate) fn leave(connection: &Connection, row: &RunRow) -> Done<()> {
+/// Ends the draws of an ended run, and closes accounts that no run draws from any more.
+pub(crate) fn close_draws(connection: &Connection, row: &RunRow) -> Done<()> {
     let Some(account) = &row.account else {
         return Ok(());
     };
@@ -247,8 +248,9 @@ pub(crate) fn leave(connection: &Connection, row: &RunRow) -> Done<()> {
     Ok(())
 }
 
-/// Closes an account if all who drew from it have ended, and gives the account above it. Not when
-/// its owner ends: a silent child goes on then, and a held one has yet to say what it spent.
+/// Closes an account if all runs that drew from it have ended; returns the account above it. Not
+/// when its owner ends: a silent child continues then, and a leased one has not reported its cost
+/// yet.
 fn close_if_unused(connection: &Connection, account: &str) -> Done<Option<String>> {
     let closed = sql::first(
         connection,
@@ -269,17 +271,17 @@ fn close_if_unused(connection: &Connection, account: &str) -> Done<Option<String
     for own in own_lines(connection, account)? {
         if let Some(line) = of_kind(&above, own.kind) {
             let change = Change {
-                // By now nothing is set aside in it: whoever it was set aside for has ended.
+                // Nothing is reserved in it any more: the runs it was reserved for have ended.
                 spent: whole(own.spent),
                 reserved: -whole(own.limit),
             };
-            pay(connection, line, change)?;
+            charge_billed(connection, line, change)?;
         }
     }
     Ok(Some(upper))
 }
 
-/// The accounts that a run draws from, one balance for each kind that is limited.
+/// Returns the balances that a run draws from, one for each limited kind.
 pub(crate) fn balances(connection: &Connection, run: RunId) -> Done<Vec<Balance>> {
     let account = sql::first(
         connection,
@@ -291,14 +293,14 @@ pub(crate) fn balances(connection: &Connection, run: RunId) -> Done<Vec<Balance>
     Ok(balances_of(&lines(connection, account.as_deref())?))
 }
 
-/// The balances of many runs, each account looked up once.
+/// The balances of many runs. Each account is looked up once.
 #[derive(Debug, Default)]
 pub(crate) struct Balances {
     known: HashMap<String, Vec<Balance>>,
 }
 
 impl Balances {
-    /// What a run that draws from this account can draw.
+    /// Returns the balances of a run that draws from this account.
     pub(crate) fn of(&mut self, connection: &Connection, account: &str) -> Done<Vec<Balance>> {
         if let Some(balances) = self.known.get(account) {
             return Ok(balances.clone());
@@ -323,7 +325,7 @@ fn account_of(connection: &Connection, run: RunId) -> Done<Option<String>> {
     Ok(account.flatten())
 }
 
-/// For each kind that is limited, the nearest line to an account, in the order of the kinds.
+/// Returns, for each limited kind, the line nearest to an account, in the order of the kinds.
 fn lines(connection: &Connection, account: Option<&str>) -> Done<Vec<Line>> {
     let Some(account) = account else {
         return Ok(Vec::new());
@@ -364,7 +366,7 @@ fn own_lines(connection: &Connection, account: &str) -> Done<Vec<Balance>> {
     )
 }
 
-/// Reads one line's numbers.
+/// Reads one line.
 pub(crate) fn balance(row: &Row<'_>) -> Done<Balance> {
     Ok(Balance {
         kind: sql::word(row, "kind")?,
@@ -378,14 +380,14 @@ fn of_kind(lines: &[Line], kind: BudgetKind) -> Option<&Line> {
     lines.iter().find(|line| line.balance.kind == kind)
 }
 
-fn set_aside(amount: u64) -> Change {
+fn reserved(amount: u64) -> Change {
     Change {
         reserved: whole(amount),
         ..Change::default()
     }
 }
 
-fn spend_for_good(amount: u64) -> Change {
+fn charged(amount: u64) -> Change {
     Change {
         spent: whole(amount),
         ..Change::default()
@@ -411,8 +413,8 @@ fn apply(connection: &Connection, line: &Line, change: Change) -> Done<()> {
     Ok(())
 }
 
-/// Changes a line by what was paid already, and notes by how much it is overdrawn then.
-fn pay(connection: &Connection, line: &Line, change: Change) -> Done<()> {
+/// Changes a line by an amount that was already billed, and records by how much it is overdrawn.
+fn charge_billed(connection: &Connection, line: &Line, change: Change) -> Done<()> {
     apply(connection, line, change)?;
     sql::run(
         connection,
@@ -423,7 +425,7 @@ fn pay(connection: &Connection, line: &Line, change: Change) -> Done<()> {
     Ok(())
 }
 
-/// What a provider or a model claims, within what can be counted.
+/// Limits an amount that a provider or a model reported to what can be counted.
 fn bounded(amount: Amount) -> Amount {
     Amount {
         tokens: amount.tokens.min(MOST),
@@ -459,7 +461,7 @@ fn take_reservation(connection: &Connection, run: &str) -> Done<Option<Amount>> 
     )
 }
 
-/// Reads what was set aside.
+/// Reads a reservation.
 pub(crate) fn amount(row: &Row<'_>) -> Done<Amount> {
     let number = |column: &str| row.get::<_, i64>(column).map(i64::unsigned_abs);
     Ok(Amount {

@@ -1,18 +1,17 @@
-//! A run comes into being: row, edge and first event, or a refusal and nothing.
+//! Admits a run: its row, its account and its first event, or a refusal that writes nothing.
 
 use rusqlite::{Connection, params};
 use sortie_core::{
-    Admission, Admit, Announce, Epoch, Event, ParentClaim, ParentLink, Refusal, RunId, RunSpec,
-    StoreError,
+    Admission, Admit, Epoch, Event, ParentClaim, Refusal, RunId, RunSpec, StoreError,
 };
 
 use crate::chain::{Stamp, Tail};
 use crate::fault::{Done, Fault};
-use crate::row::{self, ModeWord, Place};
+use crate::row::{self, Place};
 use crate::sql;
 use crate::transitions::{accounts, read};
 
-/// Writes the run unless its parent's call already has one. `body` is its first event.
+/// Admits the run, unless its parent's call already has a child. `body` is its first event.
 pub(crate) fn admit(connection: &Connection, admit: &Admit, body: &str) -> Done<Admission> {
     if let Some(ParentClaim { fence, reached }) = admit.parent {
         let head = row::hold(connection, fence)?.tail.head();
@@ -33,13 +32,10 @@ pub(crate) fn admit(connection: &Connection, admit: &Admit, body: &str) -> Done<
     };
     let place = Place {
         account: plan.account.as_deref(),
-        paused: parent_rests(connection, admit)?,
+        paused: parent_is_paused(connection, admit)?,
     };
     row::insert(connection, admit, place)?;
     accounts::open(connection, admit.run, &plan)?;
-    if let Some(link) = &admit.spec.parent {
-        insert_edge(connection, admit, link)?;
-    }
     let mut tail = Tail::new(admit.run);
     let stamp = Stamp {
         at: admit.at,
@@ -56,7 +52,7 @@ pub(crate) fn admit(connection: &Connection, admit: &Admit, body: &str) -> Done<
     })
 }
 
-/// The run that an earlier try of the same admission wrote.
+/// Returns the run that an earlier attempt of the same admission wrote.
 fn existing(connection: &Connection, admit: &Admit) -> Done<Option<RunId>> {
     let by_call = match &admit.spec.parent {
         Some(link) => sql::first(
@@ -110,8 +106,8 @@ fn is_ending(connection: &Connection, parent: RunId) -> Done<bool> {
     ending.ok_or_else(|| Fault::Refused(StoreError::NotFound(parent.to_string())))
 }
 
-/// Whether the parent is to rest: then what it starts in its last step rests too.
-fn parent_rests(connection: &Connection, admit: &Admit) -> Done<bool> {
+/// Whether the parent is paused: a child that it spawns in its last step is paused too.
+fn parent_is_paused(connection: &Connection, admit: &Admit) -> Done<bool> {
     let Some(link) = &admit.spec.parent else {
         return Ok(false);
     };
@@ -124,30 +120,11 @@ fn parent_rests(connection: &Connection, admit: &Admit) -> Done<bool> {
     Ok(paused.unwrap_or(false))
 }
 
-/// All runs that the tree has ever had, apart from its root.
+/// Counts all runs that the tree ever had, without its root.
 fn children_in_tree(connection: &Connection, spec: &RunSpec) -> Done<u64> {
     sql::count(
         connection,
         "SELECT COUNT(*) FROM runs WHERE root_id = ?1 AND run_id <> ?1",
         [spec.root.to_string()],
     )
-}
-
-fn insert_edge(connection: &Connection, admit: &Admit, link: &ParentLink) -> Done<()> {
-    let state = match admit.spec.announce {
-        Announce::Steer => "open",
-        Announce::Silent => "silent",
-    };
-    sql::run(
-        connection,
-        "INSERT INTO edges (child_id, parent_id, call_id, mode, state) VALUES (?1, ?2, ?3, ?4, ?5)",
-        params![
-            admit.run.to_string(),
-            link.run.to_string(),
-            link.call.as_str(),
-            ModeWord(link.mode).to_string(),
-            state
-        ],
-    )?;
-    Ok(())
 }

@@ -1,21 +1,22 @@
-//! What is old is removed: transcripts first, records later, and never a result that is still owed.
+//! Retention: deletes old transcripts first, records later, and never a run with a pending
+//! delivery.
 
 use rusqlite::{Connection, params};
-use sortie_core::{About, Delivery, RunId, Seq, Status, StoreError, Timestamp};
+use sortie_core::{Delivery, RunId, RunRef, Seq, Status, StoreError, Timestamp};
 
 use crate::fault::Done;
 use crate::row::{self, Phase};
 use crate::sql;
 
-/// Transcripts or trees removed in one transaction, so that appends do not wait long behind it.
+/// Transcripts or trees deleted in one transaction, so that appends do not wait long behind it.
 pub(crate) const MAX_REMOVALS: u64 = 200;
 
-/// Everything below and including a run.
+/// A run and its descendants.
 const SUBTREE: &str = "WITH RECURSIVE subtree (run_id) AS (
          SELECT ?1 UNION SELECT runs.run_id FROM runs JOIN subtree ON parent_id = subtree.run_id)";
 
-/// Removes an ended run and its descendants, all or none.
-pub(crate) fn delete(connection: &Connection, run: RunId) -> Done<Vec<About>> {
+/// Deletes an ended run and its descendants, all or none.
+pub(crate) fn delete(connection: &Connection, run: RunId) -> Done<Vec<RunRef>> {
     let row = row::must_load(connection, run)?;
     let subtree = sql::all(
         connection,
@@ -52,7 +53,7 @@ impl Removable {
         let what = if self.phase != Phase::Ended {
             "cancel it first, then delete it"
         } else if self.delivery == Delivery::Pending {
-            "its result is still on its way; delete it when that is settled"
+            "its result is not delivered yet; delete it once that is delivered or dismissed"
         } else {
             return Ok(());
         };
@@ -65,8 +66,9 @@ impl Removable {
     }
 }
 
-/// Journal, blobs, edges, boxes, requests and accounts go with their record; the audit stays.
-fn remove_records(connection: &Connection, run: &str) -> Done<Vec<About>> {
+/// Journal, blobs, inbox, outbox, requests and accounts are deleted with their record; the audit is
+/// kept.
+fn remove_records(connection: &Connection, run: &str) -> Done<Vec<RunRef>> {
     sql::all(
         connection,
         &format!(
@@ -75,7 +77,7 @@ fn remove_records(connection: &Connection, run: &str) -> Done<Vec<About>> {
         ),
         [run],
         |row| {
-            Ok(About {
+            Ok(RunRef {
                 run: sql::word(row, "run_id")?,
                 session: sql::word(row, "session")?,
                 root: sql::word(row, "root_id")?,
@@ -87,7 +89,7 @@ fn remove_records(connection: &Connection, run: &str) -> Done<Vec<About>> {
     )
 }
 
-/// Removes some of the transcripts that are due; fewer than [`MAX_REMOVALS`] if no more are.
+/// Deletes a batch of due transcripts; fewer than [`MAX_REMOVALS`] if no more are due.
 pub(crate) fn archive(connection: &Connection, before: Timestamp, at: Timestamp) -> Done<u64> {
     let to_clean = due(
         connection,
@@ -127,7 +129,8 @@ fn due(connection: &Connection, query: &str, moment: Timestamp, limit: u64) -> D
     )
 }
 
-/// The record keeps the end of its chain, and says since when there is nothing to check it against.
+/// Deletes a transcript. The record keeps the head of the chain, and the time since which there is
+/// nothing to check it against.
 fn remove_transcript(connection: &Connection, run: &str, stamp: &str, at: Timestamp) -> Done<()> {
     sql::run(connection, "DELETE FROM journal WHERE run_id = ?1", [run])?;
     sql::run(connection, "DELETE FROM blobs WHERE run_id = ?1", [run])?;
@@ -136,15 +139,15 @@ fn remove_transcript(connection: &Connection, run: &str, stamp: &str, at: Timest
     Ok(())
 }
 
-/// What a pass over old trees did.
+/// The result of one pass over old trees.
 #[derive(Clone, Debug)]
-pub(crate) struct CleanedUp {
+pub(crate) struct Deleted {
     pub(crate) trees: u64,
-    pub(crate) records: Vec<About>,
+    pub(crate) records: Vec<RunRef>,
 }
 
-/// Removes some of the trees that have wholly ended; fewer than [`MAX_REMOVALS`] if no more are.
-pub(crate) fn clean_up(connection: &Connection, before: Timestamp) -> Done<CleanedUp> {
+/// Deletes a batch of fully ended trees; fewer than [`MAX_REMOVALS`] if no more are due.
+pub(crate) fn delete_before(connection: &Connection, before: Timestamp) -> Done<Deleted> {
     let roots: Vec<String> = sql::all(
         connection,
         "SELECT run_id FROM runs AS root
@@ -160,7 +163,7 @@ pub(crate) fn clean_up(connection: &Connection, before: Timestamp) -> Done<Clean
     for root in &roots {
         records.extend(remove_records(connection, root)?);
     }
-    Ok(CleanedUp {
+    Ok(Deleted {
         trees: roots.len() as u64,
         records,
     })

@@ -1,22 +1,22 @@
-//! The audit: one chain of lines for the whole store, written with the facts they tell of.
+//! The audit: one hash chain of lines for the whole store, written with the events they describe.
 
 use std::collections::HashMap;
 
 use rusqlite::{Connection, Row, params};
 use sha2::{Digest, Sha256};
 use sortie_core::{
-    AuditEntry, AuditFilter, AuditLine, AuditReport, AuditStage, BlobId, EffectId, Event, RunId,
-    Seq, StoreError, Tenant, Timestamp, ToolResult, hex,
+    AuditEntry, AuditFilter, AuditLine, AuditReport, AuditStage, BlobId, EffectId, RunId, Seq,
+    StoreError, Tenant, Timestamp, ToolResult, hex,
 };
 
 use crate::chain::{self, GENESIS, Hash};
 use crate::fault::{Done, Fault};
 use crate::sql::{self, whole};
 
-/// Problems that are told; an audit with more of them is not read line by line.
+/// The most problems that are listed.
 const MAX_PROBLEMS: usize = 200;
 
-/// A line that is already text, so that the writer's thread does not have to make it.
+/// A serialized line, so that the writer thread does not have to serialize it.
 #[derive(Debug)]
 pub(crate) struct Body {
     run: RunId,
@@ -24,7 +24,7 @@ pub(crate) struct Body {
     text: String,
 }
 
-/// Each entry as the audit keeps it.
+/// Serializes entries for the audit.
 pub(crate) fn to_bodies(entries: &[AuditEntry]) -> Done<Vec<Body>> {
     let bodies = entries.iter().map(|entry| {
         Ok(Body {
@@ -36,7 +36,7 @@ pub(crate) fn to_bodies(entries: &[AuditEntry]) -> Done<Vec<Body>> {
     bodies.collect()
 }
 
-/// Adds lines to the chain.
+/// Appends lines to the chain.
 pub(crate) fn append(connection: &Connection, bodies: &[Body], at: Timestamp) -> Done<()> {
     if bodies.is_empty() {
         return Ok(());
@@ -81,7 +81,7 @@ pub(crate) fn append(connection: &Connection, bodies: &[Body], at: Timestamp) ->
     Ok(())
 }
 
-/// Keeps who sent out whom, for the time when the records are gone.
+/// Records the ancestors of a run, for the time after their records are deleted.
 fn remember_ancestors(connection: &Connection, run: String) -> Done<()> {
     let mut next = Some(run);
     while let Some(run) = next {
@@ -93,13 +93,13 @@ fn remember_ancestors(connection: &Connection, run: String) -> Done<()> {
             [run],
             |row| Ok(row.get::<_, Option<String>>(0)?),
         )?;
-        // What is known already is known up to its root.
+        // A run that is already recorded has its ancestors recorded too.
         next = inserted.flatten();
     }
     Ok(())
 }
 
-/// Where the chain ends, by the note beside it.
+/// The head of the chain, stored beside it.
 #[derive(Clone, Debug)]
 struct End {
     seq: i64,
@@ -121,7 +121,7 @@ fn end(connection: &Connection) -> Done<End> {
     Ok(found.ok_or(rusqlite::Error::QueryReturnedNoRows)?)
 }
 
-/// A line as it is hashed.
+/// The hashed fields of a line.
 #[derive(Debug)]
 struct Link<'a> {
     seq: i64,
@@ -130,8 +130,8 @@ struct Link<'a> {
 }
 
 impl Link<'_> {
-    /// SHA-256 over the hash before and all fields. All but the body have a fixed length, so no two
-    /// lines give the same bytes.
+    /// Returns SHA-256 over the previous hash and all fields. All fields but the body have a fixed
+    /// length, so no two lines give the same bytes.
     fn hash(&self, previous: &Hash) -> Hash {
         let mut hasher = Sha256::new();
         hasher.update(previous);
@@ -142,7 +142,7 @@ impl Link<'_> {
     }
 }
 
-/// Lines in order.
+/// Returns lines in order.
 pub(crate) fn read(connection: &Connection, filter: &AuditFilter) -> Done<Vec<AuditLine>> {
     let limit = match filter.limit {
         0 => -1,
@@ -189,7 +189,7 @@ fn line(row: &Row<'_>) -> Done<AuditLine> {
     })
 }
 
-/// Checks the chain, and that every answer in a journal has its line.
+/// Checks the chain, and that it contains every journaled tool result.
 pub(crate) fn verify(connection: &Connection) -> Done<AuditReport> {
     let mut report = AuditReport::default();
     check_chain(connection, &mut report)?;
@@ -230,7 +230,8 @@ fn check_chain(connection: &Connection, report: &mut AuditReport) -> Done<()> {
     Ok(())
 }
 
-/// Checks one line, and goes on from it whatever is wrong, so that each change is told once.
+/// Checks one line. The next check continues from it even if it is wrong, so that each change is
+/// reported once.
 fn check_line(row: &Row<'_>, walked: &mut End) -> Done<Option<String>> {
     let seq: i64 = row.get("seq")?;
     let expected = walked.seq + 1;
@@ -260,7 +261,7 @@ fn check_line(row: &Row<'_>, walked: &mut End) -> Done<Option<String>> {
         Ok(entry) if !run.is_ok_and(|run| run == entry.run) => {
             Some(format!("audit line {seq} is filed under another run"))
         }
-        // Tenants find their lines by the column, and it is not under the hash.
+        // Queries by tenant use the column, which the hash does not cover.
         Ok(entry) if !tenant.is_ok_and(|tenant| tenant == entry.tenant) => {
             Some(format!("audit line {seq} is filed under another tenant"))
         }
@@ -268,12 +269,12 @@ fn check_line(row: &Row<'_>, walked: &mut End) -> Done<Option<String>> {
     })
 }
 
-/// Runs that are older than the audit have answers that it never saw.
+/// Checks that every journaled tool result has its line.
 fn check_journals(connection: &Connection, report: &mut AuditReport) -> Done<()> {
     let runs: Vec<RunId> = sql::all(
         connection,
         "SELECT run_id FROM runs
-         WHERE audited = 1 AND cleaned_at IS NULL AND archived_at IS NULL ORDER BY run_id",
+         WHERE cleaned_at IS NULL AND archived_at IS NULL ORDER BY run_id",
         [],
         |row| sql::word(row, "run_id"),
     )?;
@@ -295,26 +296,7 @@ fn check_journals(connection: &Connection, report: &mut AuditReport) -> Done<()>
 fn check_journal(connection: &Connection, run: RunId) -> Done<Vec<String>> {
     let ends = ends_of(connection, run)?;
     let entries = chain::read(connection, run, Seq::default())?;
-    let answers = entries.iter().filter_map(|entry| match &entry.event {
-        Event::ToolFinished { result, .. } => Some(result),
-        Event::Admitted { .. }
-        | Event::Updated { .. }
-        | Event::Paused
-        | Event::Resumed
-        | Event::Claimed { .. }
-        | Event::InboxTaken { .. }
-        | Event::Answered { .. }
-        | Event::ModelFailed { .. }
-        | Event::Compacted { .. }
-        | Event::Intended { .. }
-        | Event::Asked { .. }
-        | Event::Delegated { .. }
-        | Event::BudgetLow { .. }
-        | Event::BudgetSpent { .. }
-        | Event::Isolated { .. }
-        | Event::Collected { .. }
-        | Event::Finished { .. } => None,
-    });
+    let answers = entries.iter().filter_map(|entry| entry.event.tool_result());
     Ok(answers
         .filter_map(|result| check_answer(run, result, &ends))
         .collect())
@@ -336,7 +318,7 @@ fn check_answer(
     Some(format!("the audit has another answer of call {effect}"))
 }
 
-/// The hash of what a tool answered: of the whole where the model reads a part.
+/// Returns the hash of a tool result: of the full text if the model reads a truncated one.
 fn fingerprint(result: &ToolResult) -> BlobId {
     match &result.full {
         Some(full) => full.clone(),
@@ -344,7 +326,8 @@ fn fingerprint(result: &ToolResult) -> BlobId {
     }
 }
 
-/// The answers that the audit has of a run. What cannot be read was told by the check of the chain.
+/// Returns the hashes of the results that the audit has of a run. Unreadable lines are reported by
+/// the check of the chain.
 fn ends_of(connection: &Connection, run: RunId) -> Done<HashMap<EffectId, Vec<String>>> {
     let bodies = sql::all(
         connection,

@@ -1,4 +1,4 @@
-//! A run and its descendants are no longer wanted.
+//! Cancels a run and its descendants.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,6 @@ use crate::row::{self, Phase, RunRow};
 use crate::sql;
 use crate::transitions::finish::{self, Ending};
 
-/// Cancels a run and everything below it.
 pub(crate) fn cancel(
     connection: &Connection,
     run: RunId,
@@ -22,7 +21,7 @@ pub(crate) fn cancel(
     let row = row::must_load(connection, run)?;
     if row.phase == Phase::Ended {
         return Ok(CancelReport {
-            already_ended: Some(row.status),
+            already_ended: Some(row.record.status),
             ..CancelReport::default()
         });
     }
@@ -34,7 +33,7 @@ pub(crate) fn cancel(
             reason: cancellation.reason.clone(),
         },
         at,
-        spares_silent: false,
+        parent_completed: false,
     };
     descendants(connection, run, &cascade, &mut report)?;
     Ok(CancelReport {
@@ -49,25 +48,25 @@ pub(crate) fn cancel(
 pub(crate) struct Cascade {
     pub(crate) cancellation: Cancellation,
     pub(crate) at: Timestamp,
-    /// Whether silent children go on, because their parent did its work.
-    pub(crate) spares_silent: bool,
+    /// Whether the parent completed. Children whose mode outlives the parent then continue.
+    pub(crate) parent_completed: bool,
 }
 
-/// Cancels everything below a run, level by level.
+/// Cancels all descendants of a run, level by level.
 pub(crate) fn descendants(
     connection: &Connection,
     run: RunId,
     cascade: &Cascade,
     report: &mut EndReport,
 ) -> Done<()> {
-    let mut parents = VecDeque::from([(run, cascade.spares_silent)]);
-    while let Some((parent, spares_silent)) = parents.pop_front() {
+    let mut parents = VecDeque::from([(run, cascade.parent_completed)]);
+    while let Some((parent, parent_completed)) = parents.pop_front() {
         for child in children(connection, parent)? {
-            if child.announce == Announce::Silent && spares_silent {
+            if parent_completed && child.announce.outlives_parent() {
                 continue;
             }
             if child.phase == Phase::Ended {
-                parents.push_back((child.run, spares_silent));
+                parents.push_back((child.run, parent_completed));
                 continue;
             }
             let row = row::must_load(connection, child.run)?;
@@ -100,7 +99,7 @@ fn children(connection: &Connection, parent: RunId) -> Done<Vec<Child>> {
     )
 }
 
-/// Ends a run that nobody holds; leaves word for the holder of another.
+/// Ends a run without a lease; records the cancellation for the executor of a leased one.
 fn stop(
     connection: &Connection,
     row: &RunRow,
@@ -114,28 +113,33 @@ fn stop(
             report.ended.push(finish::end(connection, row, ending)?);
         }
         Phase::Leased => {
-            leave_word(connection, row, cancellation)?;
-            report.signalled.push(row.run);
+            record_cancellation(connection, row, cancellation)?;
+            report.signalled.push(row.record.run_id);
         }
         Phase::Ended => {}
     }
     Ok(())
 }
 
-/// The end of a cancelled run that nobody holds.
+/// Returns the end of a cancelled run without a lease.
 pub(crate) fn cancelled(row: &RunRow, cancellation: Cancellation, at: Timestamp) -> Ending {
     Ending {
         outcome: Outcome::Cancelled {
             cancellation,
-            partial: row.last_text.clone(),
+            partial: row.record.summary.last_text.clone(),
         },
         epoch: row.next_epoch(),
         at,
     }
 }
 
-/// The first word stands, except that the end of a parent says that nobody waits any more.
-fn leave_word(connection: &Connection, row: &RunRow, cancellation: &Cancellation) -> Done<()> {
+/// Records a cancellation. The first one stays, except that the end of the parent replaces it: then
+/// no run receives the result.
+fn record_cancellation(
+    connection: &Connection,
+    row: &RunRow,
+    cancellation: &Cancellation,
+) -> Done<()> {
     let replaces = match (&row.cancel, cancellation.by) {
         (None, _) | (Some(_), CancelledBy::ParentEnded) => true,
         (Some(_), CancelledBy::Person | CancelledBy::Parent) => false,
@@ -143,7 +147,7 @@ fn leave_word(connection: &Connection, row: &RunRow, cancellation: &Cancellation
     if replaces {
         sql::run(
             connection,
-            // What is to end does not rest.
+            // A cancelled run is not paused any more.
             "UPDATE runs SET cancel = ?2, paused = 0 WHERE run_id = ?1",
             params![row.tail.run, serde_json::to_string(cancellation)?],
         )?;

@@ -1,25 +1,19 @@
-//! Queued runs get executors, as far as the limits of lanes, parents and trees allow; executors
-//! keep them by heartbeats, or put them back.
+//! Claims queued runs for execution, as far as the limits of lanes, parents and trees allow.
 
 use std::collections::HashMap;
 
 use rusqlite::{Connection, params};
-use sortie_core::{
-    Cancellation, Claim, Epoch, Event, Fence, Heartbeat, HeartbeatReport, Lane, LaneLimit, RunId,
-    Seq, Timestamp,
-};
+use sortie_core::{Cancellation, Claim, Epoch, Event, Fence, Lane, LaneLimit, RunId, Seq};
 
 use crate::chain::{Stamp, Tail};
 use crate::fault::Done;
 use crate::quarantine::{self, Deaths, Gate, Waiting};
-use crate::row;
 use crate::sql;
-use crate::transitions::pause;
 
-/// Later than any deadline: a number that stays exact, whatever is added to it.
+/// Later than any deadline: a number that stays exact in sums.
 const NEVER_MS: i64 = 1 << 53;
 
-/// A claim that was made; its journal is read after the commit.
+/// A new lease. Its journal is read after the commit.
 #[derive(Debug)]
 pub(crate) struct Lease {
     pub(crate) fence: Fence,
@@ -29,7 +23,7 @@ pub(crate) struct Lease {
     pub(crate) alone: bool,
 }
 
-/// Takes the most urgent runs of each lane; or one run alone, if it may have killed its process.
+/// Claims the most urgent runs of each lane; or one run alone, if it may have killed its process.
 pub(crate) fn claim(connection: &Connection, claim: &Claim) -> Done<Vec<Lease>> {
     let waiting = suspects(connection, claim)?;
     match quarantine::gate(&claimed(connection)?, &waiting, claim.deaths) {
@@ -46,11 +40,11 @@ pub(crate) fn claim(connection: &Connection, claim: &Claim) -> Done<Vec<Lease>> 
     Ok(leases)
 }
 
-/// The runs that are claimed now.
+/// Returns the leased runs.
 fn claimed(connection: &Connection) -> Done<Vec<quarantine::Claimed>> {
     sql::all(
         connection,
-        // A run that waits for its provider executes nothing that could kill the process.
+        // A run that a rate limit delays executes nothing that could kill the process.
         "SELECT deaths, deaths_since_progress,
                 head_seq > head_at_claim OR waiting_on IS 'rate_limit' FROM runs
          WHERE phase = 'leased'",
@@ -67,7 +61,7 @@ fn claimed(connection: &Connection) -> Done<Vec<quarantine::Claimed>> {
     )
 }
 
-/// The runs that could start now and that a process has died with, most urgent first.
+/// Returns the claimable runs whose process died, most urgent first.
 fn suspects(connection: &Connection, claim: &Claim) -> Done<Vec<Waiting>> {
     let waiting = sql::all(
         connection,
@@ -105,8 +99,8 @@ fn suspects(connection: &Connection, claim: &Claim) -> Done<Vec<Waiting>> {
     Ok(waiting.map(|(_, _, _, waiting)| waiting).collect())
 }
 
-/// The runs of a lane that may start now, most urgent first. Those of a parent or tree that is at
-/// its cap are passed over, so they do not hold up the ones behind them.
+/// Returns the claimable runs of a lane, most urgent first. Runs of a parent or tree that is at its
+/// limit are skipped, so that they do not block the runs behind them.
 fn choose(connection: &Connection, claim: &Claim, limit: LaneLimit) -> Done<Vec<String>> {
     let free = free_slots(connection, limit)?;
     if free == 0 {
@@ -129,7 +123,7 @@ fn choose(connection: &Connection, claim: &Claim, limit: LaneLimit) -> Done<Vec<
     Ok(chosen)
 }
 
-/// How many more runs a lane may have.
+/// Returns how many more runs a lane may have.
 fn free_slots(connection: &Connection, limit: LaneLimit) -> Done<u64> {
     let leased = sql::count(
         connection,
@@ -139,7 +133,7 @@ fn free_slots(connection: &Connection, limit: LaneLimit) -> Done<u64> {
     Ok(u64::from(limit.max_concurrent).saturating_sub(leased))
 }
 
-/// How many runs each parent and tree has under way in a lane, and how many it may have.
+/// The leased runs of each parent and tree in a lane, and their limits.
 #[derive(Debug)]
 struct Caps {
     by_parent: HashMap<String, u32>,
@@ -158,7 +152,7 @@ impl Caps {
         };
         match lane {
             Lane::Subagent => caps.count_leased(connection, lane)?,
-            // Only runs that other runs start are bounded by parent and tree.
+            // The main lane has no limits for parents and trees.
             Lane::Main => (caps.per_parent, caps.per_tree) = (u32::MAX, u32::MAX),
         }
         Ok(caps)
@@ -183,7 +177,7 @@ impl Caps {
         !parent_full && count_of(&self.by_tree, root) < self.per_tree
     }
 
-    /// Counts one more if the caps allow it.
+    /// Counts one more run if the limits allow it.
     fn take(&mut self, parent: Option<String>, root: String) -> bool {
         if !self.has_room(parent.as_deref(), &root) {
             return false;
@@ -204,7 +198,7 @@ fn count_of(counts: &HashMap<String, u32>, key: &str) -> u32 {
     counts.get(key).copied().unwrap_or(0)
 }
 
-/// A queued run on its way to its executor.
+/// A queued run to be claimed.
 #[derive(Debug)]
 struct Queued {
     run: RunId,
@@ -282,53 +276,4 @@ fn load(connection: &Connection, run: &str) -> Done<Queued> {
         },
     )?;
     Ok(queued.ok_or(rusqlite::Error::QueryReturnedNoRows)?)
-}
-
-/// Puts a claimed run back at its place in the queue, where it rests if it is to.
-pub(crate) fn release(connection: &Connection, fence: Fence, at: Timestamp) -> Done<()> {
-    let mut held = row::hold(connection, fence)?;
-    sql::run(
-        connection,
-        "UPDATE runs SET phase = 'queued', waiting_on = IIF(paused, NULL, 'slot'),
-             wait_position = NULL, lease_owner = NULL, lease_until = NULL,
-             deaths_since_progress = IIF(head_seq > head_at_claim, 0, deaths_since_progress)
-         WHERE rowid = ?1",
-        [held.rowid],
-    )?;
-    // Afterwards: the entry about the pause is no progress.
-    if held.paused {
-        pause::note_rest(connection, &mut held.tail, at, fence.epoch)?;
-    }
-    Ok(())
-}
-
-/// Renews leases and tells their holders what they should know.
-pub(crate) fn heartbeat(connection: &Connection, beat: &Heartbeat) -> Done<HeartbeatReport> {
-    let mut report = HeartbeatReport::default();
-    for fence in &beat.fences {
-        let renewed = sql::first(
-            connection,
-            "UPDATE runs SET lease_until = ?3 WHERE run_id = ?1 AND phase = 'leased' AND epoch = ?2
-             RETURNING cancel, inbox_count, paused",
-            params![fence.run.to_string(), fence.epoch.0, beat.lease_until.0],
-            |row| {
-                let inbox_count: i64 = row.get(1)?;
-                Ok((sql::optional_json(row, "cancel")?, inbox_count, row.get(2)?))
-            },
-        )?;
-        let Some((cancel, inbox_count, paused)) = renewed else {
-            report.lost.push(fence.run);
-            continue;
-        };
-        if let Some(cancellation) = cancel {
-            report.cancelled.push((fence.run, cancellation));
-        }
-        if inbox_count > 0 {
-            report.inbox_waiting.push(fence.run);
-        }
-        if paused {
-            report.paused.push(fence.run);
-        }
-    }
-    Ok(report)
 }

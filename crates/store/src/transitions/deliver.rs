@@ -1,26 +1,23 @@
-//! Results reach whoever asked: parents inside the store exactly once, sinks outside at least once.
+//! Delivers results: to parents inside the store exactly once, to sinks outside at least once.
 
 use rusqlite::{Connection, Row, params};
 use sortie_core::{
-    Announcement, Delivered, Delivery, InboxItem, OutboxEntry, RunId, Seq, SessionKey, Settlement,
-    StoreError, Tenant, Timestamp, Unblock,
+    Announcement, Delivered, Delivery, DeliveryAttempt, InboxItem, OutboxEntry, RunId, Seq,
+    SessionKey, StoreError, Tenant, Timestamp, Unblock,
 };
 
 use crate::fault::Done;
-use crate::row::{self, Phase};
+use crate::row;
 use crate::sql;
+use crate::transitions::inbox::{self, Put};
 
-/// Deliveries inside the store in one transaction; the rest stays due.
+/// Deliveries to parents in one transaction; the rest stays due.
 const MAX_DELIVERIES: i64 = 1_000;
-/// Messages that can wait for one run to read them. What its children report comes on top: they are
-/// few, and have to arrive.
-const MAX_WAITING: i64 = 1_000;
-/// The bytes of them, as they are kept.
-const MAX_WAITING_BYTES: i64 = 4 << 20;
-/// Outside deliveries handed out at once; the rest stays due.
+
+/// Deliveries to sinks returned at once; the rest stays due.
 const MAX_OUTSIDE: i64 = 256;
 
-/// Moves what is due into the inboxes of parents.
+/// Moves due announcements into the inboxes of parents.
 pub(crate) fn deliver(connection: &Connection, now: Timestamp) -> Done<Vec<Delivered>> {
     let due = sql::all(
         connection,
@@ -30,18 +27,18 @@ pub(crate) fn deliver(connection: &Connection, now: Timestamp) -> Done<Vec<Deliv
          WHERE outbox.state = 'pending' AND target = 'parent' AND next_at <= ?1
          ORDER BY next_at, outbox.id LIMIT ?2",
         params![now.0, MAX_DELIVERIES],
-        Letter::read,
+        DueAnnouncement::read,
     )?;
     let mut delivered = Vec::with_capacity(due.len());
-    for letter in due {
-        delivered.extend(letter.deliver(connection, now)?);
+    for announcement in due {
+        delivered.extend(announcement.deliver(connection, now)?);
     }
     Ok(delivered)
 }
 
-/// A result for a parent.
+/// A due announcement for a parent.
 #[derive(Debug)]
-struct Letter {
+struct DueAnnouncement {
     id: i64,
     child: RunId,
     announcement: Result<Announcement, String>,
@@ -52,7 +49,7 @@ struct Letter {
     head: Seq,
 }
 
-impl Letter {
+impl DueAnnouncement {
     /// Reads a row of [`deliver`], by the order of its columns.
     fn read(row: &Row<'_>) -> Done<Self> {
         let text = row.get_ref(2)?.as_str()?;
@@ -68,7 +65,7 @@ impl Letter {
         })
     }
 
-    /// One that cannot be read is blocked by itself, and does not hold up the others.
+    /// Delivers the announcement. An unreadable one is blocked, and does not delay the others.
     fn deliver(self, connection: &Connection, now: Timestamp) -> Done<Option<Delivered>> {
         let announcement = match self.announcement {
             Ok(announcement) => announcement,
@@ -80,7 +77,7 @@ impl Letter {
         };
         let item = InboxItem::Announcement(Box::new(announcement.clone()));
         let key = self.child.to_string();
-        let accepted = match put(connection, self.parent, Some(&key), &item, now)? {
+        let accepted = match inbox::put(connection, self.parent, Some(&key), &item, now)? {
             Put::Accepted => {
                 close(connection, self.id, self.child, Close::Delivered)?;
                 true
@@ -108,101 +105,7 @@ impl Letter {
     }
 }
 
-/// What came of putting something into an inbox.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Put {
-    Accepted,
-    Ended,
-    Missing,
-}
-
-/// Puts something into an inbox, once for each key, and wakes a run that waits for it.
-pub(crate) fn put(
-    connection: &Connection,
-    run: RunId,
-    key: Option<&str>,
-    item: &InboxItem,
-    at: Timestamp,
-) -> Done<Put> {
-    let name = run.to_string();
-    let phase = sql::first(
-        connection,
-        "SELECT phase FROM runs WHERE run_id = ?1",
-        [&name],
-        |row| sql::word::<Phase>(row, 0),
-    )?;
-    match phase {
-        None => return Ok(Put::Missing),
-        Some(Phase::Ended) => return Ok(Put::Ended),
-        Some(Phase::Queued | Phase::Leased | Phase::Parked) => {}
-    }
-    let inserted = sql::run(
-        connection,
-        "INSERT INTO inbox (run_id, key, item, at) VALUES (?1, ?2, ?3, ?4)
-         ON CONFLICT (run_id, key) DO NOTHING",
-        params![name, key, serde_json::to_string(item)?, at.0],
-    )?;
-    if inserted > 0 {
-        count_and_wake(connection, &name)?;
-    }
-    Ok(Put::Accepted)
-}
-
-/// A woken run keeps its place in the queue, so it goes before newer ones.
-fn count_and_wake(connection: &Connection, run: &str) -> Done<()> {
-    sql::run(
-        connection,
-        "UPDATE runs SET inbox_count = inbox_count + 1,
-             waiting_on = CASE phase WHEN 'parked' THEN IIF(paused, NULL, 'slot')
-                                     ELSE waiting_on END,
-             phase = CASE phase WHEN 'parked' THEN 'queued' ELSE phase END
-         WHERE run_id = ?1",
-        [run],
-    )?;
-    Ok(())
-}
-
-/// Puts a message of a parent or a person into a run's inbox.
-pub(crate) fn send(
-    connection: &Connection,
-    run: RunId,
-    item: &InboxItem,
-    at: Timestamp,
-) -> Done<()> {
-    let row = row::must_load(connection, run)?;
-    let (count, bytes) = waiting(connection, &row.tail.run)?;
-    let size = sql::whole(serde_json::to_string(item)?.len() as u64);
-    if count >= MAX_WAITING || bytes + size > MAX_WAITING_BYTES {
-        return Err(StoreError::WrongState {
-            run,
-            status: row.status,
-            what: "it has too many messages that it has not read yet; wait until it has",
-        }
-        .into());
-    }
-    match put(connection, run, None, item, at)? {
-        Put::Accepted => Ok(()),
-        Put::Ended | Put::Missing => Err(StoreError::WrongState {
-            run,
-            status: row.status,
-            what: "it has ended and takes no more messages",
-        }
-        .into()),
-    }
-}
-
-/// How many messages wait for a run, and their bytes.
-fn waiting(connection: &Connection, run: &str) -> Done<(i64, i64)> {
-    let waiting = sql::first(
-        connection,
-        "SELECT COUNT(*), COALESCE(SUM(octet_length(item)), 0) FROM inbox WHERE run_id = ?1",
-        [run],
-        |row| Ok((row.get(0)?, row.get(1)?)),
-    )?;
-    Ok(waiting.unwrap_or_default())
-}
-
-/// How an entry of the outbox leaves it.
+/// How an outbox entry is closed.
 #[derive(Clone, Copy, Debug)]
 enum Close<'a> {
     Delivered,
@@ -220,21 +123,11 @@ fn close(connection: &Connection, id: i64, child: RunId, how: Close<'_>) -> Done
         "UPDATE outbox SET state = ?2, error = ?3, attempts = attempts + 1 WHERE id = ?1",
         params![id, state, error],
     )?;
-    set_edge(connection, &child, state)?;
     refresh(connection, &child)
 }
 
-fn set_edge(connection: &Connection, child: &str, state: &str) -> Done<()> {
-    sql::run(
-        connection,
-        "UPDATE edges SET state = ?2 WHERE child_id = ?1",
-        [child, state],
-    )?;
-    Ok(())
-}
-
-/// Brings the record's delivery in line with its outbox entries: delivered when all are, blocked if
-/// any is.
+/// Updates the record's delivery from its outbox entries: delivered when all are, blocked if any
+/// is.
 fn refresh(connection: &Connection, run: &str) -> Done<()> {
     let entries = sql::all(
         connection,
@@ -260,7 +153,7 @@ fn refresh(connection: &Connection, run: &str) -> Done<()> {
     Ok(())
 }
 
-/// What is due outside the store.
+/// Returns due deliveries to sinks.
 pub(crate) fn due_outside(connection: &Connection, now: Timestamp) -> Done<Vec<OutboxEntry>> {
     sql::all(
         connection,
@@ -279,12 +172,16 @@ pub(crate) fn due_outside(connection: &Connection, now: Timestamp) -> Done<Vec<O
     )
 }
 
-/// Notes how an outside delivery went. An entry that is already settled stays as it is.
-pub(crate) fn settle(connection: &Connection, id: i64, settlement: &Settlement) -> Done<()> {
-    let (state, next_at, error) = match settlement {
-        Settlement::Delivered => ("delivered", None, None),
-        Settlement::Retry { at, error } => ("pending", Some(at.0), Some(error)),
-        Settlement::Blocked { error } => ("blocked", None, Some(error)),
+/// Records an attempt to deliver to a sink. A closed entry stays as it is.
+pub(crate) fn record_attempt(
+    connection: &Connection,
+    id: i64,
+    attempt: &DeliveryAttempt,
+) -> Done<()> {
+    let (state, next_at, error) = match attempt {
+        DeliveryAttempt::Delivered => ("delivered", None, None),
+        DeliveryAttempt::Retry { at, error } => ("pending", Some(at.0), Some(error)),
+        DeliveryAttempt::Blocked { error } => ("blocked", None, Some(error)),
     };
     let run = sql::first(
         connection,
@@ -297,7 +194,7 @@ pub(crate) fn settle(connection: &Connection, id: i64, settlement: &Settlement) 
     run.map_or(Ok(()), |run| refresh(connection, &run))
 }
 
-/// Tries the blocked deliveries of a run again, or gives them up for good.
+/// Retries the blocked deliveries of a run, or drops them.
 pub(crate) fn unblock(
     connection: &Connection,
     run: RunId,
@@ -305,27 +202,23 @@ pub(crate) fn unblock(
     at: Timestamp,
 ) -> Done<()> {
     let row = row::must_load(connection, run)?;
-    let (state, edge) = match choice {
-        Unblock::Retry => ("pending", "open"),
-        Unblock::Dismiss => ("dismissed", "silent"),
+    let state = match choice {
+        Unblock::Retry => "pending",
+        Unblock::Dismiss => "dismissed",
     };
-    let targets = sql::all(
+    let unblocked = sql::run(
         connection,
         "UPDATE outbox SET state = ?2, next_at = ?3, error = NULL
-         WHERE run_id = ?1 AND state = 'blocked' RETURNING target",
+         WHERE run_id = ?1 AND state = 'blocked'",
         params![row.tail.run, state, at.0],
-        |row| Ok(row.get::<_, String>(0)?),
     )?;
-    if targets.is_empty() {
+    if unblocked == 0 {
         return Err(StoreError::WrongState {
             run,
-            status: row.status,
+            status: row.record.status,
             what: "none of its deliveries is blocked",
         }
         .into());
-    }
-    if targets.iter().any(|target| target == "parent") {
-        set_edge(connection, &row.tail.run, edge)?;
     }
     refresh(connection, &row.tail.run)
 }

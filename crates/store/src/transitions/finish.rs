@@ -1,9 +1,9 @@
-//! A run ends: outcome, announcements and the end of its descendants in one transaction.
+//! Ends a run: outcome, announcements and the cancellation of its descendants in one transaction.
 
 use rusqlite::{Connection, named_params, params};
 use sortie_core::{
     Cancellation, CancelledBy, Delivery, EndReport, Ended, Epoch, Event, Finish, Finishing,
-    Outcome, Timestamp, Unread, Usage,
+    Outcome, RunRef, Timestamp, Unread, Usage,
 };
 
 use crate::chain::Stamp;
@@ -12,9 +12,9 @@ use crate::row::{self, Phase, RunRow};
 use crate::sql;
 use crate::transitions::append::{self, Consequences, Entries};
 use crate::transitions::cancel::{self, Cascade};
-use crate::transitions::{accounts, audit, requests};
+use crate::transitions::{accounts, audit, inbox, requests};
 
-/// The last events of a run, already text, and its outcome.
+/// The last events of a run, serialized, and its outcome.
 #[derive(Debug)]
 pub(crate) struct LastEntries {
     entries: Entries,
@@ -23,7 +23,7 @@ pub(crate) struct LastEntries {
 }
 
 impl LastEntries {
-    /// Turns the events of a finish into text.
+    /// Serializes the events of a finish.
     pub(crate) fn of(finish: Finish) -> Done<Self> {
         Ok(Self {
             entries: Entries {
@@ -43,7 +43,7 @@ impl LastEntries {
     }
 }
 
-/// Ends a run on behalf of its holder.
+/// Ends a run on behalf of its executor.
 pub(crate) fn finish(connection: &Connection, last: LastEntries) -> Done<Finishing> {
     let LastEntries {
         entries,
@@ -70,13 +70,13 @@ pub(crate) fn finish(connection: &Connection, last: LastEntries) -> Done<Finishi
 #[derive(Debug)]
 pub(crate) struct Ending {
     pub(crate) outcome: Outcome,
-    /// The holder's claim, or a new one if nobody holds the run.
+    /// The lease's epoch, or a new one for a run without a lease.
     pub(crate) epoch: Epoch,
     pub(crate) at: Timestamp,
 }
 
-/// Ends a run and cancels whoever worked for it. A run that did its work leaves its silent
-/// children alone: nobody was ever going to hear from them.
+/// Ends a run and cancels its descendants. Children whose announce mode outlives a completed parent
+/// continue.
 pub(crate) fn end_with_descendants(
     connection: &Connection,
     row: &RunRow,
@@ -89,10 +89,10 @@ pub(crate) fn end_with_descendants(
             reason: format!("the run that asked for it is {}", ending.outcome.status()),
         },
         at: ending.at,
-        spares_silent: matches!(ending.outcome, Outcome::Completed { .. }),
+        parent_completed: matches!(ending.outcome, Outcome::Completed { .. }),
     };
     report.ended.push(end(connection, row, ending)?);
-    cancel::descendants(connection, row.run, &cascade, report)
+    cancel::descendants(connection, row.record.run_id, &cascade, report)
 }
 
 /// Writes the end of one run.
@@ -102,8 +102,8 @@ pub(crate) fn end(connection: &Connection, row: &RunRow, ending: Ending) -> Done
         at: ending.at,
         epoch: ending.epoch,
     };
-    // What was said to it and nobody has taken stays said.
-    append::leave_unread(connection, &mut tail, stamp)?;
+    // Unread items stay in the journal.
+    inbox::move_unread(connection, &mut tail, stamp)?;
     let outcome = serde_json::to_string(&ending.outcome)?;
     let event = Event::Finished {
         outcome: ending.outcome.clone(),
@@ -131,25 +131,33 @@ pub(crate) fn end(connection: &Connection, row: &RunRow, ending: Ending) -> Done
             ":head_hash": tail.hash,
         },
     )?;
-    requests::leave(connection, &tail.run)?;
-    accounts::leave(connection, row)?;
+    requests::close_ended(connection, &tail.run)?;
+    accounts::close_draws(connection, row)?;
+    let RunRef {
+        run,
+        session,
+        root,
+        parent,
+        tenant,
+        head,
+    } = row.about(tail.head());
     Ok(Ended {
-        run: row.run,
-        session: row.session.clone(),
-        root: row.root,
-        parent: row.parent,
-        tenant: row.tenant.clone(),
-        head: tail.head(),
+        run,
+        session,
+        root,
+        parent,
+        tenant,
+        head,
         outcome: ending.outcome,
     })
 }
 
-/// What a run used is also what its ancestors' descendants used, whoever of them has ended.
+/// Adds the usage of a run to its ancestors, ended ones included.
 fn add_to_ancestors(connection: &Connection, row: &RunRow) -> Done<()> {
-    if row.usage == Usage::default() && row.unpriced == 0 {
+    if row.record.summary.usage == Usage::default() && row.record.summary.unpriced == 0 {
         return Ok(());
     }
-    let mut next = row.parent.map(|parent| parent.to_string());
+    let mut next = row.record.parent.map(|parent| parent.to_string());
     while let Some(ancestor) = next {
         row::add_usage(connection, &ancestor, row)?;
         next = sql::first(
@@ -163,7 +171,7 @@ fn add_to_ancestors(connection: &Connection, row: &RunRow) -> Done<()> {
     Ok(())
 }
 
-/// Only a result is worth a full bar; other ends keep what was reached.
+/// Only a completed run has full progress; other outcomes keep what was reached.
 fn final_progress(outcome: &Outcome) -> u8 {
     match outcome {
         Outcome::Completed { .. } => 100,
@@ -171,32 +179,25 @@ fn final_progress(outcome: &Outcome) -> u8 {
     }
 }
 
-/// Puts the result into the outbox for everybody who waits for it.
+/// Puts the result into the outbox for the parent and the sinks.
 fn announce(connection: &Connection, row: &RunRow, ending: &Ending) -> Done<Delivery> {
-    let for_parent = parent_waits(connection, row, &ending.outcome)?;
-    if !for_parent && row.parent.is_some() {
-        sql::run(
-            connection,
-            "UPDATE edges SET state = 'silent' WHERE child_id = ?1",
-            [&row.tail.run],
-        )?;
-    }
+    let for_parent = parent_receives(connection, row, &ending.outcome)?;
     if !for_parent && row.report_to.is_empty() {
         return Ok(Delivery::NotRequired);
     }
     let text = serde_json::to_string(&row.announcement(&ending.outcome, ending.at))?;
     let sinks = row.report_to.iter().map(serde_json::to_string);
     for sink in sinks {
-        post(connection, row, Some(&sink?), &text, ending.at)?;
+        enqueue(connection, row, Some(&sink?), &text, ending.at)?;
     }
     if for_parent {
-        post(connection, row, None, &text, ending.at)?;
+        enqueue(connection, row, None, &text, ending.at)?;
     }
     Ok(Delivery::Pending)
 }
 
-/// Whether the parent is still there to hear of it.
-fn parent_waits(connection: &Connection, row: &RunRow, outcome: &Outcome) -> Done<bool> {
+/// Whether the parent still receives the result.
+fn parent_receives(connection: &Connection, row: &RunRow, outcome: &Outcome) -> Done<bool> {
     let Some(parent) = row.owed_parent() else {
         return Ok(false);
     };
@@ -226,8 +227,8 @@ fn by_parents_end(cancellation: &Cancellation) -> bool {
     }
 }
 
-/// Without a sink the result goes to the parent.
-fn post(
+/// Puts an announcement into the outbox; without a sink it is for the parent.
+fn enqueue(
     connection: &Connection,
     row: &RunRow,
     sink: Option<&str>,
@@ -242,35 +243,4 @@ fn post(
         params![row.tail.run, target, sink, announcement, at.0],
     )?;
     Ok(())
-}
-
-/// Ends runs whose deadline has passed while they were parked or at rest.
-pub(crate) fn expire_parked(connection: &Connection, now: Timestamp) -> Done<EndReport> {
-    let due = sql::all(
-        connection,
-        "SELECT run_id, depth FROM runs WHERE phase = 'parked' AND deadline_at <= ?1
-         UNION ALL
-         SELECT run_id, depth FROM runs
-             WHERE phase = 'queued' AND paused = 1 AND deadline_at <= ?1
-         ORDER BY depth, run_id",
-        [now.0],
-        |row| sql::word(row, "run_id"),
-    )?;
-    let mut report = EndReport::default();
-    for run in due {
-        let row = row::must_load(connection, run)?;
-        // The end of one may have ended others of the list.
-        if row.phase == Phase::Parked || (row.phase == Phase::Queued && row.paused) {
-            let ending = Ending {
-                outcome: Outcome::Timeout {
-                    limit_ms: row.given_ms(),
-                    partial: row.last_text.clone(),
-                },
-                epoch: row.next_epoch(),
-                at: now,
-            };
-            end_with_descendants(connection, &row, ending, &mut report)?;
-        }
-    }
-    Ok(report)
 }

@@ -1,4 +1,4 @@
-//! Replies of other processes, and requests whose time is up.
+//! Replies that other processes left, and requests that expire.
 
 use rusqlite::{Connection, Row, params};
 use sortie_core::{Replied, Reply, ReplyTo, RequestId, RunId, Timestamp};
@@ -8,10 +8,10 @@ use crate::sql;
 use crate::transitions::request_views::find;
 use crate::transitions::requests::{escalate, must_load, reply};
 
-/// Requests settled in one transaction; the rest stays due.
-const MAX_SETTLED: i64 = 1_000;
+/// Requests handled in one transaction; the rest stays due.
+const MAX_RECONCILED: i64 = 1_000;
 
-/// Whether there is anything to settle.
+/// Whether there is anything to reconcile.
 pub(crate) fn any_due(connection: &Connection, now: Timestamp) -> Done<bool> {
     let due = sql::count(
         connection,
@@ -24,12 +24,12 @@ pub(crate) fn any_due(connection: &Connection, now: Timestamp) -> Done<bool> {
     Ok(due > 0)
 }
 
-/// Takes in what other processes replied, then ends what nobody replied to in time, then hands
-/// what parents have not answered to persons.
-pub(crate) fn settle(connection: &Connection, now: Timestamp) -> Done<Vec<(RunId, RequestId)>> {
-    let mut heard = Vec::new();
-    for letter in take_mailbox(connection)? {
-        heard.extend(hear(connection, &letter)?);
+/// Takes in the replies of other processes, then expires requests without a reply, then hands
+/// questions that parents have not answered to persons.
+pub(crate) fn reconcile(connection: &Connection, now: Timestamp) -> Done<Vec<(RunId, RequestId)>> {
+    let mut replied = Vec::new();
+    for left in take_mailbox(connection)? {
+        replied.extend(apply_reply(connection, &left)?);
     }
     for request in due(
         connection,
@@ -42,7 +42,7 @@ pub(crate) fn settle(connection: &Connection, now: Timestamp) -> Done<Vec<(RunId
             reply: Reply::Expired,
             at: now,
         };
-        heard.extend(hear(connection, &expired)?);
+        replied.extend(apply_reply(connection, &expired)?);
     }
     for request in due(
         connection,
@@ -52,35 +52,35 @@ pub(crate) fn settle(connection: &Connection, now: Timestamp) -> Done<Vec<(RunId
     )? {
         escalate(connection, &request)?;
     }
-    Ok(heard)
+    Ok(replied)
 }
 
-fn hear(connection: &Connection, letter: &ReplyTo) -> Done<Option<(RunId, RequestId)>> {
-    match reply(connection, letter) {
-        Ok(Replied::Noted { run }) => Ok(Some((run, letter.request.clone()))),
+fn apply_reply(connection: &Connection, left: &ReplyTo) -> Done<Option<(RunId, RequestId)>> {
+    match reply(connection, left) {
+        Ok(Replied::Accepted { run }) => Ok(Some((run, left.request.clone()))),
         Ok(Replied::TooLate { .. }) => Ok(None),
-        // Its run may have been deleted meanwhile; one bad letter does not hold up the others.
+        // Its run may have been deleted meanwhile; one bad reply does not delay the others.
         Err(Fault::Refused(error)) => {
-            tracing::warn!(%error, request = %letter.request, "a reply was not taken");
+            tracing::warn!(%error, request = %left.request, "a reply was not taken");
             Ok(None)
         }
         Err(fault @ Fault::Broken(_)) => Err(fault),
     }
 }
 
-/// Empties the mailbox. What is not a reply is dropped: nobody but this program writes there.
+/// Empties the mailbox. Unreadable content is dropped: only this program writes there.
 fn take_mailbox(connection: &Connection) -> Done<Vec<ReplyTo>> {
-    let letters = sql::all(
+    let replies = sql::all(
         connection,
         "SELECT id, request_id, reply, at FROM mailbox ORDER BY id LIMIT ?1",
-        [MAX_SETTLED],
-        |row| Ok((row.get::<_, i64>("id")?, letter(row))),
+        [MAX_RECONCILED],
+        |row| Ok((row.get::<_, i64>("id")?, read_reply(row))),
     )?;
-    let mut readable = Vec::with_capacity(letters.len());
-    for (id, letter) in letters {
+    let mut readable = Vec::with_capacity(replies.len());
+    for (id, left) in replies {
         sql::run(connection, "DELETE FROM mailbox WHERE id = ?1", [id])?;
-        match letter {
-            Ok(letter) => readable.push(letter),
+        match left {
+            Ok(left) => readable.push(left),
             Err(fault) => {
                 let error = fault.while_doing("read a reply");
                 tracing::warn!(%error, "a reply was dropped");
@@ -90,7 +90,7 @@ fn take_mailbox(connection: &Connection) -> Done<Vec<ReplyTo>> {
     Ok(readable)
 }
 
-fn letter(row: &Row<'_>) -> Done<ReplyTo> {
+fn read_reply(row: &Row<'_>) -> Done<ReplyTo> {
     Ok(ReplyTo {
         request: RequestId::from_text(row.get_ref("request_id")?.as_str()?),
         reply: sql::json(row, "reply")?,
@@ -99,16 +99,16 @@ fn letter(row: &Row<'_>) -> Done<ReplyTo> {
 }
 
 fn due(connection: &Connection, query: &str, now: Timestamp) -> Done<Vec<RequestId>> {
-    sql::all(connection, query, params![now.0, MAX_SETTLED], |row| {
+    sql::all(connection, query, params![now.0, MAX_RECONCILED], |row| {
         Ok(RequestId::from_text(row.get_ref(0)?.as_str()?))
     })
 }
 
-/// Puts a reply into the mailbox, unless it is plain already that it comes too late.
-pub(crate) fn leave_reply(connection: &Connection, letter: &ReplyTo) -> Done<Replied> {
-    let request = find(connection, letter.request.as_str())?.request.id;
+/// Puts a reply into the mailbox, unless it is already known to be too late.
+pub(crate) fn leave_reply(connection: &Connection, left: &ReplyTo) -> Done<Replied> {
+    let request = find(connection, left.request.as_str())?.request.id;
     let stored = must_load(connection, &request)?;
-    if let Some(too_late) = stored.too_late(&letter.reply, letter.at)? {
+    if let Some(too_late) = stored.too_late(&left.reply, left.at)? {
         return Ok(too_late);
     }
     let inserted = sql::run(
@@ -117,19 +117,22 @@ pub(crate) fn leave_reply(connection: &Connection, letter: &ReplyTo) -> Done<Rep
          ON CONFLICT (request_id) DO NOTHING",
         params![
             request.as_str(),
-            serde_json::to_string(&letter.reply)?,
-            letter.at.0
+            serde_json::to_string(&left.reply)?,
+            left.at.0
         ],
     )?;
     if inserted > 0 {
-        return Ok(Replied::Noted { run: stored.run });
+        return Ok(Replied::Accepted { run: stored.run });
     }
-    let earlier = letter_about(connection, &request)?;
+    let earlier = reply_in_mailbox(connection, &request)?;
     Ok(Replied::TooLate { earlier })
 }
 
-/// The reply that another process left and that was not taken in yet.
-pub(crate) fn letter_about(connection: &Connection, request: &RequestId) -> Done<Option<Reply>> {
+/// Returns the reply in the mailbox that was not taken in yet.
+pub(crate) fn reply_in_mailbox(
+    connection: &Connection,
+    request: &RequestId,
+) -> Done<Option<Reply>> {
     sql::first(
         connection,
         "SELECT reply FROM mailbox WHERE request_id = ?1",

@@ -1,4 +1,4 @@
-//! The transitions: plain functions over a connection that is inside a transaction.
+//! The transitions: functions over a connection that is inside a transaction.
 
 pub(crate) mod account_check;
 pub(crate) mod accounts;
@@ -10,8 +10,11 @@ pub(crate) mod cancel;
 pub(crate) mod claim;
 pub(crate) mod deliver;
 pub(crate) mod finish;
+pub(crate) mod inbox;
+pub(crate) mod lease;
 pub(crate) mod mailbox;
 pub(crate) mod once;
+pub(crate) mod park;
 pub(crate) mod pause;
 pub(crate) mod read;
 pub(crate) mod rebuild;

@@ -1,4 +1,4 @@
-//! Requests that take effect once, by the keys that their senders chose.
+//! Idempotency keys of requests.
 
 use rusqlite::{Connection, params};
 use sortie_core::{Begun, ONCE_KEPT_MS, RunId, Timestamp};
@@ -6,7 +6,7 @@ use sortie_core::{Begun, ONCE_KEPT_MS, RunId, Timestamp};
 use crate::fault::{Done, Fault};
 use crate::sql;
 
-/// Old requests forgotten each time a new one begins: more than one, so that they grow fewer.
+/// Expired keys deleted each time a new one is recorded: more than one, so that their number falls.
 const FORGOTTEN_AT_ONCE: i64 = 64;
 
 /// A request that begins.
@@ -18,7 +18,7 @@ pub(crate) struct Beginning {
     pub(crate) at: Timestamp,
 }
 
-/// Notes a new request; tells what is known of an old one.
+/// Records a new request; returns what is known of an old one.
 pub(crate) fn begin(connection: &Connection, beginning: &Beginning) -> Done<Begun> {
     forget_old(connection, beginning)?;
     let known = sql::first(
@@ -61,7 +61,7 @@ pub(crate) fn begin(connection: &Connection, beginning: &Beginning) -> Done<Begu
     Ok(Begun::Fresh)
 }
 
-/// Removes what is too old, that of the key that begins before all others.
+/// Deletes expired keys, the one that begins first.
 fn forget_old(connection: &Connection, beginning: &Beginning) -> Done<()> {
     let before = beginning.at.plus_ms(-ONCE_KEPT_MS).0;
     sql::run(
@@ -78,7 +78,7 @@ fn forget_old(connection: &Connection, beginning: &Beginning) -> Done<()> {
     Ok(())
 }
 
-/// Notes how a request was answered.
+/// Records the response of a request.
 pub(crate) fn complete(connection: &Connection, key: &str, status: u16, body: &[u8]) -> Done<()> {
     sql::run(
         connection,
@@ -88,7 +88,7 @@ pub(crate) fn complete(connection: &Connection, key: &str, status: u16, body: &[
     Ok(())
 }
 
-/// Forgets a request that was not answered.
+/// Removes a request without a response.
 pub(crate) fn forget(connection: &Connection, key: &str) -> Done<()> {
     sql::run(
         connection,

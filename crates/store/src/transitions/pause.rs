@@ -1,7 +1,7 @@
-//! A run and its descendants rest, until somebody lets them go on.
+//! Pauses and resumes a run and its descendants.
 //!
-//! The mark is set at once, so that nobody claims them. That they rest is journaled when nobody
-//! executes them: by this transition, or by the one in which an executor gives its run back.
+//! The mark is set at once, so that no paused run is claimed. The event is journaled while no
+//! executor holds the run: by this transition, or by the one in which the executor releases it.
 
 use rusqlite::{Connection, params};
 use sortie_core::{Epoch, Event, PauseReport, RunId, Seq, StoreError, Timestamp};
@@ -11,56 +11,56 @@ use crate::fault::Done;
 use crate::row::{self, Phase, RunRow};
 use crate::sql;
 
-/// Wants a run and everything below it to rest.
+/// Pauses a run and its descendants.
 pub(crate) fn pause(connection: &Connection, run: RunId, at: Timestamp) -> Done<PauseReport> {
-    change(connection, run, Wish::Rest, at)
+    apply(connection, run, Change::Pause, at)
 }
 
-/// Lets a run and everything below it go on.
-pub(crate) fn unpause(connection: &Connection, run: RunId, at: Timestamp) -> Done<PauseReport> {
-    change(connection, run, Wish::GoOn, at)
+/// Resumes a run and its descendants.
+pub(crate) fn resume(connection: &Connection, run: RunId, at: Timestamp) -> Done<PauseReport> {
+    apply(connection, run, Change::Resume, at)
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Wish {
-    Rest,
-    GoOn,
+enum Change {
+    Pause,
+    Resume,
 }
 
-impl Wish {
-    fn rests(self) -> bool {
-        matches!(self, Self::Rest)
+impl Change {
+    fn is_pause(self) -> bool {
+        matches!(self, Self::Pause)
     }
 
     fn event(self) -> Event {
         match self {
-            Self::Rest => Event::Paused,
-            Self::GoOn => Event::Resumed,
+            Self::Pause => Event::Paused,
+            Self::Resume => Event::Resumed,
         }
     }
 
     fn too_late(self) -> &'static str {
         match self {
-            Self::Rest => "it has ended, so it cannot be paused",
-            Self::GoOn => "it has ended, so it cannot go on; retry it instead",
+            Self::Pause => "it has ended, so it cannot be paused",
+            Self::Resume => "it has ended, so it cannot be resumed; retry it instead",
         }
     }
 }
 
-fn change(connection: &Connection, run: RunId, wish: Wish, at: Timestamp) -> Done<PauseReport> {
+fn apply(connection: &Connection, run: RunId, change: Change, at: Timestamp) -> Done<PauseReport> {
     let first = row::must_load(connection, run)?;
     if first.phase == Phase::Ended {
         return Err(StoreError::WrongState {
             run,
-            status: first.status,
-            what: wish.too_late(),
+            status: first.record.status,
+            what: change.too_late(),
         }
         .into());
     }
-    if wish.rests() && first.cancel.is_some() {
+    if change.is_pause() && first.cancel.is_some() {
         return Err(StoreError::WrongState {
             run,
-            status: first.status,
+            status: first.record.status,
             what: "it is being cancelled, so it cannot be paused",
         }
         .into());
@@ -68,14 +68,18 @@ fn change(connection: &Connection, run: RunId, wish: Wish, at: Timestamp) -> Don
     let mut report = PauseReport::default();
     for member in subtree(connection, run)? {
         let row = row::must_load(connection, member)?;
-        if row.phase != Phase::Ended && row.cancel.is_none() && row.paused != wish.rests() {
-            change_one(connection, &row, wish, at, &mut report)?;
+        if row.phase != Phase::Ended
+            && row.cancel.is_none()
+            && row.record.paused != change.is_pause()
+        {
+            apply_one(connection, &row, change, at, &mut report)?;
         }
     }
     Ok(report)
 }
 
-/// Everything below and including a run, parents first. An ended run may have children that go on.
+/// Returns a run and its active descendants, parents first. An ended run may have children that
+/// continue.
 fn subtree(connection: &Connection, run: RunId) -> Done<Vec<RunId>> {
     sql::all(
         connection,
@@ -89,10 +93,10 @@ fn subtree(connection: &Connection, run: RunId) -> Done<Vec<RunId>> {
     )
 }
 
-fn change_one(
+fn apply_one(
     connection: &Connection,
     row: &RunRow,
-    wish: Wish,
+    change: Change,
     at: Timestamp,
     report: &mut PauseReport,
 ) -> Done<()> {
@@ -103,9 +107,9 @@ fn change_one(
                 at,
                 epoch: row.epoch,
             };
-            note(connection, &mut tail, stamp, &wish.event())?;
+            journal(connection, &mut tail, stamp, &change.event())?;
         }
-        Phase::Leased => report.held.push(row.run),
+        Phase::Leased => report.held.push(row.record.run_id),
         Phase::Ended => return Ok(()),
     }
     sql::run(
@@ -114,24 +118,24 @@ fn change_one(
              waiting_on = CASE WHEN phase <> 'queued' THEN waiting_on
                                WHEN ?2 THEN NULL ELSE 'slot' END
          WHERE run_id = ?1",
-        params![tail.run, wish.rests()],
+        params![tail.run, change.is_pause()],
     )?;
     report.changed.push(row.about(Seq(tail.seq)));
     Ok(())
 }
 
-/// Journals that a run rests, now that whoever held it gives it back.
-pub(crate) fn note_rest(
+/// Journals a pause, when the executor releases the run.
+pub(crate) fn journal_pause(
     connection: &Connection,
     tail: &mut Tail,
     at: Timestamp,
     epoch: Epoch,
 ) -> Done<()> {
-    note(connection, tail, Stamp { at, epoch }, &Event::Paused)
+    journal(connection, tail, Stamp { at, epoch }, &Event::Paused)
 }
 
-/// Journals that a run rests, or that it may go on.
-fn note(connection: &Connection, tail: &mut Tail, stamp: Stamp, event: &Event) -> Done<()> {
+/// Journals a pause or a resume.
+fn journal(connection: &Connection, tail: &mut Tail, stamp: Stamp, event: &Event) -> Done<()> {
     tail.push(connection, stamp, &serde_json::to_string(event)?)?;
     row::save_tail(connection, tail)
 }

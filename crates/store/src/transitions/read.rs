@@ -1,4 +1,4 @@
-//! What people and the runtime ask about runs.
+//! Queries about runs.
 
 use std::collections::HashMap;
 
@@ -9,16 +9,16 @@ use sortie_core::{
 };
 
 use crate::fault::{Done, Fault};
-use crate::row::{self, BareRecord, Phase, RECORD_COLUMNS};
+use crate::row::{self, BareRecord, COLUMNS, Phase};
 use crate::sql;
 use crate::transitions::accounts::Balances;
 
-/// One record.
+/// Returns one record.
 pub(crate) fn get(connection: &Connection, run: RunId) -> Done<RunRecord> {
     let name = run.to_string();
     let found = sql::first(
         connection,
-        &format!("SELECT {} FROM runs WHERE run_id = ?1", RECORD_COLUMNS.sql),
+        &format!("SELECT {} FROM runs WHERE run_id = ?1", COLUMNS.sql),
         [&name],
         row::record,
     )?;
@@ -32,7 +32,8 @@ pub(crate) fn get(connection: &Connection, run: RunId) -> Done<RunRecord> {
     Ok(found.record)
 }
 
-/// A queued run's place among those of its lane; that of a tenant's run, among those of the tenant.
+/// Returns the position of a queued run in its lane; for a run of a tenant, among the tenant's
+/// runs.
 pub(crate) fn queue_position(connection: &Connection, run: &str) -> Done<Option<u32>> {
     let ahead = sql::first(
         connection,
@@ -47,14 +48,14 @@ pub(crate) fn queue_position(connection: &Connection, run: &str) -> Done<Option<
     Ok(ahead.map(|ahead| ahead.saturating_add(1)))
 }
 
-/// Records, newest first or oldest first: ids sort by the time they were made.
+/// Returns records, newest or oldest first: ids sort by creation time.
 pub(crate) fn list(connection: &Connection, filter: &ListFilter) -> Done<Vec<RunRecord>> {
     let mut condition = Condition::of(filter);
     let limit = match filter.limit {
         0 => -1,
         limit => i64::from(limit),
     };
-    // Bound, so that all limits are one statement for the cache.
+    // Bound, so that all limits share one cached statement.
     condition.values.push(Box::new(limit));
     let order = if filter.oldest_first {
         "run_id"
@@ -65,7 +66,7 @@ pub(crate) fn list(connection: &Connection, filter: &ListFilter) -> Done<Vec<Run
         connection,
         &format!(
             "SELECT {} FROM runs {} ORDER BY {order} LIMIT ?",
-            RECORD_COLUMNS.sql, condition.sql
+            COLUMNS.sql, condition.sql
         ),
         params_from_iter(condition.values.iter()),
         row::record,
@@ -73,7 +74,7 @@ pub(crate) fn list(connection: &Connection, filter: &ListFilter) -> Done<Vec<Run
     complete(connection, found)
 }
 
-/// Adds what other rows know: places in the queue, and what is left of budgets.
+/// Adds what other rows contain: queue positions and balances.
 pub(crate) fn complete(connection: &Connection, found: Vec<BareRecord>) -> Done<Vec<RunRecord>> {
     let positions = queue_positions(connection, &found)?;
     let mut balances = Balances::default();
@@ -90,7 +91,7 @@ pub(crate) fn complete(connection: &Connection, found: Vec<BareRecord>) -> Done<
     completed.collect()
 }
 
-/// The places of those that are queued, in one pass along the queues that ends with the last of
+/// Returns the positions of queued runs, in one pass over the queues that stops at the last of
 /// them.
 fn queue_positions(connection: &Connection, found: &[BareRecord]) -> Done<HashMap<RunId, u32>> {
     let mut wanted: HashMap<String, RunId> = found
@@ -130,7 +131,7 @@ fn queue_positions(connection: &Connection, found: &[BareRecord]) -> Done<HashMa
     Ok(positions)
 }
 
-/// How many runs are in which state. For all, or all of a tenant, the database keeps the numbers.
+/// Counts runs for each status. The tallies answer for all runs, and for all runs of a tenant.
 pub(crate) fn stats(connection: &Connection, filter: &ListFilter) -> Done<Stats> {
     let condition = tallied(filter);
     let (counting, condition) = match &condition {
@@ -150,7 +151,7 @@ pub(crate) fn stats(connection: &Connection, filter: &ListFilter) -> Done<Stats>
     Ok(stats)
 }
 
-/// The condition on the tallies, if they are what the filter is about.
+/// Returns the condition on the tallies, if they can answer the filter.
 fn tallied(filter: &ListFilter) -> Option<Condition> {
     let ListFilter {
         session: None,
@@ -186,7 +187,7 @@ fn tallied(filter: &ListFilter) -> Option<Condition> {
     Some(condition)
 }
 
-/// Tallies that are not what they would be if everything were counted.
+/// Returns the tallies that differ from a count.
 pub(crate) fn wrong_tallies(connection: &Connection) -> Done<Vec<String>> {
     sql::all(
         connection,
@@ -205,13 +206,13 @@ pub(crate) fn wrong_tallies(connection: &Connection) -> Done<Vec<String>> {
                 tenant => format!(" of {tenant}"),
             };
             Ok(format!(
-                "{kept} runs{whose} are said to be {status}, and {counted} are"
+                "the tally of {status} runs{whose} is {kept}, but there are {counted}"
             ))
         },
     )
 }
 
-/// What runs used, all together.
+/// Returns the total usage.
 pub(crate) fn used(connection: &Connection, filter: &ListFilter) -> Done<Usage> {
     let condition = Condition::of(filter);
     let found = sql::first(
@@ -229,7 +230,7 @@ pub(crate) fn used(connection: &Connection, filter: &ListFilter) -> Done<Usage> 
     Ok(found.unwrap_or_default())
 }
 
-/// What runs used, by session, agent and model: a page of it.
+/// Returns a page of usage by session, agent and model.
 pub(crate) fn usage(
     connection: &Connection,
     filter: &ListFilter,
@@ -274,7 +275,7 @@ pub(crate) fn usage(
     )
 }
 
-/// A filter as SQL. Only our own words are in the text; what was asked for is bound.
+/// A filter as SQL. The text contains only constants of this program; values are bound.
 pub(crate) struct Condition {
     pub(crate) sql: String,
     pub(crate) values: Vec<Box<dyn ToSql>>,
@@ -307,7 +308,7 @@ impl Condition {
         condition
     }
 
-    /// The same with one term more.
+    /// Adds one term.
     pub(crate) fn and(mut self, term: &str, value: impl ToSql + 'static) -> Self {
         self.add(term);
         self.values.push(Box::new(value));
@@ -330,7 +331,7 @@ impl Condition {
         }
     }
 
-    /// One of these; all are fine if there are none.
+    /// Requires one of these values; any if there are none.
     fn require_any(&mut self, column: &str, values: &[impl ToString]) {
         if values.is_empty() {
             return;
@@ -342,9 +343,9 @@ impl Condition {
         }
     }
 
-    /// A text in label or task, or at the beginning of the id. Looks at every run that the other terms
-    /// leave: a fifth of a second for 100,000 of them, in any language, without an index of words to
-    /// keep with every admission.
+    /// Requires a text in label or task, or a prefix of the id. Scans all runs that the other terms
+    /// leave: a fifth of a second for 100,000 of them, in any language, without a full-text index
+    /// to maintain at every admission.
     fn contains(&mut self, text: &str) {
         let pattern = format!("%{}%", escaped(text));
         self.add("(label LIKE ? ESCAPE '!' OR task LIKE ? ESCAPE '!' OR run_id LIKE ? ESCAPE '!')");
@@ -354,7 +355,7 @@ impl Condition {
     }
 }
 
-/// A text in which `LIKE` finds nothing but itself.
+/// Escapes a text for `LIKE`.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
@@ -366,7 +367,7 @@ fn escaped(text: &str) -> String {
     escaped
 }
 
-/// The run that a person means.
+/// Returns the run whose id begins with a prefix.
 pub(crate) fn resolve(connection: &Connection, typed: &str) -> Done<RunId> {
     let prefix = full_spelling(typed)?;
     // Ids are hexadecimal, so every id with the prefix sorts before the prefix and a `g`.
@@ -397,7 +398,7 @@ fn count_between(connection: &Connection, range: &[String; 2]) -> Done<usize> {
     Ok(usize::try_from(count).unwrap_or(usize::MAX))
 }
 
-/// The prefix in lower case with its hyphens where an id has them.
+/// Returns the prefix in lower case with the hyphens of an id.
 fn full_spelling(typed: &str) -> Done<String> {
     let digits: Vec<char> = typed
         .chars()
@@ -424,7 +425,7 @@ fn full_spelling(typed: &str) -> Done<String> {
 /// The digits of an id that follow a hyphen.
 const HYPHENS_BEFORE: [usize; 4] = [8, 12, 16, 20];
 
-/// The earliest moment at which something happens by itself.
+/// Returns the earliest moment at which a transition falls due.
 pub(crate) fn next_due(connection: &Connection) -> Done<Option<Timestamp>> {
     const MOMENTS: [&str; 8] = [
         "SELECT MIN(deadline_at) FROM runs WHERE phase = 'parked'",
@@ -444,7 +445,7 @@ pub(crate) fn next_due(connection: &Connection) -> Done<Option<Timestamp>> {
     Ok(earliest.map(Timestamp))
 }
 
-/// A long output of a run.
+/// Returns a long output of a run.
 pub(crate) fn blob(connection: &Connection, run: RunId, id: &BlobId) -> Done<Option<Vec<u8>>> {
     let bytes: Option<Vec<u8>> = sql::first(
         connection,
@@ -453,7 +454,7 @@ pub(crate) fn blob(connection: &Connection, run: RunId, id: &BlobId) -> Done<Opt
         |row| Ok(row.get(0)?),
     )?;
     match bytes {
-        // It is named by its content: anything else is damage, and nobody may read it.
+        // Its name is the hash of its content: anything else is damage and is not returned.
         Some(bytes) if BlobId::of(&bytes) != *id => Err(Fault::Refused(StoreError::Damaged {
             run,
             seq: Seq(0),
@@ -463,7 +464,7 @@ pub(crate) fn blob(connection: &Connection, run: RunId, id: &BlobId) -> Done<Opt
     }
 }
 
-/// Outputs whose content is not what their names say.
+/// Returns the outputs whose content does not match their name.
 pub(crate) fn damaged_blobs(connection: &Connection) -> Done<Vec<String>> {
     let all = sql::all(
         connection,

@@ -1,8 +1,8 @@
 //! Rebuilds the row of a run from its journal and names every column that differs.
 //!
-//! The row is inserted again from the journaled spec, into an empty database with the same schema, and
-//! compared column by column. A column that is added later is compared too, unless it is listed in
-//! [`LATER`] as one that changes after admission.
+//! The row is inserted again from the journaled spec, into an empty database with the same schema,
+//! and compared column by column. A column that is added later is compared too, unless [`LATER`]
+//! lists it as one that changes after admission.
 
 use std::collections::BTreeMap;
 
@@ -15,15 +15,15 @@ use crate::row::{self, Place};
 use crate::schema;
 use crate::sql;
 
-/// Computes the summaries that a record may have after its journal; the machine that folds journals is
-/// not part of the store. Empty if that takes more than this journal, an error if no machine can
-/// continue from it.
+/// Computes the summaries that a record may have after its journal; the fold is not part of the
+/// store. Empty if the journal alone does not determine them, an error if the journal cannot be
+/// folded.
 pub type Fold = fn(&[JournalEntry]) -> Result<Vec<Summary>, String>;
 
 /// Columns that change after admission. Those that the journal determines are checked by
-/// [`after_admission`], by the fold, or by the checks of outcome, pause and chain; the others are about
-/// delivery, leases, accounts and retention.
-const LATER: [&str; 42] = [
+/// [`after_admission`], by the fold, or by the checks of outcome, pause and chain; the others are
+/// about delivery, leases, accounts and retention.
+const LATER: [&str; 41] = [
     "status",
     "phase",
     "cancel",
@@ -64,16 +64,15 @@ const LATER: [&str; 42] = [
     "children_cache_write_tokens",
     "children_cost_usd",
     "account_id",
-    "audited",
     "paused",
 ];
-/// Columns that are set once the work is done, and checked by [`after_admission`] where the journal
-/// determines them.
+/// Columns that are set at the end, and checked by [`after_admission`] where the journal determines
+/// them.
 const AT_THE_END: [&str; 2] = ["changes", "changes_fate"];
-/// Costs are sums of fractions; the order of summands may differ.
+/// Costs are sums of fractions; the order of the summands may differ.
 const COST_TOLERANCE: f64 = 1e-9;
 
-/// An empty table of runs in memory, in which rows are made again.
+/// An empty table of runs in memory, in which rows are rebuilt.
 #[derive(Debug)]
 pub(crate) struct Rebuilder {
     memory: Connection,
@@ -86,7 +85,7 @@ impl Rebuilder {
         Ok(Self { memory })
     }
 
-    /// The names of the columns that are not what the journal says.
+    /// Returns the names of the columns that differ from the journal.
     pub(crate) fn differences(
         &self,
         store: &Connection,
@@ -94,7 +93,7 @@ impl Rebuilder {
         entries: &[JournalEntry],
     ) -> Done<Vec<String>> {
         let Some(admit) = admission(run, entries) else {
-            // A journal without a beginning is reported by itself.
+            // A journal without a first entry is reported by another check.
             return Ok(Vec::new());
         };
         let found = columns(store, run)?;
@@ -123,7 +122,7 @@ impl Rebuilder {
     }
 }
 
-/// The admission as the journal has it: the first entry, with what was changed while it waited.
+/// Returns the admission: the first entry, with later changes of label and priority.
 fn admission(run: RunId, entries: &[JournalEntry]) -> Option<Admit> {
     let first = entries.first()?;
     let Event::Admitted { spec } = &first.event else {
@@ -146,7 +145,7 @@ fn admission(run: RunId, entries: &[JournalEntry]) -> Option<Admit> {
     })
 }
 
-/// What later entries determine.
+/// Returns the columns that later entries determine.
 fn after_admission(admit: &Admit, entries: &[JournalEntry]) -> Done<BTreeMap<String, Value>> {
     let moment_of = |is_it: fn(&Event) -> bool| {
         let found = entries.iter().find(|entry| is_it(&entry.event));
@@ -182,7 +181,7 @@ fn after_admission(admit: &Admit, entries: &[JournalEntry]) -> Done<BTreeMap<Str
     ]))
 }
 
-/// The names of the fields that a record has otherwise than the summary that is nearest to it.
+/// Returns the fields in which a record differs from the summary closest to it.
 pub(crate) fn summary_differences(record: &RunRecord, folded: &[Summary]) -> Vec<&'static str> {
     let differences = folded.iter().map(|folded| differing(record, folded));
     differences.min_by_key(Vec::len).unwrap_or_default()
@@ -190,7 +189,7 @@ pub(crate) fn summary_differences(record: &RunRecord, folded: &[Summary]) -> Vec
 
 fn differing(record: &RunRecord, folded: &Summary) -> Vec<&'static str> {
     let Summary {
-        // What it waits for and how far it is change without an entry.
+        // Change without a journal entry.
         waiting_on: _,
         progress,
         tool_calls,
@@ -250,7 +249,7 @@ fn columns(connection: &Connection, run: RunId) -> Done<BTreeMap<String, Value>>
 mod tests {
     use super::*;
 
-    /// A column that a migration adds is compared unless somebody decided otherwise here.
+    /// A column that a migration adds is compared unless it is listed here.
     #[test]
     fn every_listed_column_exists() {
         let store = schema::open_in_memory().unwrap();

@@ -1,4 +1,4 @@
-//! The leases of dead executors are freed, so that their runs go on, a bounded number of times.
+//! Frees the leases of dead executors. Their runs are queued again, a bounded number of times.
 
 use rusqlite::{Connection, params};
 use sortie_core::{
@@ -47,7 +47,8 @@ pub(crate) fn recover(connection: &Connection, recover: &Recover) -> Done<Recove
     Ok(report)
 }
 
-/// Parents come before their children: what ends with its parent is not requeued first.
+/// Returns the leases to free, parents before children: a run that ends with its parent is not
+/// queued again first.
 fn abandoned(connection: &Connection, recover: &Recover) -> Done<Vec<RunId>> {
     let (before, executed): (_, &[Fence]) = match &recover.scope {
         RecoverScope::All => (i64::MAX, &[]),
@@ -78,7 +79,7 @@ enum Verdict {
 
 fn verdict(row: &RunRow, recover: &Recover, was_alone: bool) -> Verdict {
     let before = Deaths {
-        total: row.deaths,
+        total: row.record.crashes,
         since_progress: row.deaths_since_progress,
     };
     let deaths = match recover.scope {
@@ -115,17 +116,17 @@ fn interrupted(row: &RunRow, deaths: Deaths, recover: &Recover) -> Ending {
                 "the process died {total} times while it ran, the last {since_progress} times \
                  without progress in between; it is not tried again"
             ),
-            partial: row.last_text.clone(),
+            partial: row.record.summary.last_text.clone(),
         },
         epoch: row.next_epoch(),
         at: recover.at,
     }
 }
 
-/// Back to its old place in the queue.
+/// Returns a run to its place in the queue.
 fn requeue(connection: &Connection, row: &RunRow, at: Timestamp) -> Done<()> {
-    if row.paused {
-        pause::note_rest(connection, &mut row.tail.clone(), at, row.epoch)?;
+    if row.record.paused {
+        pause::journal_pause(connection, &mut row.tail.clone(), at, row.epoch)?;
     }
     sql::run(
         connection,

@@ -1,4 +1,4 @@
-//! Requests as people see them, with who asks.
+//! Requests with the runs that made them, for interfaces.
 
 use rusqlite::{Connection, Row, params};
 use sortie_core::{
@@ -9,10 +9,10 @@ use crate::fault::Done;
 use crate::sql;
 use crate::transitions::requests::unknown;
 
-/// The shortest beginning of a request's id that a person may type.
+/// The shortest prefix of a request's id that is accepted.
 const MIN_PREFIX_CHARS: usize = 4;
 
-/// The columns of a request as people see it. A statement adds its condition and order.
+/// The columns of a request. A statement adds its condition and order.
 const SELECT: &str = "SELECT body, requests.run_id, runs.root_id, agent, label, depth, asked_at, \
      reply, replied_at, tenant, \
      (SELECT session FROM runs AS root WHERE root.run_id = runs.root_id) AS root_session \
@@ -34,8 +34,8 @@ fn open_request(row: &Row<'_>) -> Done<OpenRequest> {
     })
 }
 
-/// Requests: the open ones, oldest first; or all, newest first. Those that were closed without a reply
-/// are nobody's business any more.
+/// Returns requests: the open ones, oldest first; or all, newest first. Without those that were
+/// closed without a reply.
 pub(crate) fn list(connection: &Connection, filter: &RequestFilter) -> Done<Vec<OpenRequest>> {
     let limit = match filter.limit {
         0 => -1,
@@ -59,14 +59,14 @@ pub(crate) fn list(connection: &Connection, filter: &RequestFilter) -> Done<Vec<
     )
 }
 
-/// The words of the states are those of the indexes that have the order.
+/// The conditions on the state are those of the indexes that provide the order.
 fn statement(filter: &RequestFilter) -> String {
     let (states, goes_on, order) = if filter.replied {
         ("state <> 'closed'", "<", "asked_at DESC, id DESC")
     } else {
         ("state = 'open'", ">", "asked_at, id")
     };
-    // Two statements, so that those of one run are found by its id.
+    // Two statements, so that requests of one run are found by its id.
     let whose = if filter.run.is_some() {
         "requests.run_id = ?1"
     } else {
@@ -81,7 +81,7 @@ fn statement(filter: &RequestFilter) -> String {
     )
 }
 
-/// The request that a person means: an open one before all others.
+/// Returns the request whose id begins with a prefix; open ones are preferred.
 pub(crate) fn find(connection: &Connection, typed: &str) -> Done<OpenRequest> {
     let prefix = RequestId::from_text(typed);
     let prefix = prefix.as_str();
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_of_requests_is_read_in_its_order() {
+    fn a_page_of_requests_needs_no_sort() {
         for (replied, index) in [(false, "requests_open_by_time"), (true, "requests_by_time")] {
             let filter = RequestFilter {
                 replied,

@@ -1,5 +1,5 @@
-//! Runs ask, and hear once: the request is written with the fact that it was asked, the reply enters
-//! the inbox with the note that somebody replied.
+//! Approval requests and questions: a request is written with its event, and its reply enters the
+//! inbox in the transaction that records the reply.
 
 use rusqlite::{Connection, params};
 use sortie_core::{
@@ -10,37 +10,42 @@ use sortie_core::{
 use crate::fault::{Done, Fault};
 use crate::row::Phase;
 use crate::sql;
-use crate::transitions::deliver::{self, Put};
-use crate::transitions::mailbox::letter_about;
+use crate::transitions::inbox::{self, Put};
+use crate::transitions::mailbox::reply_in_mailbox;
 
-/// Something that a run asks.
+/// A request with the call that waits for it.
 #[derive(Clone, Debug)]
-pub(crate) struct Ask {
+pub(crate) struct CallRequest {
     pub(crate) call: CallId,
     pub(crate) request: Request,
 }
 
-/// Writes a request. One that a replayed call asks again is the same.
-pub(crate) fn ask(connection: &Connection, run: RunId, ask: &Ask, at: Timestamp) -> Done<()> {
-    let Ask { call, request } = ask;
-    let asked = Asked {
-        parent: listening_parent(connection, run, request)?,
+/// Writes a request. A replayed call makes the same request again.
+pub(crate) fn ask(
+    connection: &Connection,
+    run: RunId,
+    ask: &CallRequest,
+    at: Timestamp,
+) -> Done<()> {
+    let CallRequest { call, request } = ask;
+    let addressed = Addressed {
+        parent: answering_parent(connection, run, request)?,
         request,
     };
-    if !asked.insert(connection, run, call, at)? {
-        return asked.must_be_known(connection, run, call);
+    if !addressed.insert(connection, run, call, at)? {
+        return addressed.must_be_known(connection, run, call);
     }
-    asked.tell_parent(connection, run, at)
+    addressed.deliver_to_parent(connection, run, at)
 }
 
-/// A request with the run that it goes to, if it goes to one.
+/// A request with the parent that it is addressed to, if it is.
 #[derive(Debug)]
-struct Asked<'a> {
+struct Addressed<'a> {
     request: &'a Request,
     parent: Option<RunId>,
 }
 
-impl Asked<'_> {
+impl Addressed<'_> {
     fn insert(
         &self,
         connection: &Connection,
@@ -85,7 +90,7 @@ impl Asked<'_> {
         Ok(())
     }
 
-    fn tell_parent(&self, connection: &Connection, run: RunId, at: Timestamp) -> Done<()> {
+    fn deliver_to_parent(&self, connection: &Connection, run: RunId, at: Timestamp) -> Done<()> {
         let (Some(parent), RequestKind::Question(question)) = (self.parent, &self.request.kind)
         else {
             return Ok(());
@@ -103,15 +108,15 @@ impl Asked<'_> {
             label: label.unwrap_or_default(),
             question: question.clone(),
         };
-        // A parent that has ended is not one that listens.
-        deliver::put(connection, parent, Some(&key), &item, at)?;
+        // `answering_parent` excludes parents that have ended.
+        inbox::put(connection, parent, Some(&key), &item, at)?;
         Ok(())
     }
 }
 
-/// The parent that a question can go to: one that has not ended, and whose call does not wait for
-/// this very run, for then it cannot answer before the run has ended.
-fn listening_parent(connection: &Connection, run: RunId, request: &Request) -> Done<Option<RunId>> {
+/// Returns the parent that can answer a question: it has not ended, and its call does not wait for
+/// this run, because then it cannot answer before the run has ended.
+fn answering_parent(connection: &Connection, run: RunId, request: &Request) -> Done<Option<RunId>> {
     match &request.kind {
         RequestKind::Approval(_)
         | RequestKind::Question(Question {
@@ -140,13 +145,13 @@ fn for_a_person(mut request: Request) -> Request {
     request
 }
 
-/// A parent has half of the time; what is left is for a person.
+/// A parent has half of the time; the rest is for a person.
 fn halfway(asked: Timestamp, expires: Timestamp) -> Timestamp {
     let half = expires.ms_since(asked) / 2;
     asked.plus_ms(sql::whole(half))
 }
 
-/// Nobody needs a reply any more to a call that has its answer.
+/// Closes the request of a call that has its result.
 pub(crate) fn close_call(connection: &Connection, run: &str, call: &CallId) -> Done<()> {
     sql::run(
         connection,
@@ -157,9 +162,8 @@ pub(crate) fn close_call(connection: &Connection, run: &str, call: &CallId) -> D
     Ok(())
 }
 
-/// A run that has ended hears nothing, and answers nothing: its own requests are closed, and what
-/// it was asked goes to a person.
-pub(crate) fn leave(connection: &Connection, run: &str) -> Done<()> {
+/// Closes the requests of an ended run, and hands the questions that it was asked to a person.
+pub(crate) fn close_ended(connection: &Connection, run: &str) -> Done<()> {
     sql::run(
         connection,
         "UPDATE requests SET state = 'closed' WHERE run_id = ?1 AND state = 'open'",
@@ -189,13 +193,13 @@ fn hand_to_person(connection: &Connection, request: Request) -> Done<()> {
     Ok(())
 }
 
-/// Hands a question to a person. One that has its reply stays as it is.
+/// Hands a question to a person. One with a reply stays as it is.
 pub(crate) fn escalate(connection: &Connection, request: &RequestId) -> Done<()> {
     let stored = must_load(connection, request)?;
     hand_to_person(connection, stored.request)
 }
 
-/// A request, as far as a reply has to know it.
+/// A request, as far as a reply needs it.
 #[derive(Debug)]
 pub(crate) struct Stored {
     request: Request,
@@ -205,12 +209,12 @@ pub(crate) struct Stored {
     earlier: Option<Reply>,
     status: Status,
     phase: Phase,
-    /// The session of the first run of the tree.
+    /// The session of the root run.
     session: SessionKey,
     tenant: Option<Tenant>,
 }
 
-/// Reads a request that has to be there.
+/// Reads a request; fails if it does not exist.
 pub(crate) fn must_load(connection: &Connection, request: &RequestId) -> Done<Stored> {
     let found = sql::first(
         connection,
@@ -235,14 +239,13 @@ pub(crate) fn must_load(connection: &Connection, request: &RequestId) -> Done<St
     found.ok_or_else(|| unknown(request.as_str()))
 }
 
-/// There is no such request.
 pub(crate) fn unknown(typed: &str) -> Fault {
     Fault::Refused(StoreError::NotFound(format!("with the request {typed}")))
 }
 
 impl Stored {
-    /// Whether this reply can still be given: `Some` tells why it is too late. An error if it is no
-    /// reply to what was asked.
+    /// Whether a reply is too late, and why. Fails if the reply does not match the kind of the
+    /// request.
     pub(crate) fn too_late(&self, reply: &Reply, at: Timestamp) -> Done<Option<Replied>> {
         if !self.open || self.phase == Phase::Ended {
             return Ok(Some(Replied::TooLate {
@@ -262,10 +265,10 @@ impl Stored {
             | (RequestKind::Approval(_), Reply::Approved { .. } | Reply::Refused { .. })
             | (RequestKind::Question(_), Reply::Answered { .. }) => return Ok(()),
             (RequestKind::Approval(_), Reply::Answered { .. }) => {
-                "it waits for an approval, so approve or refuse it"
+                "it waits for an approval, so approve or deny it"
             }
             (RequestKind::Question(_), Reply::Approved { .. } | Reply::Refused { .. }) => {
-                "it asks a question, so answer it in words"
+                "it asks a question, so answer it with text"
             }
         };
         Err(StoreError::WrongState {
@@ -277,14 +280,14 @@ impl Stored {
     }
 }
 
-/// Notes a reply and puts it into the run's inbox.
+/// Records a reply and puts it into the run's inbox.
 pub(crate) fn reply(connection: &Connection, reply: &ReplyTo) -> Done<Replied> {
     let stored = must_load(connection, &reply.request)?;
     if let Some(too_late) = stored.too_late(&reply.reply, reply.at)? {
         return Ok(too_late);
     }
-    // A letter of another process came first, and its sender was told that it holds.
-    if let Some(earlier) = letter_about(connection, &reply.request)? {
+    // The reply of another process came first, and its sender has been told that it counts.
+    if let Some(earlier) = reply_in_mailbox(connection, &reply.request)? {
         return Ok(Replied::TooLate {
             earlier: Some(earlier),
         });
@@ -295,7 +298,7 @@ pub(crate) fn reply(connection: &Connection, reply: &ReplyTo) -> Done<Replied> {
         reply: reply.reply.clone(),
     };
     let key = format!("reply:{}", reply.request);
-    match deliver::put(connection, stored.run, Some(&key), &item, reply.at)? {
+    match inbox::put(connection, stored.run, Some(&key), &item, reply.at)? {
         Put::Accepted => {}
         Put::Ended | Put::Missing => return Ok(Replied::TooLate { earlier: None }),
     }
@@ -315,10 +318,10 @@ pub(crate) fn reply(connection: &Connection, reply: &ReplyTo) -> Done<Replied> {
         &reply.reply,
         reply.at,
     )?;
-    Ok(Replied::Noted { run: stored.run })
+    Ok(Replied::Accepted { run: stored.run })
 }
 
-/// What a lasting yes to a request counts for: the session, in the folder that it was asked for.
+/// Returns the scope of a grant: the session, in the folder of the request.
 fn grant_scope(stored: &Stored) -> SessionKey {
     match &stored.request.kind {
         RequestKind::Approval(approval) => stored.session.in_folder(&approval.folder),
@@ -351,12 +354,13 @@ fn remember_grant(
     Ok(())
 }
 
-/// Whose grants: those without a tenant have an empty name, which no tenant can have.
+/// Returns the tenant in the table of grants: the empty name, which no tenant can have, stands for
+/// none.
 fn tenant_word(tenant: Option<&Tenant>) -> &str {
     tenant.map_or("", Tenant::as_str)
 }
 
-/// What persons allowed for a whole session, oldest first.
+/// Returns the grants of a session, oldest first.
 pub(crate) fn grants(
     connection: &Connection,
     tenant: Option<&Tenant>,
@@ -379,7 +383,7 @@ pub(crate) fn grants(
     )
 }
 
-/// Takes back one grant of a session, or all.
+/// Revokes one grant of a session, or all.
 pub(crate) fn revoke(
     connection: &Connection,
     tenant: Option<&Tenant>,

@@ -1,4 +1,4 @@
-//! Conversations, use over time, and how full the lanes are.
+//! Queries about conversations, usage over time, and lanes.
 
 use rusqlite::{Connection, Row, params, params_from_iter};
 use sortie_core::{
@@ -7,15 +7,15 @@ use sortie_core::{
 };
 
 use crate::fault::Done;
-use crate::row::{self, RECORD_COLUMNS};
+use crate::row::{self, COLUMNS};
 use crate::sql::{self, whole};
 use crate::transitions::read::{self, Condition};
 
-/// The most stretches of time that are told at once, the latest ones: a year of days, or two months
-/// of hours and more.
+/// The most intervals that are returned, the latest ones: a year of days, or more than two months
+/// of hours.
 const MAX_POINTS: i64 = 2_000;
 
-/// Conversations, the one with the latest turn first.
+/// Returns conversations, the one with the latest turn first.
 pub(crate) fn sessions(
     connection: &Connection,
     filter: &SessionFilter,
@@ -42,8 +42,8 @@ pub(crate) fn sessions(
     summaries.collect()
 }
 
-/// Finds conversations. All that is asked for is in the index `turns`, whatever the size of the runs;
-/// with a name only those of that name are looked at, which takes a statement of its own.
+/// Returns the query for conversations. The index `turns` covers it, whatever the size of the runs;
+/// with a session only that session is read, which needs its own statement.
 fn conversations(named: bool) -> String {
     let which = if named { "session = ?1" } else { "?1 IS NULL" };
     format!(
@@ -56,7 +56,7 @@ fn conversations(named: bool) -> String {
     )
 }
 
-/// The last main run of a conversation, if it has one.
+/// Returns the last main run of a conversation.
 pub(crate) fn last_turn(
     connection: &Connection,
     session: &SessionKey,
@@ -77,11 +77,10 @@ fn last_turn_statement() -> String {
         "SELECT {} FROM runs
          WHERE parent_id IS NULL AND lane = 'main' AND session = ?1 AND tenant IS ?2
          ORDER BY created_at DESC, run_id DESC LIMIT 1",
-        RECORD_COLUMNS.sql
+        COLUMNS.sql
     )
 }
 
-/// The turns of a conversation.
 #[derive(Debug)]
 struct Turns {
     session: SessionKey,
@@ -112,10 +111,7 @@ impl Turns {
                 Ok(SessionSummary {
                     session: self.session.clone(),
                     tenant: self.tenant.clone(),
-                    workspace: row
-                        .get::<_, Option<String>>("workspace")?
-                        .unwrap_or_default()
-                        .into(),
+                    workspace: row.get::<_, String>("workspace")?.into(),
                     title,
                     turns: self.turns,
                     last: sql::word(row, "run_id")?,
@@ -130,7 +126,7 @@ impl Turns {
         Ok(last.ok_or(rusqlite::Error::QueryReturnedNoRows)?)
     }
 
-    /// The beginning of the first message, and what all turns cost if that is known of each.
+    /// Returns the beginning of the first message, and the cost of all turns if each is known.
     fn beginning_and_cost(&self, connection: &Connection) -> Done<(String, Option<f64>)> {
         let found = sql::first(
             connection,
@@ -160,7 +156,7 @@ impl Turns {
     }
 }
 
-/// What runs came to, by the stretch of time in which they began.
+/// Returns the usage of runs by the interval in which they were admitted.
 pub(crate) fn usage_series(
     connection: &Connection,
     filter: &ListFilter,
@@ -200,7 +196,7 @@ pub(crate) fn usage_series(
     Ok(points)
 }
 
-/// How full the lanes are.
+/// Returns how full the lanes are.
 pub(crate) fn lanes(connection: &Connection) -> Done<Vec<LaneCount>> {
     let counts = Lane::ALL.iter().map(|lane| {
         Ok(LaneCount {
@@ -226,7 +222,7 @@ mod tests {
     use crate::sql::plan;
 
     #[test]
-    fn a_message_looks_at_the_turns_of_its_own_session_only() {
+    fn session_queries_use_the_index_of_turns() {
         let last = plan(&last_turn_statement());
         assert_eq!(
             last,

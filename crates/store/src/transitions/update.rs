@@ -1,21 +1,21 @@
-//! How a queued run waits can be changed; a run that somebody holds writes its own journal. What
-//! became of its changes is decided after its end, beside the journal.
+//! Updates of a run that are not made by its executor: label and priority while it is queued, and
+//! what happened to its changes after it has ended.
 
 use rusqlite::{Connection, params};
-use sortie_core::{ChangesFate, Event, Priority, RunId, StoreError, Timestamp, Update};
+use sortie_core::{ChangesFate, Event, Priority, RunId, StoreError, Update};
 
 use crate::chain::Stamp;
 use crate::fault::{Done, Fault};
 use crate::row::{self, Phase};
 use crate::sql;
 
-/// Changes label or priority of a queued run.
+/// Changes the label or the priority of a queued run.
 pub(crate) fn update(connection: &Connection, update: &Update) -> Done<()> {
     let row = row::must_load(connection, update.run)?;
     if row.phase != Phase::Queued {
         return Err(StoreError::WrongState {
             run: update.run,
-            status: row.status,
+            status: row.record.status,
             what: "only a task that waits in the queue can be changed",
         }
         .into());
@@ -30,12 +30,9 @@ pub(crate) fn update(connection: &Connection, update: &Update) -> Done<()> {
     };
     let mut tail = row.tail.clone();
     tail.push(connection, stamp, &serde_json::to_string(&event)?)?;
-    let created_at: i64 = connection
-        .prepare_cached("SELECT created_at FROM runs WHERE run_id = ?1")?
-        .query_row([&tail.run], |row| row.get(0))?;
     let moved = update
         .priority
-        .map(|priority| row::queue_key(Timestamp(created_at), priority));
+        .map(|priority| row::queue_key(row.record.created_at, priority));
     sql::run(
         connection,
         "UPDATE runs SET label = COALESCE(?2, label), priority = COALESCE(?3, priority),
@@ -53,9 +50,9 @@ pub(crate) fn update(connection: &Connection, update: &Update) -> Done<()> {
     Ok(())
 }
 
-/// Notes what became of the changes in a run's worktree. What was applied stays so when its branch is
-/// thrown away later.
-pub(crate) fn note_fate(connection: &Connection, run: RunId, fate: ChangesFate) -> Done<()> {
+/// Records what happened to the changes in a run's worktree. Applied changes stay applied when
+/// their branch is discarded later.
+pub(crate) fn set_changes_fate(connection: &Connection, run: RunId, fate: ChangesFate) -> Done<()> {
     let noted = sql::run(
         connection,
         "UPDATE runs SET changes_fate = CASE changes_fate WHEN ?3 THEN ?3 ELSE ?2 END

@@ -1,17 +1,17 @@
-//! Everything is checked: each journal against its chain, each record against its journal.
+//! Checks the whole store: each journal against its chain, each record against its journal.
 
 use rusqlite::Connection;
 use sortie_core::{Event, JournalEntry, RunId, RunRecord, Seq, StoreError, VerifyReport};
 
 use crate::chain;
 use crate::fault::{Done, Fault};
-use crate::row::{self, BareRecord, Phase, RECORD_COLUMNS};
+use crate::row::{self, BareRecord, COLUMNS, Phase};
 use crate::schema;
 use crate::sql;
 use crate::transitions::rebuild::{self, Fold, Rebuilder};
 use crate::transitions::{account_check, read};
 
-/// Problems that are told; a store with more of them is not read line by line.
+/// The most problems that are listed.
 const MAX_PROBLEMS: usize = 200;
 
 /// Checks the whole store.
@@ -21,7 +21,7 @@ pub(crate) fn verify(connection: &Connection, fold: Option<Fold>) -> Done<Verify
         ..VerifyReport::default()
     };
     if !report.problems.is_empty() {
-        // Whatever is read from other tables than ours means nothing.
+        // Data from changed tables means nothing.
         check_database(connection, &mut report)?;
         return Ok(report);
     }
@@ -90,7 +90,7 @@ impl Checks {
                 Some(Ok(folded)) => rebuild::summary_differences(&record, &folded),
                 Some(Err(illegal)) => {
                     problems.push(format!(
-                        "the journal of run {run} makes no sense: {illegal}"
+                        "the journal of run {run} cannot be folded: {illegal}"
                     ));
                     Vec::new()
                 }
@@ -112,7 +112,7 @@ fn check_run(
         connection,
         &format!(
             "SELECT {}, inbox_count FROM runs WHERE run_id = ?1",
-            RECORD_COLUMNS.sql
+            COLUMNS.sql
         ),
         [run.to_string()],
         |row| Ok((row::record(row)?, row.get::<_, i64>("inbox_count")?)),
@@ -150,7 +150,7 @@ fn check_inbox(connection: &Connection, run: RunId, counted: i64) -> Done<Option
     }))
 }
 
-/// A run that has ended waits for nobody.
+/// Returns open requests of runs that have ended.
 fn forgotten_requests(connection: &Connection) -> Done<Vec<String>> {
     sql::all(
         connection,
@@ -164,7 +164,7 @@ fn forgotten_requests(connection: &Connection) -> Done<Vec<String>> {
     )
 }
 
-/// The record ends as its journal does.
+/// Checks that the record ends as its journal does.
 fn check_record(record: &RunRecord, phase: Phase, entries: &[JournalEntry]) -> Vec<String> {
     let run = record.run_id;
     let mut problems = Vec::new();
@@ -172,26 +172,7 @@ fn check_record(record: &RunRecord, phase: Phase, entries: &[JournalEntry]) -> V
         Some(Event::Admitted { .. }) => {}
         Some(_) | None => problems.push(format!("the journal of run {run} has no beginning")),
     }
-    let outcomes = entries.iter().filter_map(|entry| match &entry.event {
-        Event::Finished { outcome } => Some(outcome),
-        Event::Admitted { .. }
-        | Event::Updated { .. }
-        | Event::Paused
-        | Event::Resumed
-        | Event::Claimed { .. }
-        | Event::InboxTaken { .. }
-        | Event::Answered { .. }
-        | Event::ModelFailed { .. }
-        | Event::Compacted { .. }
-        | Event::Intended { .. }
-        | Event::Asked { .. }
-        | Event::Delegated { .. }
-        | Event::ToolFinished { .. }
-        | Event::BudgetLow { .. }
-        | Event::BudgetSpent { .. }
-        | Event::Isolated { .. }
-        | Event::Collected { .. } => None,
-    });
+    let outcomes = entries.iter().filter_map(|entry| entry.event.outcome());
     let outcomes: Vec<_> = outcomes.collect();
     let ended = phase == Phase::Ended;
     match (outcomes.as_slice(), &record.outcome) {
@@ -208,36 +189,23 @@ fn check_record(record: &RunRecord, phase: Phase, entries: &[JournalEntry]) -> V
     problems
 }
 
-/// Whoever rests has that in its journal, unless somebody still holds it; and nobody rests who has
-/// ended or is to be cancelled.
+/// Checks that a paused run has a journaled pause, unless it is leased, and that no ended or
+/// cancelled run is paused.
 fn check_pause(record: &RunRecord, phase: Phase, entries: &[JournalEntry]) -> Option<String> {
     let run = record.run_id;
     let is_over = phase == Phase::Ended || record.cancel_requested;
     if record.paused && is_over {
-        return Some(format!("run {run} rests, and it is over"));
+        return Some(format!(
+            "run {run} is paused, but it has ended or is being cancelled"
+        ));
     }
-    let journaled = entries.iter().rev().find_map(|entry| match entry.event {
-        Event::Paused => Some(true),
-        Event::Resumed => Some(false),
-        Event::Admitted { .. }
-        | Event::Updated { .. }
-        | Event::Claimed { .. }
-        | Event::InboxTaken { .. }
-        | Event::Answered { .. }
-        | Event::ModelFailed { .. }
-        | Event::Compacted { .. }
-        | Event::Intended { .. }
-        | Event::Asked { .. }
-        | Event::Delegated { .. }
-        | Event::ToolFinished { .. }
-        | Event::BudgetLow { .. }
-        | Event::BudgetSpent { .. }
-        | Event::Isolated { .. }
-        | Event::Collected { .. }
-        | Event::Finished { .. } => None,
-    });
+    let last = entries
+        .iter()
+        .rev()
+        .find(|entry| matches!(entry.event, Event::Paused | Event::Resumed));
+    let journaled = last.is_some_and(|entry| entry.event == Event::Paused);
     let waits = matches!(phase, Phase::Queued | Phase::Parked);
-    (waits && journaled.unwrap_or(false) != record.paused).then(|| {
+    (waits && journaled != record.paused).then(|| {
         format!(
             "the record of run {run} says paused = {}, and its journal does not",
             record.paused
@@ -245,7 +213,7 @@ fn check_pause(record: &RunRecord, phase: Phase, entries: &[JournalEntry]) -> Op
     })
 }
 
-/// SQLite's own check of its pages and indexes.
+/// Runs SQLite's own check of pages and indexes.
 fn check_database(connection: &Connection, report: &mut VerifyReport) -> Done<()> {
     let lines: Vec<String> = sql::all(connection, "PRAGMA quick_check(10)", [], |row| {
         Ok(row.get(0)?)

@@ -56,7 +56,10 @@ pub(crate) async fn a_budget_is_carved_from_the_nearest_account_above(store: &dy
         "tokens 0+100/100, tool_calls 0+0/9"
     );
     // What it does not limit itself is drawn from above.
-    store.spend(middle, BudgetKind::ToolCalls, 2).await.unwrap();
+    store
+        .charge(middle, BudgetKind::ToolCalls, 2)
+        .await
+        .unwrap();
     settle(store, middle, tokens(10)).await;
     assert_eq!(balances(store, 3).await, "tokens 10+0/60, tool_calls 2+0/9");
     assert_eq!(
@@ -91,7 +94,7 @@ pub(crate) async fn a_budget_is_carved_from_the_nearest_account_above(store: &dy
     end(store, root).await;
 }
 
-pub(crate) async fn admission_is_refused_when_a_budget_is_spent(store: &dyn Store) {
+pub(crate) async fn admission_is_rejected_when_an_account_is_empty(store: &dyn Store) {
     let root = running(store, 1, with_budget(1, spec(1), of_tokens(50))).await;
     settle(store, root, tokens(50)).await;
     let refused = |kind| Admission::Refused(Refusal::BudgetSpent { kind });
@@ -180,10 +183,10 @@ pub(crate) async fn a_reservation_is_all_or_nothing(store: &dyn Store) {
         amount: tokens(1),
     };
     assert_fenced(store.reserve(wish).await);
-    assert_fenced(store.spend(stale, BudgetKind::Tokens, 1).await);
+    assert_fenced(store.charge(stale, BudgetKind::Tokens, 1).await);
 }
 
-pub(crate) async fn what_is_not_needed_comes_back(store: &dyn Store) {
+pub(crate) async fn an_unused_reservation_is_refunded(store: &dyn Store) {
     let root = running(store, 1, with_budget(1, spec(1), of_tokens(100))).await;
     reserve(store, root, tokens(100)).await;
     settle(store, root, tokens(30)).await;
@@ -191,12 +194,12 @@ pub(crate) async fn what_is_not_needed_comes_back(store: &dyn Store) {
     reserve(store, root, tokens(70)).await;
     settle(store, root, Amount::default()).await;
     assert_eq!(balances(store, 1).await, "tokens 30+0/100");
-    // Settled without a reservation: it was paid all the same.
+    // Charged without a reservation: the provider has billed it nevertheless.
     settle(store, root, tokens(5)).await;
     assert_eq!(balances(store, 1).await, "tokens 35+0/100");
 }
 
-pub(crate) async fn a_provider_that_takes_more_is_paid(store: &dyn Store) {
+pub(crate) async fn a_cost_above_the_reservation_is_charged(store: &dyn Store) {
     let root = running(store, 1, with_budget(1, spec(1), of_tokens(100))).await;
     let lower = with_budget(2, child(2, 1, 1), of_tokens(50));
     let lower = running(store, 2, lower).await;
@@ -217,7 +220,7 @@ pub(crate) async fn a_provider_that_takes_more_is_paid(store: &dyn Store) {
     );
 }
 
-pub(crate) async fn a_reservation_of_the_dead_counts_as_spent(store: &dyn Store) {
+pub(crate) async fn the_reservation_of_a_dead_process_is_charged(store: &dyn Store) {
     let root = running(store, 1, with_budget(1, spec(1), of_tokens(100))).await;
     reserve(store, root, tokens(30)).await;
     store
@@ -234,12 +237,12 @@ pub(crate) async fn a_reservation_of_the_dead_counts_as_spent(store: &dyn Store)
         reserve(store, root, tokens(40)).await,
         "granted of tokens 30+0/100"
     );
-    // Whoever ends with something set aside may have spent it.
+    // A run that ends with a reservation may have spent it.
     end(store, root).await;
     assert_eq!(balances(store, 1).await, "tokens 70+0/100");
 }
 
-pub(crate) async fn spending_stops_at_the_limit(store: &dyn Store) {
+pub(crate) async fn charges_stop_at_the_limit(store: &dyn Store) {
     let budget = Budget {
         tool_calls: Some(5),
         ..Budget::default()
@@ -247,7 +250,7 @@ pub(crate) async fn spending_stops_at_the_limit(store: &dyn Store) {
     let root = running(store, 1, with_budget(1, spec(1), budget)).await;
     let other = running(store, 2, child(2, 1, 1)).await;
     let spend = async |fence, kind, wanted| {
-        let spent = store.spend(fence, kind, wanted).await.unwrap();
+        let spent = store.charge(fence, kind, wanted).await.unwrap();
         let balance = spent.balance.map(|balance| show(&[balance]));
         format!("{} {}", spent.granted, balance.unwrap_or_default())
     };
@@ -266,7 +269,7 @@ pub(crate) async fn spending_stops_at_the_limit(store: &dyn Store) {
     assert_eq!(spend(root, BudgetKind::Tokens, 7).await, "7 ");
 }
 
-pub(crate) async fn an_account_closes_when_nobody_draws_from_it(store: &dyn Store) {
+pub(crate) async fn an_account_closes_when_no_run_draws_from_it(store: &dyn Store) {
     let root = running(store, 1, with_budget(1, spec(1), of_tokens(100))).await;
     let middle = with_budget(2, child(2, 1, 1), of_tokens(60));
     let middle = running(store, 2, middle).await;
@@ -280,7 +283,7 @@ pub(crate) async fn an_account_closes_when_nobody_draws_from_it(store: &dyn Stor
     reserve(store, lower, tokens(15)).await;
     settle(store, middle, tokens(1)).await;
     end(store, middle).await;
-    // The held child is told to stop; it still has something set aside. The silent one goes on.
+    // The leased child is signalled; it still has a reservation. The silent one continues.
     assert_eq!(balances(store, 1).await, "tokens 0+60/100");
     assert_eq!(
         reserve(store, silent, tokens(30)).await,
@@ -365,7 +368,7 @@ pub(crate) async fn runs_without_accounts_are_not_limited(store: &dyn Store) {
     reserve(store, fence, tokens(4)).await;
     end(store, fence).await;
     assert_eq!(balances(store, 2).await, "tokens 4+0/10");
-    // Nobody can name an account that is not its own.
+    // A run cannot name an account that is not its own.
     let thief = RunSpec {
         account: Some(run(2)),
         ..spec(3)

@@ -91,7 +91,7 @@ async fn clean(store: &dyn Store) -> AuditReport {
     report
 }
 
-pub(crate) async fn lines_are_chained_and_survive_their_runs(store: &dyn Store) {
+pub(crate) async fn audit_lines_are_chained_and_survive_their_runs(store: &dyn Store) {
     assert_eq!(clean(store).await, AuditReport::default());
     let first = running(store, 1, spec(1)).await;
     let second = running(store, 2, spec(2)).await;
@@ -142,13 +142,15 @@ pub(crate) async fn lines_are_chained_and_survive_their_runs(store: &dyn Store) 
     assert_eq!(clean(store).await, report);
 }
 
-pub(crate) async fn a_subtree_is_found_after_its_records_are_gone(store: &dyn Store) {
+pub(crate) async fn the_audit_of_a_subtree_is_found_after_its_records_are_deleted(
+    store: &dyn Store,
+) {
     let root = running(store, 1, spec(1)).await;
     let middle = running(store, 2, child(2, 1, 1)).await;
     let leaf = running(store, 3, child(3, 2, 1)).await;
     let aside = running(store, 4, child(4, 1, 1)).await;
     make_call(store, root, None, 1).await;
-    // The run in the middle makes no calls that anybody noted.
+    // The run in the middle has no audited calls.
     make_call(store, leaf, Some(2), 1).await;
     make_call(store, aside, Some(1), 1).await;
     for fence in [leaf, middle, aside, root] {
@@ -173,7 +175,7 @@ pub(crate) async fn a_subtree_is_found_after_its_records_are_gone(store: &dyn St
             assert_eq!(found, expected, "of {number}");
         }
         // A second time without any records.
-        let removed = store.clean_up(at(1_000)).await.unwrap().len();
+        let removed = store.delete_before(at(1_000)).await.unwrap().len();
         assert!(removed == 4 || removed == 0, "{removed}");
     }
     clean(store).await;
@@ -219,7 +221,7 @@ pub(crate) async fn every_journaled_answer_must_be_in_the_audit(store: &dyn Stor
     );
 }
 
-pub(crate) async fn what_a_worktree_left_is_announced(store: &dyn Store) {
+pub(crate) async fn changes_of_a_worktree_are_announced(store: &dyn Store) {
     let changes = |files| Changes {
         branch: "sortie/two".to_owned(),
         base: "aaa".to_owned(),

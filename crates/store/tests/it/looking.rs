@@ -21,7 +21,7 @@ async fn listed(store: &dyn Store, filter: ListFilter) -> Vec<u32> {
     numbers(records.iter().map(|record| record.run_id))
 }
 
-pub(crate) async fn runs_are_found_by_what_they_are(store: &dyn Store) {
+pub(crate) async fn runs_are_found_by_agent_tenant_and_text(store: &dyn Store) {
     let all = ListFilter::default;
     running(store, 1, of_tenant("acme", spec(1))).await;
     admit(store, 2, of_tenant("acme", child(2, 1, 1))).await;
@@ -108,7 +108,7 @@ pub(crate) async fn runs_are_found_by_what_they_are(store: &dyn Store) {
     }
 }
 
-pub(crate) async fn pages_are_without_gaps_and_doubles(store: &dyn Store) {
+pub(crate) async fn pages_have_no_gaps_and_no_duplicates(store: &dyn Store) {
     for number in 1..=25 {
         admit(store, number, spec(number)).await;
     }
@@ -205,7 +205,7 @@ pub(crate) async fn conversations_are_the_main_runs_of_a_session(store: &dyn Sto
     }
 }
 
-pub(crate) async fn sessions_of_one_millisecond_are_on_one_page_each(store: &dyn Store) {
+pub(crate) async fn sessions_of_one_millisecond_are_paged_without_loss(store: &dyn Store) {
     let mut expected = Vec::new();
     for number in 1..=9 {
         let name = ["-", "acme", "other"][number as usize % 3];
@@ -257,7 +257,7 @@ pub(crate) async fn a_tenant_does_not_see_how_busy_others_are(store: &dyn Store)
     }
 }
 
-pub(crate) async fn use_is_added_up_over_time(store: &dyn Store) {
+pub(crate) async fn usage_is_summed_by_interval(store: &dyn Store) {
     let first = running(store, 1, spec(1)).await;
     store
         .finish_next(finishing(first, 2, completed("done")))
@@ -304,7 +304,7 @@ pub(crate) async fn use_is_added_up_over_time(store: &dyn Store) {
     assert_eq!(all_together.input_tokens, Some(14));
 }
 
-pub(crate) async fn lanes_count_who_runs_and_who_waits(store: &dyn Store) {
+pub(crate) async fn lanes_count_claimed_and_queued_runs(store: &dyn Store) {
     running(store, 1, spec(1)).await;
     admit(store, 2, background(2)).await;
     admit(store, 3, background(3)).await;

@@ -31,17 +31,17 @@ fn leave(home: &Path, number: u32, reply: Reply, millis: i64) -> StoreResult<Rep
 }
 
 #[tokio::test]
-async fn a_reply_left_by_another_process_is_heard_by_the_owner() {
+async fn a_reply_left_by_another_process_reaches_the_run() {
     let home = home();
     let store = open(home.path());
     waiting(&store, 1, spec(1), approval(1, 5_000)).await;
     // The first characters are enough, and the lock of the owner is no obstacle.
     let prefix = RequestId::from_text(&request_id(1).as_str()[..6]);
     let left = SqliteStore::leave_reply(home.path(), &prefix, approved(Some("make")), at(200));
-    assert_eq!(left.unwrap(), Replied::Noted { run: run(1) });
+    assert_eq!(left.unwrap(), Replied::Accepted { run: run(1) });
     assert_eq!(state(&store, 1).await, "running approval not_required");
     assert_eq!(store.next_due().await.unwrap(), Some(at(200)));
-    // The second of two who reply is told what the first one said.
+    // The second of two replies is rejected with the first one.
     let earlier = Some(approved(Some("make")));
     assert_eq!(
         leave(home.path(), 1, refused(), 201).unwrap(),
@@ -49,7 +49,7 @@ async fn a_reply_left_by_another_process_is_heard_by_the_owner() {
             earlier: earlier.clone()
         }
     );
-    // So is the owner itself, before it has taken the letter in.
+    // So is a reply of the owner, before it has taken in the mailbox.
     let own = ReplyTo {
         request: request_id(1),
         reply: refused(),
@@ -62,10 +62,10 @@ async fn a_reply_left_by_another_process_is_heard_by_the_owner() {
         }
     );
     assert_eq!(
-        store.settle_requests(at(300)).await.unwrap(),
+        store.reconcile_requests(at(300)).await.unwrap(),
         [(run(1), request_id(1))]
     );
-    assert_eq!(store.settle_requests(at(301)).await.unwrap(), []);
+    assert_eq!(store.reconcile_requests(at(301)).await.unwrap(), []);
     assert_eq!(state(&store, 1).await, "running slot not_required");
     assert_eq!(
         store
@@ -82,7 +82,7 @@ async fn a_reply_left_by_another_process_is_heard_by_the_owner() {
 }
 
 #[tokio::test]
-async fn what_was_left_while_nobody_ran_waits_for_the_next_owner() {
+async fn a_reply_left_without_an_owner_waits_for_the_next_one() {
     let home = home();
     let nothing = leave(home.path(), 1, answered(), 1).unwrap_err();
     assert!(matches!(nothing, StoreError::NotFound(_)), "{nothing:?}");
@@ -100,7 +100,7 @@ async fn what_was_left_while_nobody_ran_waits_for_the_next_owner() {
     // In time, too late, the wrong kind, and one whose run is cancelled meanwhile.
     assert_eq!(
         leave(home.path(), 1, answered(), 999).unwrap(),
-        Replied::Noted { run: run(1) }
+        Replied::Accepted { run: run(1) }
     );
     assert_eq!(
         leave(home.path(), 2, answered(), 1_000).unwrap(),
@@ -116,7 +116,7 @@ async fn what_was_left_while_nobody_ran_waits_for_the_next_owner() {
 
     let store = open(home.path());
     store.cancel(run(4), by_person(), at(600)).await.unwrap();
-    let mut heard = store.settle_requests(at(50_000)).await.unwrap();
+    let mut heard = store.reconcile_requests(at(50_000)).await.unwrap();
     heard.sort();
     assert_eq!(numbers(heard.into_iter().map(|(run, _)| run)), [1, 2, 3]);
     for (number, expected) in [(1, answered()), (2, Reply::Expired), (3, Reply::Expired)] {
@@ -140,7 +140,7 @@ async fn replies_from_outside_arrive_while_the_owner_writes() {
     let others = std::thread::spawn(move || {
         for number in 1..=RUNS {
             let left = leave(&path, number, approved(None), 300);
-            assert_eq!(left.unwrap(), Replied::Noted { run: run(number) });
+            assert_eq!(left.unwrap(), Replied::Accepted { run: run(number) });
         }
     });
     let mut heard = 0;
@@ -150,7 +150,7 @@ async fn replies_from_outside_arrive_while_the_owner_writes() {
         assert!(round < 100_000, "only {heard} replies arrived");
         let append = appending(busy, round, vec![note("busy")]);
         store.append_next(append).await.unwrap();
-        heard += store.settle_requests(at(400)).await.unwrap().len();
+        heard += store.reconcile_requests(at(400)).await.unwrap().len();
     }
     others.join().unwrap();
     assert_eq!(store.requests(RequestFilter::default()).await.unwrap(), []);
@@ -158,20 +158,18 @@ async fn replies_from_outside_arrive_while_the_owner_writes() {
 }
 
 #[tokio::test]
-async fn a_store_of_another_version_takes_no_replies() {
+async fn a_store_of_a_newer_version_takes_no_replies() {
     let home = home();
     drop(open(home.path()));
-    for (version, expected) in [(99, "use the newer program"), (2, "start a task once")] {
-        database(home.path())
-            .pragma_update(None, "user_version", version)
-            .unwrap();
-        let error = leave(home.path(), 1, answered(), 1).unwrap_err();
-        assert!(chain_of(&error).contains(expected), "{}", chain_of(&error));
-    }
+    database(home.path())
+        .pragma_update(None, "user_version", 99)
+        .unwrap();
+    let error = chain_of(&leave(home.path(), 1, answered(), 1).unwrap_err());
+    assert!(error.contains("use the newer program"), "{error}");
 }
 
 #[tokio::test]
-async fn a_letter_that_is_none_holds_nobody_up() {
+async fn an_unreadable_reply_in_the_mailbox_does_not_block_others() {
     let home = home();
     let store = open(home.path());
     waiting(&store, 1, spec(1), approval(1, 5_000)).await;
@@ -183,7 +181,7 @@ async fn a_letter_that_is_none_holds_nobody_up() {
         .unwrap();
     leave(home.path(), 1, refused(), 200).unwrap();
     assert_eq!(
-        store.settle_requests(at(300)).await.unwrap(),
+        store.reconcile_requests(at(300)).await.unwrap(),
         [(run(1), request_id(1))]
     );
     assert_eq!(store.next_due().await.unwrap(), None);
@@ -272,63 +270,4 @@ async fn tampering_with_audit_and_accounts_is_noticed() {
     ] {
         assert_eq!(after_tampering(sql).await, expected, "{sql}");
     }
-}
-
-/// The tables as they were before requests, accounts and the audit.
-const OLD_SCHEMA: &str = concat!(
-    include_str!("../../src/migrations/0001_registry.sql"),
-    include_str!("../../src/migrations/0002_models.sql"),
-    "PRAGMA user_version = 2;"
-);
-
-#[tokio::test]
-async fn runs_that_are_older_than_the_audit_go_on() {
-    // A run of today, put into a store of then.
-    let (today, then) = (home(), home());
-    let store = open(today.path());
-    let fence = running(&store, 1, spec(1)).await;
-    let answer = crate::audit::finished(call(1), "nobody audited this");
-    store
-        .append_next(appending(fence, 5, vec![answer]))
-        .await
-        .unwrap();
-    drop(store);
-    let old = database(then.path());
-    old.execute_batch(OLD_SCHEMA).unwrap();
-    let path = today.path().join("sortie.db");
-    old.execute("ATTACH ?1 AS today", [path.to_str().unwrap()])
-        .unwrap();
-    let columns: String = old
-        .query_row(
-            "SELECT group_concat(name) FROM pragma_table_info('runs', 'main')",
-            [],
-            |row| row.get(0),
-        )
-        .unwrap();
-    old.execute_batch(&format!(
-        "INSERT INTO runs ({columns}) SELECT {columns} FROM today.runs;
-         INSERT INTO journal SELECT * FROM today.journal;"
-    ))
-    .unwrap();
-    drop(old);
-
-    let store = open(then.path());
-    assert_eq!(store.verify_audit().await.unwrap(), AuditReport::default());
-    store
-        .recover(recovering(RecoverScope::All, 100))
-        .await
-        .unwrap();
-    let fence = claim_all(&store, 200).await[0];
-    make_call(&store, fence, None, 2).await;
-    waiting(&store, 2, child(2, 1, 1), approval(2, 9_000)).await;
-    store
-        .finish_next(finishing(fence, 300, completed("done")))
-        .await
-        .unwrap();
-    assert_eq!(
-        store.verify_audit().await.unwrap().problems,
-        [] as [String; 0]
-    );
-    assert_eq!(store.get(run(1)).await.unwrap().budget, []);
-    sound(&store).await;
 }

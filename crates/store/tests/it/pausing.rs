@@ -1,10 +1,10 @@
-//! Runs that rest until somebody lets them go on.
+//! Pausing and resuming runs.
 
 use sortie_core::*;
 
 use crate::support::*;
 
-/// The numbers of the runs that a pause, or its end, changed, and of those that somebody holds.
+/// Returns the numbers of the runs that a pause or a resume changed, and of those with a lease.
 fn changed(report: &PauseReport) -> (Vec<u32>, Vec<u32>) {
     (
         numbers(report.changed.iter().map(|about| about.run)),
@@ -17,14 +17,14 @@ async fn pause(store: &dyn Store, number: u32, millis: i64) -> (Vec<u32>, Vec<u3
 }
 
 async fn unpause(store: &dyn Store, number: u32, millis: i64) -> (Vec<u32>, Vec<u32>) {
-    changed(&store.unpause(run(number), at(millis)).await.unwrap())
+    changed(&store.resume(run(number), at(millis)).await.unwrap())
 }
 
 async fn is_paused(store: &dyn Store, number: u32) -> bool {
     store.get(run(number)).await.unwrap().paused
 }
 
-pub(crate) async fn a_paused_run_is_not_claimed_until_it_may_go_on(store: &dyn Store) {
+pub(crate) async fn a_paused_run_is_not_claimed_until_it_is_resumed(store: &dyn Store) {
     admit(store, 1, spec(1)).await;
     admit(store, 2, spec(2)).await;
     assert_eq!(pause(store, 1, 5).await, (vec![1], vec![]));
@@ -47,16 +47,14 @@ pub(crate) async fn a_paused_run_is_not_claimed_until_it_may_go_on(store: &dyn S
     assert_eq!(story(store, 1).await, "admitted paused resumed claimed");
 }
 
-pub(crate) async fn a_pause_reaches_the_whole_subtree_and_what_it_is_yet_to_have(
-    store: &dyn Store,
-) {
+pub(crate) async fn a_pause_reaches_the_whole_subtree_and_later_children(store: &dyn Store) {
     let parent = running(store, 1, spec(1)).await;
     let held = running(store, 2, child(2, 1, 1)).await;
     admit(store, 3, child(3, 2, 1)).await;
     admit(store, 4, spec(4)).await;
     store.park_next(parking(parent, 5)).await.unwrap();
     assert_eq!(pause(store, 1, 6).await, (vec![1, 2, 3], vec![2]));
-    // What a run starts before it comes to rest begins at rest.
+    // A child that a run spawns before it pauses begins paused.
     admit(store, 5, child(5, 2, 1)).await;
     assert!(is_paused(store, 5).await);
     assert_eq!(story(store, 5).await, "admitted paused");
@@ -83,7 +81,7 @@ pub(crate) async fn a_pause_reaches_the_whole_subtree_and_what_it_is_yet_to_have
     assert_eq!(story(store, 1).await, "admitted claimed paused resumed");
 }
 
-pub(crate) async fn a_run_that_may_go_on_in_time_never_rests(store: &dyn Store) {
+pub(crate) async fn a_run_resumed_before_its_next_step_journals_no_pause(store: &dyn Store) {
     let held = running(store, 1, spec(1)).await;
     pause(store, 1, 5).await;
     assert_eq!(unpause(store, 1, 6).await, (vec![1], vec![1]));
@@ -92,11 +90,11 @@ pub(crate) async fn a_run_that_may_go_on_in_time_never_rests(store: &dyn Store) 
     assert_eq!(of_fences(&claim_all(store, 8).await), [1]);
 }
 
-pub(crate) async fn what_arrives_for_a_run_at_rest_waits_for_it(store: &dyn Store) {
+pub(crate) async fn messages_for_a_paused_run_stay_in_its_inbox(store: &dyn Store) {
     let parent = running(store, 1, spec(1)).await;
     let child_fence = running(store, 2, child(2, 1, 1)).await;
     pause(store, 1, 3).await;
-    // One that is to rest can still be parked, and rests then.
+    // A leased run with a pause can still be parked; then the pause is journaled.
     assert!(store.park_next(parking(parent, 4)).await.unwrap());
     assert_eq!(story(store, 1).await, "admitted claimed paused");
     store
@@ -112,7 +110,7 @@ pub(crate) async fn what_arrives_for_a_run_at_rest_waits_for_it(store: &dyn Stor
     assert!(matches!(taken.event, Event::InboxTaken { items, .. } if items.len() == 1));
 }
 
-pub(crate) async fn a_pause_survives_the_death_of_whoever_held_the_run(store: &dyn Store) {
+pub(crate) async fn a_pause_survives_the_death_of_the_executor(store: &dyn Store) {
     running(store, 1, spec(1)).await;
     pause(store, 1, 5).await;
     let report = store
@@ -147,17 +145,17 @@ pub(crate) async fn cancel_beats_pause(store: &dyn Store) {
     assert!(!is_paused(store, 1).await);
     let refused = store.pause(run(1), at(7)).await.unwrap_err().to_string();
     assert!(refused.contains("it is being cancelled"), "{refused}");
-    // Whoever gives it back because of the pause does not hide it from the cancel.
+    // Releasing the run because of the pause does not hide the cancellation.
     store.release(held, at(8)).await.unwrap();
     let claimed = store.claim(claiming(9)).await.unwrap();
     assert_eq!(claimed[0].cancel, Some(by_person()));
     let refused = store.pause(run(2), at(10)).await.unwrap_err().to_string();
     assert!(refused.contains("it has ended"), "{refused}");
-    let refused = store.unpause(run(2), at(10)).await.unwrap_err().to_string();
+    let refused = store.resume(run(2), at(10)).await.unwrap_err().to_string();
     assert!(refused.contains("retry it instead"), "{refused}");
 }
 
-pub(crate) async fn the_deadline_of_a_run_at_rest_goes_on(store: &dyn Store) {
+pub(crate) async fn the_deadline_of_a_paused_run_still_passes(store: &dyn Store) {
     let timed = RunSpec {
         limits: Limits {
             timeout_ms: Some(100),

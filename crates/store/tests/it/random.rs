@@ -154,7 +154,7 @@ impl World {
             }
             Step::Reply(which) => self.reply(which).await,
             Step::SettleRequests => {
-                fine(self.store.settle_requests(moment).await);
+                fine(self.store.reconcile_requests(moment).await);
             }
             Step::Recover(all) => {
                 let scope = if all {
@@ -315,20 +315,20 @@ impl World {
         let due = self.store.due_outside(at(self.now)).await.unwrap();
         let Some(entry) = due.first() else { return };
         let settlement = match which % 3 {
-            0 => Settlement::Delivered,
-            1 => Settlement::Retry {
+            0 => DeliveryAttempt::Delivered,
+            1 => DeliveryAttempt::Retry {
                 at: at(self.now + 5_000),
                 error: "busy".to_owned(),
             },
-            _ => Settlement::Blocked {
+            _ => DeliveryAttempt::Blocked {
                 error: "gone".to_owned(),
             },
         };
-        let settled = self.store.settle(entry.id, settlement, at(self.now)).await;
+        let settled = self.store.record_attempt(entry.id, settlement).await;
         settled.unwrap();
     }
 
-    /// What must hold after every step.
+    /// Checks the invariants after every step.
     async fn check(&mut self) {
         let everything = ListFilter {
             archived: true,

@@ -17,7 +17,7 @@ enum Step {
         silent: bool,
     },
     Reserve(u8, u16),
-    /// Settles with a part of what is set aside; 255 takes more than that, as a lying provider does.
+    /// Charges a part of the reservation; 255 charges more than that, as a lying provider does.
     Settle(u8, u8),
     Spend(u8, u8),
     Finish(u8),
@@ -54,7 +54,7 @@ struct World {
     fences: Vec<Fence>,
     parents: HashMap<RunId, Option<RunId>>,
     reserved: HashMap<RunId, u64>,
-    /// Tokens that really were spent, or were set aside and never settled.
+    /// Tokens that were charged, or reserved and never resolved.
     tokens: u64,
     tool_calls: u64,
     children: u64,
@@ -144,7 +144,7 @@ impl World {
             Step::Spend(_, amount) => {
                 let spent = self
                     .store
-                    .spend(fence, BudgetKind::ToolCalls, amount.into())
+                    .charge(fence, BudgetKind::ToolCalls, amount.into())
                     .await;
                 self.tool_calls += spent.unwrap().granted;
             }
@@ -225,7 +225,7 @@ impl World {
         self.store.append_next(append).await.unwrap();
     }
 
-    /// Whoever has ended writes no more, and what was set aside for it counts.
+    /// Removes ended runs from the model; their reservations count as charged.
     async fn forget_the_ended(&mut self) {
         let records = self.store.list(ListFilter::default()).await.unwrap();
         for record in records.iter().filter(|record| record.status.is_terminal()) {
@@ -279,7 +279,7 @@ proptest! {
                 world.take(step).await;
                 world.check_limits().await;
                 if index.is_multiple_of(CHECK_EVERY) {
-                    // Among other things: what is set aside is set aside for somebody.
+                    // Checks, among other things, that every reservation belongs to a run.
                     sound(&world.store).await;
                 }
             }

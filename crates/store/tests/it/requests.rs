@@ -1,4 +1,4 @@
-//! What runs ask, and what they hear.
+//! Approval requests, questions and replies.
 
 use serde_json::json;
 use sortie_core::*;
@@ -135,7 +135,7 @@ async fn take(store: &dyn Store, fence: Fence) -> Vec<InboxItem> {
     items
 }
 
-pub(crate) async fn a_request_is_written_with_its_event_and_heard_once(store: &dyn Store) {
+pub(crate) async fn a_request_is_written_with_its_event_and_replied_to_once(store: &dyn Store) {
     running(store, 1, spec(1)).await;
     let fence = waiting(store, 2, child(2, 1, 1), approval(2, 5_000)).await;
     let found = store.find_request(request_id(2).as_str()).await.unwrap();
@@ -152,7 +152,7 @@ pub(crate) async fn a_request_is_written_with_its_event_and_heard_once(store: &d
 
     assert_eq!(
         say(store, 2, approved(None), 200).await,
-        Replied::Noted { run: run(2) }
+        Replied::Accepted { run: run(2) }
     );
     let again = Replied::TooLate {
         earlier: Some(approved(None)),
@@ -177,7 +177,7 @@ pub(crate) async fn a_request_is_written_with_its_event_and_heard_once(store: &d
             reply: approved(None)
         }]
     );
-    // A replayed call asks the same, and nobody is asked again.
+    // A replayed call makes the same request, and no second one is shown.
     let replayed = appending(new, 400, vec![approval(2, 9_000)]);
     store.append_next(replayed).await.unwrap();
     assert_eq!(open(store).await, [] as [String; 0]);
@@ -186,21 +186,21 @@ pub(crate) async fn a_request_is_written_with_its_event_and_heard_once(store: &d
     assert_fenced(store.append_next(stale).await);
 }
 
-pub(crate) async fn only_a_reply_that_fits_the_question_is_taken(store: &dyn Store) {
+pub(crate) async fn a_reply_of_the_wrong_kind_is_rejected(store: &dyn Store) {
     waiting(store, 1, spec(1), approval(1, 5_000)).await;
     waiting(store, 2, spec(2), question(2, 5_000, Addressee::Person)).await;
     for (number, reply, what) in [
         (
             1,
             answered(),
-            "it waits for an approval, so approve or refuse it",
+            "it waits for an approval, so approve or deny it",
         ),
         (
             2,
             approved(None),
-            "it asks a question, so answer it in words",
+            "it asks a question, so answer it with text",
         ),
-        (2, refused(), "it asks a question, so answer it in words"),
+        (2, refused(), "it asks a question, so answer it with text"),
     ] {
         let error = store.reply(replying(number, reply, 200)).await.unwrap_err();
         let expected = format!("task {} is running: {what}", run(number));
@@ -217,11 +217,11 @@ pub(crate) async fn only_a_reply_that_fits_the_question_is_taken(store: &dyn Sto
     );
     assert_eq!(
         say(store, 1, refused(), 201).await,
-        Replied::Noted { run: run(1) }
+        Replied::Accepted { run: run(1) }
     );
     assert_eq!(
         say(store, 2, answered(), 201).await,
-        Replied::Noted { run: run(2) }
+        Replied::Accepted { run: run(2) }
     );
 }
 
@@ -239,7 +239,7 @@ pub(crate) async fn a_run_that_waits_for_a_person_holds_no_slot(store: &dyn Stor
         numbers(claimed.iter().map(|claimed| claimed.fence.run)),
         [2]
     );
-    // Somebody else's crash is none of its business.
+    // The crash of another run does not affect it.
     let report = store
         .recover(recovering(RecoverScope::All, 300))
         .await
@@ -256,7 +256,7 @@ pub(crate) async fn a_run_that_waits_for_a_person_holds_no_slot(store: &dyn Stor
     );
 }
 
-pub(crate) async fn a_lasting_yes_becomes_a_grant_of_the_roots_session(store: &dyn Store) {
+pub(crate) async fn a_lasting_approval_becomes_a_grant_of_the_roots_session(store: &dyn Store) {
     let asker = RunSpec {
         session: "subagent:somebody:else".parse().unwrap(),
         ..child(2, 1, 1)
@@ -296,10 +296,10 @@ pub(crate) async fn a_lasting_yes_becomes_a_grant_of_the_roots_session(store: &d
     assert_eq!(store.grants(None, &session).await.unwrap(), []);
 }
 
-pub(crate) async fn a_question_goes_to_a_listening_parent_or_to_a_person(store: &dyn Store) {
+pub(crate) async fn a_question_goes_to_a_parent_that_can_answer_or_to_a_person(store: &dyn Store) {
     let parent = running(store, 1, spec(1)).await;
     assert!(store.park_next(parking(parent, 50)).await.unwrap());
-    // In the background: the parent hears of it, and is woken.
+    // In the background: the question reaches the parent and wakes it.
     let ask = question(2, 5_000, Addressee::Parent);
     waiting(store, 2, child(2, 1, 1), ask).await;
     assert_eq!(state(store, 1).await, "running slot not_required");
@@ -339,14 +339,14 @@ pub(crate) async fn a_question_goes_to_a_listening_parent_or_to_a_person(store: 
     assert_eq!(take(store, parent).await, []);
 }
 
-pub(crate) async fn a_question_that_a_parent_leaves_open_goes_to_a_person(store: &dyn Store) {
+pub(crate) async fn an_unanswered_question_is_escalated_to_a_person(store: &dyn Store) {
     running(store, 1, spec(1)).await;
     let ask = question(2, 1_100, Addressee::Parent);
     waiting(store, 2, child(2, 1, 1), ask).await;
     assert_eq!(store.next_due().await.unwrap(), Some(at(600)));
-    assert_eq!(store.settle_requests(at(599)).await.unwrap(), []);
+    assert_eq!(store.reconcile_requests(at(599)).await.unwrap(), []);
     assert_eq!(open(store).await, ["2: question parent"]);
-    assert_eq!(store.settle_requests(at(600)).await.unwrap(), []);
+    assert_eq!(store.reconcile_requests(at(600)).await.unwrap(), []);
     assert_eq!(open(store).await, ["2: question person"]);
     assert_eq!(store.next_due().await.unwrap(), Some(at(1_100)));
 
@@ -354,7 +354,7 @@ pub(crate) async fn a_question_that_a_parent_leaves_open_goes_to_a_person(store:
     let ask = question(3, 9_000, Addressee::Parent);
     waiting(store, 3, child(3, 1, 1), ask).await;
     for _ in 0..2 {
-        store.escalate(&request_id(3), at(700)).await.unwrap();
+        store.escalate(&request_id(3)).await.unwrap();
     }
     assert_eq!(open(store).await.last().unwrap(), "3: question person");
 
@@ -374,17 +374,17 @@ pub(crate) async fn a_question_that_a_parent_leaves_open_goes_to_a_person(store:
 pub(crate) async fn requests_expire_and_wake_their_runs(store: &dyn Store) {
     waiting(store, 1, spec(1), approval(1, 1_000)).await;
     assert_eq!(store.next_due().await.unwrap(), Some(at(1_000)));
-    // Nobody has noticed yet that its time is up, but it is: the answer is no.
+    // The request is past its time although nothing has expired it yet: the reply is too late.
     let late = Replied::TooLate {
         earlier: Some(Reply::Expired),
     };
     assert_eq!(say(store, 1, approved(Some("*")), 1_000).await, late);
-    assert_eq!(store.settle_requests(at(999)).await.unwrap(), []);
+    assert_eq!(store.reconcile_requests(at(999)).await.unwrap(), []);
     assert_eq!(
-        store.settle_requests(at(1_000)).await.unwrap(),
+        store.reconcile_requests(at(1_000)).await.unwrap(),
         [(run(1), request_id(1))]
     );
-    assert_eq!(store.settle_requests(at(1_001)).await.unwrap(), []);
+    assert_eq!(store.reconcile_requests(at(1_001)).await.unwrap(), []);
     assert_eq!(say(store, 1, approved(None), 1_002).await, late);
     assert_eq!(store.grants(None, &SessionKey::cli()).await.unwrap(), []);
     let fence = claim_all(store, 1_100).await[0];
@@ -425,11 +425,11 @@ pub(crate) async fn the_end_of_a_run_closes_its_requests(store: &dyn Store) {
             Replied::TooLate { earlier: None }
         );
     }
-    assert_eq!(store.settle_requests(at(100_000)).await.unwrap(), []);
+    assert_eq!(store.reconcile_requests(at(100_000)).await.unwrap(), []);
     assert_eq!(store.next_due().await.unwrap(), None);
 }
 
-pub(crate) async fn a_call_that_has_its_answer_needs_no_reply(store: &dyn Store) {
+pub(crate) async fn a_tool_result_closes_the_request_of_its_call(store: &dyn Store) {
     let fence = running(store, 1, spec(1)).await;
     let events = vec![approval(1, 5_000)];
     store
@@ -484,7 +484,7 @@ pub(crate) async fn requests_are_found_by_prefix(store: &dyn Store) {
     assert_eq!(store.requests(limited).await.unwrap().len(), 5);
 }
 
-pub(crate) async fn a_prefix_that_fits_several_means_the_open_one(store: &dyn Store) {
+pub(crate) async fn a_prefix_of_several_requests_means_the_open_one(store: &dyn Store) {
     let with_id = |number, id| {
         let mut event = approval(number, 90_000);
         if let Event::Asked { request, .. } = &mut event {
@@ -514,7 +514,7 @@ pub(crate) async fn a_prefix_that_fits_several_means_the_open_one(store: &dyn St
     assert_eq!(story(store, 3).await, "admitted claimed");
 }
 
-pub(crate) async fn requests_go_with_the_transcript(store: &dyn Store) {
+pub(crate) async fn requests_are_deleted_with_the_transcript(store: &dyn Store) {
     for number in 1..=2 {
         waiting(store, number, spec(number), approval(number, 90_000)).await;
         say(store, number, refused(), 200).await;

@@ -4,7 +4,7 @@ use sortie_core::*;
 
 use crate::support::*;
 
-pub(crate) async fn admission_writes_run_edge_and_first_event(store: &dyn Store) {
+pub(crate) async fn admission_writes_run_and_first_event(store: &dyn Store) {
     let first = admit(store, 1, spec(1)).await;
     assert_eq!(first, Admission::Admitted { queue_position: 1 });
     let second = admit(store, 2, spec(2)).await;
@@ -50,7 +50,7 @@ pub(crate) async fn the_same_call_gets_the_same_child(store: &dyn Store) {
     assert_eq!(store.stats(ListFilter::default()).await.unwrap().total, 2);
 }
 
-pub(crate) async fn admission_refuses_over_caps_and_for_ending_parents(store: &dyn Store) {
+pub(crate) async fn admission_is_rejected_over_limits_and_for_ending_parents(store: &dyn Store) {
     let parent = running(store, 1, spec(1)).await;
     let caps = AdmissionCaps {
         max_children_per_tree: 2,
@@ -251,7 +251,7 @@ pub(crate) async fn priority_is_worth_a_minute_of_waiting(store: &dyn Store) {
     );
 }
 
-pub(crate) async fn a_queued_run_can_be_renamed_and_moved(store: &dyn Store) {
+pub(crate) async fn label_and_priority_of_a_queued_run_can_be_changed(store: &dyn Store) {
     for number in 1..=2 {
         admit(store, number, background(number)).await;
     }
@@ -278,7 +278,7 @@ pub(crate) async fn a_queued_run_can_be_renamed_and_moved(store: &dyn Store) {
     );
 }
 
-pub(crate) async fn a_woken_run_keeps_its_place(store: &dyn Store) {
+pub(crate) async fn a_woken_run_keeps_its_place_in_the_queue(store: &dyn Store) {
     let first = running(store, 1, spec(1)).await;
     assert!(store.park_next(parking(first, 5)).await.unwrap());
     assert_eq!(state(store, 1).await, "running children not_required");
@@ -289,7 +289,7 @@ pub(crate) async fn a_woken_run_keeps_its_place(store: &dyn Store) {
     assert_eq!(of_fences(&claim_all(store, 7).await), [1, 2]);
 }
 
-pub(crate) async fn a_released_run_keeps_its_place(store: &dyn Store) {
+pub(crate) async fn a_released_run_keeps_its_place_in_the_queue(store: &dyn Store) {
     let first = running(store, 1, spec(1)).await;
     admit(store, 2, spec(2)).await;
     store.release(first, at(5)).await.unwrap();
@@ -376,7 +376,7 @@ pub(crate) async fn progress_never_goes_back(store: &dyn Store) {
     assert_eq!(store.get(run(1)).await.unwrap().summary.progress, 40);
 }
 
-pub(crate) async fn old_fences_are_refused_everywhere(store: &dyn Store) {
+pub(crate) async fn stale_fences_are_rejected_by_every_write(store: &dyn Store) {
     let old = running(store, 1, spec(1)).await;
     store
         .recover(recovering(RecoverScope::All, 5))
@@ -400,7 +400,7 @@ pub(crate) async fn old_fences_are_refused_everywhere(store: &dyn Store) {
 }
 
 /// Of four writes that were handed over together, the second is lost: nothing may come after it.
-pub(crate) async fn writes_that_do_not_follow_the_head_are_refused(store: &dyn Store) {
+pub(crate) async fn writes_that_do_not_follow_the_head_are_rejected(store: &dyn Store) {
     let fence = running(store, 1, spec(1)).await;
     let head = store.head(run(1)).await;
     let appended = store
@@ -437,7 +437,7 @@ pub(crate) async fn writes_that_do_not_follow_the_head_are_refused(store: &dyn S
             assert_not_next(store.finish(finish).await);
         }
     }
-    // Nothing of the refused writes is there, and the holder can still give the run back.
+    // Nothing of the rejected writes is stored, and the executor can still release the run.
     assert_eq!(store.head(run(1)).await, appended.head);
     assert_eq!(store.blob(run(1), &blob("third").id).await.unwrap(), None);
     store.release(fence, at(5)).await.unwrap();
@@ -451,7 +451,7 @@ pub(crate) async fn writes_that_do_not_follow_the_head_are_refused(store: &dyn S
     assert_eq!(store.verify().await.unwrap().problems, [] as [String; 0]);
 }
 
-pub(crate) async fn a_child_is_not_admitted_by_a_journal_that_lost_its_call(store: &dyn Store) {
+pub(crate) async fn admission_is_rejected_if_the_parents_journal_lost_the_call(store: &dyn Store) {
     let fence = running(store, 1, spec(1)).await;
     let head = store.head(run(1)).await;
     let with = |reached| Admit {
@@ -530,7 +530,7 @@ pub(crate) async fn inbox_moves_into_the_journal_once(store: &dyn Store) {
     assert!(store.park_next(parking(fence, 8)).await.unwrap());
 }
 
-pub(crate) async fn a_full_inbox_is_taken_in_portions(store: &dyn Store) {
+pub(crate) async fn a_full_inbox_is_taken_in_several_events(store: &dyn Store) {
     let fence = running(store, 1, spec(1)).await;
     for number in 0..300 {
         store
@@ -554,7 +554,7 @@ pub(crate) async fn a_full_inbox_is_taken_in_portions(store: &dyn Store) {
     }
     assert_eq!(sent, 6);
     let refused = store.send(run(1), steer(&long), at(7)).await.unwrap_err();
-    assert!(refused.to_string().contains("too many messages"));
+    assert!(refused.to_string().contains("too many unread messages"));
     store.send(run(1), steer("short"), at(7)).await.unwrap();
     let mut taken = Vec::new();
     while let Some(entry) = store.take_next(fence, at(8)).await.unwrap() {
@@ -566,7 +566,7 @@ pub(crate) async fn a_full_inbox_is_taken_in_portions(store: &dyn Store) {
     assert_eq!(taken, [2, 2, 2, 1]);
 }
 
-pub(crate) async fn park_is_refused_when_there_is_a_reason_to_go_on(store: &dyn Store) {
+pub(crate) async fn park_is_rejected_with_inbox_items_or_a_cancellation(store: &dyn Store) {
     let fence = running(store, 1, spec(1)).await;
     store.send(run(1), steer("wait"), at(5)).await.unwrap();
     assert!(!store.park_next(parking(fence, 6)).await.unwrap());
@@ -576,7 +576,7 @@ pub(crate) async fn park_is_refused_when_there_is_a_reason_to_go_on(store: &dyn 
     assert_eq!(state(store, 1).await, "running model not_required");
 }
 
-pub(crate) async fn heartbeat_tells_lost_cancelled_and_waiting(store: &dyn Store) {
+pub(crate) async fn heartbeat_reports_lost_cancelled_and_waiting_runs(store: &dyn Store) {
     for number in 1..=4 {
         admit(store, number, spec(number)).await;
     }
@@ -728,7 +728,7 @@ pub(crate) async fn a_blocked_delivery_can_be_tried_again_or_dismissed(store: &d
     assert!(matches!(again, Err(StoreError::WrongState { .. })));
 }
 
-pub(crate) async fn outside_deliveries_are_settled(store: &dyn Store) {
+pub(crate) async fn attempts_to_deliver_to_sinks_are_recorded(store: &dyn Store) {
     let reporting = RunSpec {
         report_to: vec![sink("a.jsonl")],
         ..spec(1)
@@ -745,20 +745,20 @@ pub(crate) async fn outside_deliveries_are_settled(store: &dyn Store) {
     assert_eq!((&due[0].sink, due[0].attempts), (&sink("a.jsonl"), 0));
     assert_eq!(due[0].announcement.child, run(1));
 
-    let later = Settlement::Retry {
+    let later = DeliveryAttempt::Retry {
         at: at(500),
         error: "busy".to_owned(),
     };
-    store.settle(due[0].id, later, at(21)).await.unwrap();
+    store.record_attempt(due[0].id, later).await.unwrap();
     assert!(store.due_outside(at(499)).await.unwrap().is_empty());
     assert_eq!(store.next_due().await.unwrap(), Some(at(500)));
     let due = store.due_outside(at(500)).await.unwrap();
     assert_eq!(due[0].attempts, 1);
 
-    let given_up = Settlement::Blocked {
+    let given_up = DeliveryAttempt::Blocked {
         error: "no such folder".to_owned(),
     };
-    store.settle(due[0].id, given_up, at(501)).await.unwrap();
+    store.record_attempt(due[0].id, given_up).await.unwrap();
     let record = store.get(run(1)).await.unwrap();
     assert_eq!(record.delivery, Delivery::Blocked);
     assert_eq!(record.delivery_error.as_deref(), Some("no such folder"));
@@ -767,19 +767,19 @@ pub(crate) async fn outside_deliveries_are_settled(store: &dyn Store) {
         .await
         .unwrap();
     store
-        .settle(due[0].id, Settlement::Delivered, at(503))
+        .record_attempt(due[0].id, DeliveryAttempt::Delivered)
         .await
         .unwrap();
     assert_eq!(state(store, 1).await, "completed - delivered");
-    // A late word about a settled delivery changes nothing.
-    let late = Settlement::Blocked {
+    // A late attempt for a closed delivery changes nothing.
+    let late = DeliveryAttempt::Blocked {
         error: "late".to_owned(),
     };
-    store.settle(due[0].id, late, at(504)).await.unwrap();
+    store.record_attempt(due[0].id, late).await.unwrap();
     assert_eq!(state(store, 1).await, "completed - delivered");
 }
 
-pub(crate) async fn several_deliveries_are_one_state(store: &dyn Store) {
+pub(crate) async fn delivery_combines_the_states_of_several_sinks(store: &dyn Store) {
     running(store, 1, spec(1)).await;
     let reporting = RunSpec {
         report_to: vec![sink("a"), sink("b")],
@@ -795,14 +795,14 @@ pub(crate) async fn several_deliveries_are_one_state(store: &dyn Store) {
     let due = store.due_outside(at(20)).await.unwrap();
     assert_eq!(due.len(), 2);
     store
-        .settle(due[0].id, Settlement::Delivered, at(21))
+        .record_attempt(due[0].id, DeliveryAttempt::Delivered)
         .await
         .unwrap();
     assert_eq!(state(store, 2).await, "completed - pending");
-    let blocked = Settlement::Blocked {
+    let blocked = DeliveryAttempt::Blocked {
         error: "full".to_owned(),
     };
-    store.settle(due[1].id, blocked, at(22)).await.unwrap();
+    store.record_attempt(due[1].id, blocked).await.unwrap();
     assert_eq!(state(store, 2).await, "completed - blocked");
     store
         .unblock(run(2), Unblock::Dismiss, at(23))
@@ -919,7 +919,7 @@ pub(crate) async fn cancel_of_an_ended_run_changes_nothing(store: &dyn Store) {
     assert!(matches!(missing, Err(StoreError::NotFound(_))));
 }
 
-pub(crate) async fn a_cancelled_child_still_tells_its_parent(store: &dyn Store) {
+pub(crate) async fn a_cancelled_child_is_announced_to_its_parent(store: &dyn Store) {
     let parent = running(store, 1, spec(1)).await;
     admit(store, 2, child(2, 1, 1)).await;
     admit(store, 3, child(3, 2, 1)).await;
@@ -962,7 +962,7 @@ pub(crate) async fn the_end_of_a_parent_ends_its_children(store: &dyn Store) {
     assert_eq!(store.due_outside(at(11)).await.unwrap().len(), 1);
 }
 
-pub(crate) async fn a_completed_parent_leaves_silent_children_alone(store: &dyn Store) {
+pub(crate) async fn silent_children_continue_after_their_parent_completes(store: &dyn Store) {
     let silent = |number| RunSpec {
         announce: Announce::Silent,
         ..child(number, 1, 1)
@@ -996,12 +996,12 @@ pub(crate) async fn a_completed_parent_leaves_silent_children_alone(store: &dyn 
     assert_eq!(of_ended(&report.ended), [5, 6]);
 }
 
-pub(crate) async fn a_signalled_child_owes_nothing(store: &dyn Store) {
+pub(crate) async fn a_child_cancelled_with_its_parent_has_no_delivery(store: &dyn Store) {
     running(store, 1, spec(1)).await;
     let fence = running(store, 2, child(2, 1, 1)).await;
     store.cancel(run(2), by_person(), at(9)).await.unwrap();
     store.cancel(run(1), by_person(), at(10)).await.unwrap();
-    // The parent has not ended yet, but nobody waits for the child any more.
+    // The parent has not ended yet, but no run waits for the child any more.
     let appended = store
         .append_next(appending(fence, 11, vec![]))
         .await
@@ -1058,7 +1058,7 @@ pub(crate) async fn recover_requeues_and_marks_the_next_claim(store: &dyn Store)
     );
 }
 
-pub(crate) async fn recover_gives_up_without_progress(store: &dyn Store) {
+pub(crate) async fn recover_ends_runs_that_make_no_progress(store: &dyn Store) {
     let parent = running(store, 8, spec(8)).await;
     store.park_next(parking(parent, 8)).await.unwrap();
     admit(store, 1, child(1, 8, 8)).await;
@@ -1087,11 +1087,11 @@ pub(crate) async fn recover_gives_up_without_progress(store: &dyn Store) {
         "the process died 5 times while it ran, the last 4 times without progress in between; \
          it is not tried again"
     );
-    // Its parent hears of it.
+    // Its parent receives the result.
     assert_eq!(store.deliver(at(60)).await.unwrap().len(), 1);
 }
 
-pub(crate) async fn recover_gives_up_after_too_many_deaths(store: &dyn Store) {
+pub(crate) async fn recover_ends_runs_after_too_many_deaths(store: &dyn Store) {
     admit(store, 1, spec(1)).await;
     for round in 1..=6 {
         let fence = claim_all(store, round).await[0];
@@ -1109,7 +1109,7 @@ pub(crate) async fn recover_gives_up_after_too_many_deaths(store: &dyn Store) {
     assert_eq!(store.get(run(1)).await.unwrap().summary.progress, 5);
 }
 
-pub(crate) async fn recover_takes_only_expired_leases(store: &dyn Store) {
+pub(crate) async fn recover_can_free_only_expired_leases(store: &dyn Store) {
     admit(store, 1, spec(1)).await;
     admit(store, 2, spec(2)).await;
     let fences = claim_all(store, 0).await;
@@ -1164,7 +1164,7 @@ pub(crate) async fn recover_requeues_orphans_without_counting_a_death(store: &dy
 }
 
 /// Run 2 kills its process as soon as it is executed; runs 1 and 3 and the parent of 3 do not.
-pub(crate) async fn suspects_are_claimed_alone_and_innocents_go_on(store: &dyn Store) {
+pub(crate) async fn suspects_are_claimed_alone_and_innocent_runs_continue(store: &dyn Store) {
     let parent = running(store, 8, spec(8)).await;
     store.park_next(parking(parent, 8)).await.unwrap();
     admit(store, 1, spec(1)).await;
@@ -1256,7 +1256,7 @@ pub(crate) async fn parked_runs_time_out(store: &dyn Store) {
     );
 }
 
-pub(crate) async fn messages_wake_and_ended_runs_refuse_them(store: &dyn Store) {
+pub(crate) async fn messages_wake_parked_runs_and_are_rejected_by_ended_ones(store: &dyn Store) {
     let fence = running(store, 1, spec(1)).await;
     store.park_next(parking(fence, 5)).await.unwrap();
     // The same words twice are two messages.
@@ -1446,7 +1446,7 @@ pub(crate) async fn next_due_is_the_earliest(store: &dyn Store) {
     assert_eq!(store.next_due().await.unwrap(), Some(at(700)));
 }
 
-pub(crate) async fn archive_removes_transcripts_that_owe_nothing(store: &dyn Store) {
+pub(crate) async fn archive_deletes_transcripts_without_a_pending_delivery(store: &dyn Store) {
     let passing = |number| RunSpec {
         cleanup: Cleanup::Delete,
         ..spec(number)
@@ -1488,7 +1488,7 @@ pub(crate) async fn archive_removes_transcripts_that_owe_nothing(store: &dyn Sto
     assert_ne!(story(store, 2).await, "");
     let due = store.due_outside(at(20)).await.unwrap();
     store
-        .settle(due[0].id, Settlement::Delivered, at(21))
+        .record_attempt(due[0].id, DeliveryAttempt::Delivered)
         .await
         .unwrap();
     assert_eq!(store.archive(at(0), at(30)).await.unwrap(), 1);
@@ -1496,7 +1496,7 @@ pub(crate) async fn archive_removes_transcripts_that_owe_nothing(store: &dyn Sto
     sound(store).await;
 }
 
-pub(crate) async fn clean_up_removes_whole_trees(store: &dyn Store) {
+pub(crate) async fn delete_before_removes_whole_trees(store: &dyn Store) {
     // 1 with child 2 ended; 3 ended with a live silent child 4; 5 still owes; 6 ended too late.
     let first = running(store, 1, spec(1)).await;
     let second = running(store, 2, child(2, 1, 1)).await;
@@ -1523,8 +1523,8 @@ pub(crate) async fn clean_up_removes_whole_trees(store: &dyn Store) {
         .finish_next(finishing(first, 11, completed("done")))
         .await
         .unwrap();
-    assert_eq!(store.clean_up(at(11)).await.unwrap(), []);
-    let removed = store.clean_up(at(50)).await.unwrap();
+    assert_eq!(store.delete_before(at(11)).await.unwrap(), []);
+    let removed = store.delete_before(at(50)).await.unwrap();
     assert_eq!(numbers(removed.iter().map(|about| about.run)), [1, 2]);
     let left = store.list(ListFilter::default()).await.unwrap();
     assert_eq!(
@@ -1552,7 +1552,7 @@ pub(crate) async fn delete_removes_a_subtree_or_nothing(store: &dyn Store) {
         message(
             2,
             "completed",
-            "its result is still on its way; delete it when that is settled"
+            "its result is not delivered yet; delete it once that is delivered or dismissed"
         )
     );
     store.deliver(at(6)).await.unwrap();
@@ -1576,7 +1576,7 @@ pub(crate) async fn delete_removes_a_subtree_or_nothing(store: &dyn Store) {
     assert_eq!((report.runs, report.entries), (1, 1));
 }
 
-pub(crate) async fn a_wait_for_the_provider_shows_in_the_record(store: &dyn Store) {
+pub(crate) async fn a_rate_limit_wait_shows_in_the_record(store: &dyn Store) {
     let fence = running(store, 1, spec(1)).await;
     let hold = |position| Hold { fence, position };
     store.hold(hold(Some(3))).await.unwrap();
@@ -1610,7 +1610,7 @@ pub(crate) async fn a_wait_for_the_provider_shows_in_the_record(store: &dyn Stor
     );
 }
 
-pub(crate) async fn what_descendants_used_is_added_to_all_their_ancestors(store: &dyn Store) {
+pub(crate) async fn usage_of_descendants_is_added_to_all_ancestors(store: &dyn Store) {
     let root = running(store, 1, spec(1)).await;
     let deep = |number, parent| RunSpec {
         depth: number - 1,
@@ -1679,7 +1679,7 @@ pub(crate) async fn what_descendants_used_is_added_to_all_their_ancestors(store:
     assert_eq!((lines[0].runs, lines[0].unpriced), (1, 0));
 }
 
-pub(crate) async fn a_run_takes_its_messages_before_it_ends(store: &dyn Store) {
+pub(crate) async fn a_run_reads_its_messages_before_it_ends(store: &dyn Store) {
     admit(store, 1, spec(1)).await;
     store.send(run(1), steer("early"), at(2)).await.unwrap();
     let claimed = store.claim(claiming(3)).await.unwrap().remove(0);
@@ -1696,7 +1696,7 @@ pub(crate) async fn a_run_takes_its_messages_before_it_ends(store: &dyn Store) {
     assert!(state(store, 1).await.starts_with("running"));
     store.take_next(fence, at(5)).await.unwrap().unwrap();
     reported(store.finish_next(ending(6)).await);
-    // What nobody can answer any more does not keep a run alive, but it was said.
+    // A message that no run can answer any more does not keep a run alive, but it is journaled.
     let second = running(store, 2, spec(2)).await;
     store.send(run(2), steer("late"), at(7)).await.unwrap();
     reported(store.finish_next(finishing(second, 8, failed())).await);

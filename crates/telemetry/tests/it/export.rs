@@ -195,7 +195,7 @@ async fn a_tree_of_runs_arrives_as_one_trace() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn words_and_keys_stay_here() {
+async fn content_and_keys_are_not_sent() {
     let collector = Collector::start(&[]).await;
     let world = World::new(format!("http://{}", collector.address), false).await;
     let shown = format!("{:?}", world.telemetry);
@@ -220,7 +220,7 @@ async fn words_and_keys_stay_here() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn words_leave_when_an_operator_wants_it() {
+async fn content_is_sent_if_the_operator_enables_it() {
     let collector = Collector::start(&[]).await;
     let world = World::new(format!("http://{}", collector.address), true).await;
     world.play().await;
@@ -237,7 +237,7 @@ async fn words_leave_when_an_operator_wants_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_collector_that_is_busy_is_asked_again() {
+async fn a_busy_collector_is_retried() {
     let busy = [
         Mood::Answers(StatusCode::SERVICE_UNAVAILABLE),
         Mood::Answers(StatusCode::TOO_MANY_REQUESTS),
@@ -260,7 +260,7 @@ async fn a_collector_that_is_busy_is_asked_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_collector_does_not_want_is_counted() {
+async fn rejected_spans_are_counted() {
     for (mood, spans) in [
         (Mood::Answers(StatusCode::BAD_REQUEST), 0),
         (Mood::Redirects, 0),
@@ -283,7 +283,7 @@ async fn what_a_collector_does_not_want_is_counted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_waits_for_a_collector_that_is_not_there() {
+async fn a_missing_collector_blocks_nothing() {
     // A port that nobody listens on, as it was free a moment ago.
     let free = {
         let collector = Collector::start(&[]).await;

@@ -164,7 +164,7 @@ fn a_child_hangs_under_the_call_that_made_it() {
 }
 
 #[test]
-fn approvals_failures_and_what_never_ran() {
+fn approvals_failures_and_calls_that_never_ran_have_spans() {
     let asked = CallId::new(1, 0);
     let request = sortie_core::Request {
         id: RequestId::from_text("abc"),
@@ -251,7 +251,7 @@ fn approvals_failures_and_what_never_ran() {
 }
 
 #[test]
-fn calls_beyond_the_last_turn_are_closed_where_they_stood() {
+fn calls_that_never_ran_end_where_they_began() {
     let mut pen = Pen::new(spec(|_| {}));
     pen.claimed(1_000)
         .answered(2_000, 1, &["read_file"])
@@ -275,7 +275,7 @@ fn calls_beyond_the_last_turn_are_closed_where_they_stood() {
 }
 
 #[test]
-fn content_leaves_only_when_it_may() {
+fn content_is_sent_only_if_enabled() {
     let mut pen = Pen::new(spec(|_| {}));
     pen.claimed(1_200)
         .answered(2_000, 1, &["read_file"])
@@ -306,7 +306,7 @@ fn names_of_models_and_vendors() {
 }
 
 #[test]
-fn what_has_not_ended_has_no_spans() {
+fn a_run_that_has_not_ended_has_no_spans() {
     let mut pen = Pen::new(spec(|_| {}));
     pen.claimed(1_200).answered(2_000, 1, &["read_file"]);
     assert_eq!(spans(&pen.entries, Capture::Facts), []);

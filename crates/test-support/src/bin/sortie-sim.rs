@@ -1,4 +1,4 @@
-//! Lives through many seeds: `sortie-sim [--failing-writes] [COUNT] [FIRST]`.
+//! Runs the simulation for many seeds: `sortie-sim [--failing-writes] [COUNT] [FIRST]`.
 
 use std::process::ExitCode;
 

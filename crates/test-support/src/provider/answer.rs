@@ -1,39 +1,38 @@
-//! An answer before it is said in the words of a wire.
+//! A completion, before it is encoded for a wire format.
 
 use serde_json::Value;
 
-/// About how many bytes are a token.
+/// The approximate bytes of a token.
 const BYTES_PER_TOKEN: usize = 4;
 
-/// What an answer is said to have cost.
+/// The reported usage of a completion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tokens {
-    /// Read without the cache's help.
+    /// Input tokens that were not in the cache.
     pub fresh: u64,
-    /// Read from the cache.
+    /// Input tokens from the cache.
     pub cache_read: u64,
-    /// Written to the cache.
+    /// Input tokens written to the cache.
     pub cache_write: u64,
-    /// Answered.
     pub output: u64,
 }
 
 impl Tokens {
-    /// All that was read, wherever it came from.
+    /// Returns all input tokens.
     pub fn input(&self) -> u64 {
         self.fresh + self.cache_read + self.cache_write
     }
 }
 
-/// About how many tokens so many bytes are.
+/// Returns the approximate tokens of so many bytes.
 pub(super) fn tokens(bytes: usize) -> u64 {
     (bytes / BYTES_PER_TOKEN) as u64
 }
 
-/// An answer, whole.
+/// A whole completion.
 #[derive(Clone, Debug)]
 pub(super) struct Answer {
-    /// A number that makes its ids its own.
+    /// Makes its ids unique.
     pub(super) number: usize,
     pub(super) model: String,
     pub(super) parts: Vec<Part>,
@@ -41,26 +40,26 @@ pub(super) struct Answer {
     pub(super) tokens: Tokens,
 }
 
-/// A part of an answer.
+/// A part of a completion.
 #[derive(Clone, Debug)]
 pub(super) enum Part {
     Thought(String),
     Text(String),
     Call(CallPart),
-    /// Words by which the model declines, on wires that tell them from others.
+    /// Text by which the model declines, on wire formats that mark it.
     Refusal(String),
 }
 
-/// A call in an answer.
+/// A tool call in a completion.
 #[derive(Clone, Debug)]
 pub(super) struct CallPart {
     pub(super) id: Option<String>,
     pub(super) name: String,
-    /// As text, which may be no JSON.
+    /// As text, which may not be JSON.
     pub(super) arguments: String,
 }
 
-/// Why an answer stops.
+/// Why a completion stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
     Done,
@@ -68,12 +67,12 @@ pub(super) enum Stop {
     Length,
     Refusal,
     Filter,
-    /// The call could not be read by the provider itself; only Gemini says so.
+    /// The provider itself could not read the call; only Gemini reports that.
     Malformed,
 }
 
 impl Part {
-    /// About how long it is.
+    /// Returns its approximate length.
     pub(super) fn bytes(&self) -> usize {
         match self {
             Self::Thought(text) | Self::Text(text) | Self::Refusal(text) => text.len(),
@@ -83,14 +82,15 @@ impl Part {
 }
 
 impl CallPart {
-    /// The arguments as a value, for wires that have no text: text that is no JSON stays text.
+    /// Returns the arguments as a value, for wire formats without text: text that is not JSON stays
+    /// a string.
     pub(super) fn value(&self) -> Value {
         serde_json::from_str(&self.arguments)
             .unwrap_or_else(|_| Value::String(self.arguments.clone()))
     }
 }
 
-/// A text in the pieces that a stream sends it in: word by word.
+/// Splits a text into the pieces of a stream: word by word.
 pub(super) fn pieces(text: &str) -> impl Iterator<Item = &str> {
     text.split_inclusive(' ')
 }

@@ -1,4 +1,4 @@
-//! What a request asks, whichever wire it came on.
+//! A prompt, decoded from any wire format.
 
 use std::sync::Arc;
 
@@ -7,21 +7,16 @@ use serde_json::Value;
 /// The four wire formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wire {
-    /// Anthropic Messages.
     Anthropic,
-    /// OpenAI Chat Completions.
     Chat,
-    /// OpenAI Responses.
     Responses,
-    /// Google Gemini.
     Gemini,
 }
 
 impl Wire {
-    /// All of them.
     pub const ALL: [Self; 4] = [Self::Anthropic, Self::Chat, Self::Responses, Self::Gemini];
 
-    /// The wire that a path belongs to.
+    /// Returns the wire format of a path.
     pub(super) fn of(path: &str) -> Option<Self> {
         let path = path.split('?').next().unwrap_or_default();
         let is_gemini = [":generateContent", ":streamGenerateContent"]
@@ -40,36 +35,32 @@ impl Wire {
     }
 }
 
-/// What a request asks.
+/// A decoded prompt.
 #[derive(Clone, Debug)]
 pub struct Asked {
-    /// Which request this is among those that were not refused for coming too fast, from 1.
+    /// Its number among the requests that the rate limit accepted, from 1.
     pub nth: usize,
-    /// The wire.
     pub wire: Wire,
-    /// Whether the answer is to come in pieces.
     pub streaming: bool,
-    /// The model.
     pub model: String,
-    /// Who the model is.
+    /// The system prompt.
     pub system: String,
-    /// The names of the tools it may call.
+    /// The names of its tools.
     pub tools: Vec<String>,
-    /// Which answer of its conversation it asks for, from 1.
+    /// The turn of its conversation, from 1.
     pub turn: usize,
-    /// The first thing that a user said.
+    /// The first user message.
     pub task: String,
-    /// What came last: the words of the user, or the results of tools, one after the other.
+    /// The last content: the user's text, or tool results, one after the other.
     pub last: String,
-    /// The body.
     pub body: Value,
-    /// Whether it marks what is to be cached.
+    /// Whether it marks what to cache.
     pub is_marked: bool,
-    /// All that the model reads, as one text without the marks.
+    /// The whole prompt as one text, without cache marks.
     pub(super) prompt: Arc<str>,
 }
 
-/// Who said something.
+/// The role of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     System,
@@ -79,7 +70,7 @@ enum Role {
 }
 
 impl Asked {
-    /// Reads a request.
+    /// Decodes a request.
     pub(super) fn read(wire: Wire, path: &str, body: Value) -> Self {
         let said = match wire {
             Wire::Anthropic => anthropic(&body),
@@ -138,7 +129,7 @@ fn tools(wire: Wire, body: &Value) -> Vec<String> {
     tools.map(name).collect()
 }
 
-/// Answers so far: what a model says in a row is one.
+/// Counts the completions so far: consecutive assistant messages are one.
 fn answers(said: &[(Role, String)]) -> usize {
     let turns = said.chunk_by(|left, right| left.0 == right.0);
     turns.filter(|turn| turn[0].0 == Role::Model).count()
@@ -205,7 +196,7 @@ fn gemini(body: &Value) -> Vec<(Role, String)> {
     said
 }
 
-/// All that the model reads: tools, who it is, what happened; without the marks, which move.
+/// Returns the whole prompt: tools, system prompt, history; without cache marks, which move.
 fn prompt(wire: Wire, body: &Value) -> String {
     let keys: &[&str] = match wire {
         Wire::Anthropic => &["tools", "system", "messages"],
@@ -237,7 +228,7 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// A text, or the texts of a list of parts.
+/// Returns a text, or the texts of a list of parts.
 fn joined(value: &Value) -> String {
     match value.as_str() {
         Some(text) => text.to_owned(),

@@ -1,14 +1,15 @@
-//! A prompt cache: what a prompt shares with an earlier one, from the beginning, need not be read.
+//! A simulated prompt cache: the prefix that a prompt shares with an earlier one is not charged as
+//! fresh input.
 
 use std::sync::Arc;
 
 use super::answer::{Tokens, tokens};
 use super::asked::{Asked, Wire};
 
-/// Beginnings shorter than this are not kept, as with real providers.
+/// Shorter prefixes are not cached, as with real providers.
 const SHORTEST_BYTES: usize = 4096;
 
-/// The prompts that were seen.
+/// The prompts so far.
 #[derive(Debug, Default)]
 pub(super) struct Cache {
     prompts: Vec<Kept>,
@@ -18,12 +19,12 @@ pub(super) struct Cache {
 struct Kept {
     model: String,
     prompt: Arc<str>,
-    /// Whether its answer has begun: before that nothing can be read from it.
+    /// Whether its completion has begun: before that the cache cannot serve it.
     is_warm: bool,
 }
 
 impl Cache {
-    /// Looks a prompt up and keeps it; returns what to charge, and its place.
+    /// Looks up a prompt and stores it; returns its usage and its place.
     pub(super) fn charge(&mut self, asked: &Asked) -> (Tokens, usize) {
         let shared = self
             .prompts
@@ -41,7 +42,7 @@ impl Cache {
         (charged(asked, shared), self.prompts.len() - 1)
     }
 
-    /// The answer to the prompt at this place has begun.
+    /// Marks the completion of the prompt at this place as begun.
     pub(super) fn begun(&mut self, place: usize) {
         if let Some(kept) = self.prompts.get_mut(place) {
             kept.is_warm = true;
@@ -49,10 +50,10 @@ impl Cache {
     }
 }
 
-/// What a prompt costs of which so many bytes are in the cache.
+/// Returns the usage of a prompt of which so many bytes are cached.
 pub(super) fn charged(asked: &Asked, shared: usize) -> Tokens {
     let rest = tokens(asked.prompt.len() - shared);
-    // Only one wire charges for writing, and only where the client asks for it.
+    // Only one wire format charges for writing, and only if the client asks for it.
     let writes = asked.wire == Wire::Anthropic;
     if writes && !asked.is_marked {
         return Tokens {

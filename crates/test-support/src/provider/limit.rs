@@ -1,15 +1,15 @@
-//! How many requests a provider takes.
+//! The provider's rate limit.
 
 use std::time::Duration;
 
-/// A bucket of requests that fills evenly.
+/// A token bucket of requests.
 #[derive(Clone, Copy, Debug)]
 pub struct Limit {
-    /// How many requests a second it takes in the long run.
+    /// The sustained rate of requests.
     pub per_second: f64,
-    /// How many at once, after a rest.
+    /// The burst after a pause.
     pub burst: f64,
-    /// Whether a refusal says when to come back.
+    /// Whether a rejection includes `Retry-After`.
     pub retry_after: bool,
 }
 
@@ -29,7 +29,7 @@ impl Bucket {
         }
     }
 
-    /// Takes one request, or says in how many seconds there is room and whether to tell.
+    /// Takes one request; otherwise returns the seconds to wait, if they are reported.
     pub(super) fn take(&mut self, now: Duration) -> Result<(), Option<u64>> {
         let passed = now.saturating_sub(self.at).as_secs_f64();
         self.at = now;

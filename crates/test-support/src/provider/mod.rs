@@ -1,12 +1,12 @@
-//! A provider of models on loopback: four wire formats, and all that goes wrong with them.
+//! A model provider on loopback: four wire formats and their known faults.
 //!
-//! [`Provider::start`] opens a real HTTP server on a free port of this machine. A script, which is a
-//! function of what was [`Asked`], chooses a [`Reply`]; the server says it in the words of the wire
-//! that it was asked in, streaming or whole, and breaks off where the reply says so. The HTTP is
-//! written by hand, because no library sends half a chunk or a reset on request.
+//! [`Provider::start`] opens a real HTTP server on a free port. A script, which is a function of
+//! the prompt ([`Asked`]), chooses a [`Reply`]; the server encodes it in the wire format of the
+//! request, streaming or whole, and breaks off where the reply says so. The HTTP is written by
+//! hand, because no library sends half a chunk or a reset on request.
 //!
-//! Every request is [`Recorded`]. A [`Limit`] refuses what comes too fast, and a simulated prompt
-//! cache counts what was read and written, so that tests can hold the client to both.
+//! Every request is [`Recorded`]. A [`Limit`] rejects requests above its rate, and a simulated
+//! prompt cache counts what was read and written, so that tests can check the client against both.
 
 mod answer;
 mod asked;
@@ -34,33 +34,31 @@ pub use reply::{Call, Ending, Reply};
 
 use serve::Shared;
 
-/// What the provider does beside answering.
+/// Settings of the provider.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Settings {
-    /// How many requests it takes.
     pub limit: Option<Limit>,
-    /// Whether it keeps prompts in a cache.
+    /// Whether it has a prompt cache.
     pub cache: bool,
-    /// How long it thinks before the first byte of an answer.
+    /// The delay before the first byte of a completion.
     pub first_byte_after: Duration,
 }
 
-/// A request, as it came, and what became of it.
+/// A recorded request with its response.
 #[derive(Clone, Debug)]
 pub struct Recorded {
-    /// When it had arrived, since the provider was started.
+    /// When it had arrived, since the provider started.
     pub at: Duration,
-    /// The path, with its query.
+    /// The path with its query.
     pub path: String,
-    /// Its headers, their names in lower case.
+    /// The headers, with lower-case names.
     pub headers: BTreeMap<String, String>,
-    /// The bytes of its body.
+    /// The body.
     pub raw: Vec<u8>,
-    /// What it asks.
     pub asked: Asked,
-    /// The status it was answered with; `None` where there was no answer.
+    /// The status of the response; `None` if there was none.
     pub status: Option<u16>,
-    /// What its answer was said to have cost.
+    /// The reported usage.
     pub tokens: Option<Tokens>,
 }
 
@@ -74,7 +72,7 @@ pub struct Provider {
 }
 
 impl Provider {
-    /// Starts a provider that answers by `script`.
+    /// Starts a provider that replies by `script`.
     pub fn start(
         settings: Settings,
         script: impl Fn(&Asked) -> Reply + Send + Sync + 'static,
@@ -93,10 +91,12 @@ impl Provider {
                     .await
                     .expect("a free port on this machine");
                 let address = listener.local_addr().expect("an address that was bound");
-                sender.send(address).expect("somebody who waits for it");
+                sender
+                    .send(address)
+                    .expect("the starting thread waits for the address");
                 tokio::select! {
                     () = serve::accept(&listener, &server) => {}
-                    // An error means that the provider is gone, which is the same.
+                    // An error means that the provider was dropped, which is the same.
                     _ = stopped => {}
                 }
             });
@@ -110,22 +110,22 @@ impl Provider {
         }
     }
 
-    /// Starts a provider that gives these replies in turn, and the last one ever after.
+    /// Starts a provider that gives these replies in turn, then repeats the last one.
     pub fn in_turn(replies: Vec<Reply>) -> Self {
         Self::start(Settings::default(), in_turn(replies))
     }
 
-    /// Where it is: without a path, which it does not mind.
+    /// Returns its URL without a path; it accepts any.
     pub fn base_url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// All requests so far, in the order they came.
+    /// Returns all requests so far, in order of arrival.
     pub fn requests(&self) -> Vec<Recorded> {
         locked(&self.shared.requests).clone()
     }
 
-    /// The most requests that were being answered at one time.
+    /// Returns the maximum of concurrent requests.
     pub fn most_at_once(&self) -> usize {
         locked(&self.shared.load).most
     }
@@ -135,13 +135,13 @@ impl Drop for Provider {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // A panic of the script has been printed, and the test that asked has no answer.
+            // A panic of the script has been printed, and the test's request has no response.
             thread.join().ok();
         }
     }
 }
 
-/// A script that gives these replies in turn, and the last one ever after.
+/// Returns a script that gives these replies in turn, then repeats the last one.
 pub fn in_turn(replies: Vec<Reply>) -> impl Fn(&Asked) -> Reply + Send + Sync + 'static {
     assert!(!replies.is_empty(), "a script needs a reply");
     move |asked| replies[asked.nth.min(replies.len()) - 1].clone()

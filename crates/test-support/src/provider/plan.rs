@@ -1,4 +1,4 @@
-//! How a reply is carried out: which bytes are sent, when, and how it ends.
+//! How a reply is sent: which bytes, when, and how the response ends.
 
 use std::time::Duration;
 
@@ -9,24 +9,24 @@ use super::asked::{Asked, Wire};
 use super::reply::{Call, Ending, Reply};
 use super::wire::{self, Grievance};
 
-/// A word in the middle of an answer, by which the place to break off is found.
+/// A marker in the middle of a completion, at which it breaks off.
 const MIDDLE: &str = "~middle~";
-/// How much is sent at once of an answer without end.
+/// The size of one piece of an endless response.
 const ENDLESS_BYTES: usize = 64 << 10;
 
 /// What to do with a connection.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
-    /// How long to be silent first.
+    /// The delay before the first byte.
     pub(super) wait: Duration,
-    /// What to send; nothing at all if it ends before.
+    /// What to send; `None` if the connection ends first.
     pub(super) head: Option<Head>,
     pub(super) chunks: Vec<Vec<u8>>,
     pub(super) finish: Finish,
     pub(super) tokens: Option<Tokens>,
 }
 
-/// The beginning of an answer.
+/// The beginning of a response.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Head {
     pub(super) status: u16,
@@ -34,28 +34,28 @@ pub(super) struct Head {
     pub(super) retry_after: Option<u64>,
 }
 
-/// How an answer ends.
+/// How a response ends.
 #[derive(Clone, Debug)]
 pub(super) enum Finish {
-    /// In order.
+    /// Properly.
     Whole,
     /// Within its last chunk.
     Abrupt,
-    /// By a reset.
+    /// With a reset.
     Reset,
-    /// Not at all: nothing more is sent.
+    /// Never: nothing more is sent.
     Silent,
-    /// Not at all: this is sent for ever.
+    /// Never: this is sent for ever.
     Endless(Vec<u8>),
 }
 
-/// The same for all replies to one request.
+/// What all replies to one request share.
 #[derive(Clone, Debug)]
 pub(super) struct Making<'a> {
     pub(super) asked: &'a Asked,
-    /// What the prompt costs.
+    /// The usage of the prompt.
     pub(super) prompt: Tokens,
-    /// The model that is said to answer.
+    /// The model that the response names.
     pub(super) model: String,
 }
 
@@ -201,7 +201,7 @@ impl Making<'_> {
                     Some("huge".to_owned())
                 })
             }
-            // Whatever else is wrapped, nothing of it is an answer.
+            // Other wrapped replies are not completions.
             Reply::Empty
             | Reply::SlowFirstByte(..)
             | Reply::InPieces(..)
@@ -233,8 +233,8 @@ impl Making<'_> {
         (calls.iter().enumerate().map(part).collect(), Stop::Calls)
     }
 
-    /// A call whose arguments are not JSON. Gemini has no text to put them in: it says itself that
-    /// the call went wrong, or leaves it out.
+    /// Encodes a call whose arguments are not JSON. Gemini has no text for them: it reports itself
+    /// that the call is malformed, or leaves it out.
     fn raw_call(&self, tool: &str, raw: &str, stop: Stop) -> (Vec<Part>, Stop) {
         if self.asked.wire == Wire::Gemini {
             let stop = match stop {
@@ -271,7 +271,7 @@ impl Making<'_> {
         }
     }
 
-    /// An answer up to its middle.
+    /// Encodes a completion up to its middle.
     fn half(&self) -> Plan {
         let words = format!("I begin {MIDDLE} and go on.");
         let mut plan = self.answered(&self.answer(&Reply::Text(words)));
@@ -342,7 +342,7 @@ impl Making<'_> {
 
 const JSON: &str = "application/json";
 
-/// Where the middle is.
+/// The position of the middle.
 #[derive(Clone, Copy, Debug)]
 struct Middle {
     chunk: usize,
@@ -377,7 +377,7 @@ fn in_pieces(bytes: usize, plan: Plan) -> Plan {
     }
 }
 
-/// A refusal that is no reply of the script: the client came too fast, or to a wrong place.
+/// Encodes a rejection outside the script: the client exceeded the rate, or used a wrong path.
 pub(super) fn turned_away(wire: Option<Wire>, status: u16, retry_after: Option<u64>) -> Plan {
     let body = match wire {
         Some(wire) => wire::refusal(wire, Grievance::Status(status)),

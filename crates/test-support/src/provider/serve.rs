@@ -1,4 +1,4 @@
-//! From a connection to an answer.
+//! Serves connections.
 
 use std::fmt;
 use std::io;
@@ -31,7 +31,7 @@ pub(super) struct Shared {
     pub(super) load: Mutex<Load>,
 }
 
-/// How much is under way.
+/// The requests in progress.
 #[derive(Debug, Default)]
 pub(super) struct Load {
     answered: usize,
@@ -65,14 +65,14 @@ impl Shared {
     }
 }
 
-/// Answers all who come.
+/// Accepts connections until the provider is dropped.
 pub(super) async fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
     let mut connections = JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
         stream.set_nodelay(true).ok();
         let shared = Arc::clone(shared);
         connections.spawn(async move {
-            // A client that goes away in the middle is a part of many tests.
+            // Many tests drop the client in the middle.
             talk(&shared, Connection::new(stream)).await.ok();
         });
         while connections.try_join_next().is_some() {}
@@ -89,11 +89,11 @@ async fn talk(shared: &Shared, mut connection: Connection) -> io::Result<()> {
     Ok(())
 }
 
-/// One request under way.
+/// One request in progress.
 struct Work<'a> {
     shared: &'a Shared,
     plan: Plan,
-    /// Where its prompt is in the cache.
+    /// The place of its prompt in the cache.
     kept: Option<usize>,
     is_counted: bool,
 }
@@ -192,7 +192,7 @@ impl Drop for Work<'_> {
 }
 
 impl Shared {
-    /// Counts a request that will be answered; returns its number.
+    /// Counts an accepted request; returns its number.
     fn count_in(&self) -> usize {
         let mut load = locked(&self.load);
         load.answered += 1;

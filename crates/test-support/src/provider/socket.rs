@@ -1,4 +1,4 @@
-//! As much HTTP/1.1 as it takes to answer properly, and to stop doing so at any byte.
+//! A minimal HTTP/1.1 server that can stop at any byte of a response.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -9,19 +9,19 @@ use tokio::net::TcpStream;
 
 use super::plan::{Finish, Head};
 
-/// The longest head of a request.
+/// The longest request head.
 const MAX_HEAD_BYTES: usize = 64 << 10;
-/// The longest body of a request.
+/// The longest request body.
 const MAX_BODY_BYTES: usize = 64 << 20;
 
-/// A connection, and what was read of it ahead.
+/// A connection with its read buffer.
 #[derive(Debug)]
 pub(super) struct Connection {
     stream: TcpStream,
     ahead: Vec<u8>,
 }
 
-/// A request as it came.
+/// A received request.
 #[derive(Debug)]
 pub(super) struct Received {
     pub(super) path: String,
@@ -44,7 +44,7 @@ impl Connection {
         }
     }
 
-    /// The next request; `None` where the client has gone.
+    /// Reads the next request; `None` if the client has closed the connection.
     pub(super) async fn request(&mut self) -> io::Result<Option<Received>> {
         let head_bytes = loop {
             if let Some(end) = find(&self.ahead, b"\r\n\r\n") {
@@ -85,7 +85,7 @@ impl Connection {
         Ok(count > 0)
     }
 
-    /// Is silent for a while, or until the client goes; says whether it is still there.
+    /// Waits for a time, or until the client closes; returns whether it is still connected.
     pub(super) async fn wait(&mut self, time: Duration) -> bool {
         tokio::select! {
             () = tokio::time::sleep(time) => true,
@@ -93,13 +93,13 @@ impl Connection {
         }
     }
 
-    /// Waits until the client goes.
+    /// Waits until the client closes.
     async fn gone(&mut self) {
-        // An error is a way of going.
+        // An error counts as closed.
         while self.read_more().await.unwrap_or(false) {}
     }
 
-    /// Sends the beginning of an answer.
+    /// Sends the head of a response.
     pub(super) async fn head(&mut self, head: Head) -> io::Result<()> {
         let retry_after = match head.retry_after {
             Some(seconds) => format!("retry-after: {seconds}\r\n"),
@@ -112,19 +112,19 @@ impl Connection {
         self.stream.write_all(text.as_bytes()).await
     }
 
-    /// Sends a piece of an answer.
+    /// Sends a chunk.
     pub(super) async fn chunk(&mut self, bytes: &[u8]) -> io::Result<()> {
         let framed = [format!("{:x}\r\n", bytes.len()).as_bytes(), bytes, b"\r\n"].concat();
         self.stream.write_all(&framed).await
     }
 
-    /// Sends a piece, and says that it is longer than it is.
+    /// Sends a chunk that claims to be longer than it is.
     pub(super) async fn half_chunk(&mut self, bytes: &[u8]) -> io::Result<()> {
         let framed = [format!("{:x}\r\n", bytes.len() + 64).as_bytes(), bytes].concat();
         self.stream.write_all(&framed).await
     }
 
-    /// Ends an answer.
+    /// Ends a response.
     pub(super) async fn finish(&mut self, finish: &Finish) -> io::Result<Next> {
         match finish {
             Finish::Whole => {
@@ -135,7 +135,7 @@ impl Connection {
             Finish::Reset => self.stream.set_zero_linger()?,
             Finish::Silent => self.gone().await,
             Finish::Endless(more) => loop {
-                // Ends by an error, when the client has had enough.
+                // Ends with an error when the client closes.
                 self.chunk(more).await?;
             },
         }

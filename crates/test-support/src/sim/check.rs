@@ -1,12 +1,12 @@
-//! What must always hold, looked at from outside when everything is over.
+//! Invariants, checked from outside after everything has ended.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use sha2::{Digest, Sha256};
-use sortie_agent::{Past, RunState};
+use sortie_agent::{PriorHistory, RunState};
 use sortie_core::{
-    Announce, Archive as _, Block, Delivery, EffectId, Event, InboxItem, Journal as _,
-    JournalEntry, ListFilter, Message, Registry as _, ResultStatus, RunId, RunRecord, Seq, hex,
+    Archive as _, Block, Delivery, EffectId, Event, InboxItem, JournalEntry, ListFilter, Message,
+    ResultStatus, RunId, RunRecord, Seq, hex,
 };
 use sortie_runtime::Runtime;
 use sortie_store::InlineStore;
@@ -14,13 +14,13 @@ use sortie_store::InlineStore;
 use super::world::World;
 use super::{Report, TERMINAL};
 
-/// Dead runs hold no slots.
+/// Checks that ended runs hold no slots.
 pub(crate) async fn nothing_under_way(runtime: &Runtime) -> Result<(), String> {
     let running = runtime.count().await.map_err(|error| error.to_string())?;
     hold(running == 0, || format!("{running} runs still run"))
 }
 
-/// All runs, for whoever has to find out why some have not ended.
+/// Describes all runs, to find out why some have not ended.
 pub(crate) async fn what_is_left(database: &InlineStore) -> String {
     let records = database
         .list(ListFilter::default())
@@ -50,7 +50,7 @@ pub(crate) async fn what_is_left(database: &InlineStore) -> String {
     lines.join("\n")
 }
 
-/// Everything else.
+/// Checks all other invariants.
 pub(crate) async fn everything(
     database: &InlineStore,
     world: &World,
@@ -100,8 +100,8 @@ impl Story {
                 .read(record.run_id, Seq(0))
                 .await
                 .map_err(|error| error.to_string())?;
-            let state =
-                RunState::fold(&Past::default(), &entries).map_err(|error| error.to_string())?;
+            let state = RunState::fold(&PriorHistory::default(), &entries)
+                .map_err(|error| error.to_string())?;
             runs.insert(
                 record.run_id,
                 Life {
@@ -150,7 +150,7 @@ impl Story {
             hold(life.record.head == life.state.head(), || {
                 format!("run {run}: heads differ")
             })?;
-            // What `sortie doctor` computes from the journal, and names where the record has something else.
+            // The same comparison of journal and record that `sortie doctor` makes.
             let folded =
                 sortie_agent::summaries_of(&life.entries).map_err(|error| error.to_string())?;
             let found = &life.record.summary;
@@ -246,7 +246,7 @@ impl Story {
             hold(arrived.iter().all(|at| *at == parent), || {
                 format!("the result of {run} went to a stranger")
             })?;
-            if life.state.spec().announce == Announce::Silent {
+            if !life.state.spec().announce.reaches_parent() {
                 hold(arrived.is_empty(), || format!("silent {run} was announced"))?;
                 continue;
             }
@@ -275,7 +275,7 @@ impl Story {
                 || format!("{run} arrived although it is {}", life.record.delivery),
             ),
         }?;
-        // A parent that completed has heard of every child it waited for.
+        // A parent that completed has received the results of all children it waited for.
         let parent_completed = self.runs[&parent].record.status == sortie_core::Status::Completed;
         hold(!parent_completed || arrived, || {
             format!("{parent} completed without the result of {run}")
@@ -288,10 +288,10 @@ impl Story {
                 continue;
             };
             let parent = &self.runs[&parent.run].record;
-            if life.state.spec().announce == Announce::Silent {
+            if !life.state.spec().announce.reaches_parent() {
                 continue;
             }
-            // A child that an executor held when its parent ended needs a moment to stop.
+            // A leased child needs a moment to stop after its parent has ended.
             let grace = 60_000;
             let late = life
                 .record
@@ -322,41 +322,22 @@ impl Story {
         Ok(())
     }
 
-    /// Every effect with its tool and what the model was told about it.
+    /// Returns every effect with its tool and the result that the model read.
     fn told_results(&self) -> BTreeMap<String, (String, ResultStatus)> {
         let mut told = BTreeMap::new();
         for (run, life) in &self.runs {
             let mut names = BTreeMap::new();
             for entry in &life.entries {
-                match &entry.event {
-                    Event::Answered { blocks, .. } => {
-                        for block in blocks {
-                            if let Block::Call(call) = block {
-                                names.insert(call.id.clone(), call.name.clone());
-                            }
+                if let Event::Answered { blocks, .. } = &entry.event {
+                    for block in blocks {
+                        if let Block::Call(call) = block {
+                            names.insert(call.id.clone(), call.name.clone());
                         }
                     }
-                    Event::ToolFinished { result, .. } => {
-                        let name = names.get(&result.call).cloned().unwrap_or_default();
-                        let effect = EffectId::new(*run, &result.call).to_string();
-                        told.insert(effect, (name, result.status));
-                    }
-                    Event::Admitted { .. }
-                    | Event::Updated { .. }
-                    | Event::Paused
-                    | Event::Resumed
-                    | Event::Claimed { .. }
-                    | Event::InboxTaken { .. }
-                    | Event::ModelFailed { .. }
-                    | Event::Compacted { .. }
-                    | Event::Intended { .. }
-                    | Event::Asked { .. }
-                    | Event::Delegated { .. }
-                    | Event::BudgetLow { .. }
-                    | Event::BudgetSpent { .. }
-                    | Event::Isolated { .. }
-                    | Event::Collected { .. }
-                    | Event::Finished { .. } => {}
+                } else if let Some(result) = entry.event.tool_result() {
+                    let name = names.get(&result.call).cloned().unwrap_or_default();
+                    let effect = EffectId::new(*run, &result.call).to_string();
+                    told.insert(effect, (name, result.status));
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! Simulated time, and ids in order.
+//! Simulated time and ordered ids.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -6,7 +6,7 @@ use sortie_core::{Clock, RunId, Timestamp};
 use tokio::time::Instant;
 use uuid::Uuid;
 
-/// Time that only passes while everybody waits.
+/// Time that passes only while all tasks wait.
 #[derive(Debug)]
 pub(crate) struct SimClock {
     started: Instant,

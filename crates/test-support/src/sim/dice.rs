@@ -1,26 +1,24 @@
-//! Chance that repeats itself.
+//! Repeatable randomness.
 
-/// A seeded source of numbers (SplitMix64).
+/// A seeded random number generator (SplitMix64).
 #[derive(Clone, Debug)]
 pub struct Dice {
     state: u64,
 }
 
 impl Dice {
-    /// Dice that always fall the same way for the same seed.
     pub fn new(seed: u64) -> Self {
         Self {
             state: seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 0x5EED,
         }
     }
 
-    /// Dice of their own for somebody else.
+    /// Returns an independent generator for another component.
     #[must_use]
     pub fn fork(&mut self) -> Self {
         Self { state: self.roll() }
     }
 
-    /// The next number.
     pub fn roll(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.state;
@@ -29,7 +27,7 @@ impl Dice {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `bound`; 0 if `bound` is 0.
+    /// Returns a number below `bound`; 0 if `bound` is 0.
     pub fn below(&mut self, bound: u32) -> u32 {
         if bound == 0 {
             return 0;
@@ -37,12 +35,12 @@ impl Dice {
         u32::try_from(self.roll() % u64::from(bound)).unwrap_or(0)
     }
 
-    /// True once in `times`.
+    /// Returns true once in `times`, on average.
     pub fn one_in(&mut self, times: u32) -> bool {
         self.below(times) == 0
     }
 
-    /// One of these.
+    /// Returns one of the choices.
     pub fn pick<'a, T>(&mut self, choices: &'a [T]) -> &'a T {
         &choices[self.below(u32::try_from(choices.len()).unwrap_or(u32::MAX)) as usize]
     }

@@ -1,5 +1,5 @@
-//! One seed, one world: runs are started, the process dies a few times, and in the end everything
-//! that must always hold is checked.
+//! Simulates one seed: runs are started, the process dies a few times, and all invariants are
+//! checked at the end.
 
 mod check;
 mod clock;
@@ -24,32 +24,28 @@ use model::SimModels;
 use store::{Disk, SimStore};
 use world::{Generation, World};
 
-/// How long, in simulated time, everything may take after the last crash.
+/// The simulated time that everything may take after the last crash.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// What one seed did, and a digest of all journals that must be the same for the same seed.
+/// What happened under one seed. The digest of all journals must be the same for the same seed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// Runs that were admitted.
     pub runs: usize,
-    /// Times the process died.
+    /// How often the process died.
     pub crashes: u32,
-    /// Journal entries.
     pub entries: usize,
-    /// Times that a run came to rest because somebody wanted it to.
+    /// Journaled pauses.
     pub pauses: usize,
-    /// Runs that were told that an outcome is unknown.
+    /// Calls whose result told the model that the outcome is unknown.
     pub interruptions: usize,
-    /// SHA-256 over every journal.
+    /// SHA-256 over all journals.
     pub digest: String,
 }
 
-/// Something that must always hold did not.
+/// A violated invariant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Broken {
-    /// The seed to look at again.
     pub seed: u64,
-    /// What does not hold.
     pub what: String,
 }
 
@@ -59,19 +55,18 @@ impl std::fmt::Display for Broken {
     }
 }
 
-/// A deliberate fault in the world, for controls that must go red.
+/// A deliberate fault, for control runs that must fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sabotage {
-    /// None.
     None,
-    /// Deliveries are forgotten.
+    /// Deliveries are dropped.
     LoseDeliveries,
     /// Deliveries are made twice.
     RepeatDeliveries,
-    /// Writes fail now and then, alone and in rows, some of them after they have happened. Not a
-    /// control: nothing may break.
+    /// Writes fail now and then, alone and in series, some of them after they took effect. Not a
+    /// control: no invariant may break.
     FailWrites,
-    /// The same, on a store that lets a write follow one that was lost.
+    /// Like [`Sabotage::FailWrites`], on a store that lets a write follow a lost one.
     JumpOverLostWrites,
 }
 
@@ -81,12 +76,12 @@ impl Sabotage {
     }
 }
 
-/// Lives through one seed.
+/// Simulates one seed.
 pub fn simulate(seed: u64) -> Result<Report, Broken> {
     simulate_with(seed, Sabotage::None)
 }
 
-/// Lives through one seed with a deliberate fault.
+/// Simulates one seed with a deliberate fault.
 pub fn simulate_with(seed: u64, sabotage: Sabotage) -> Result<Report, Broken> {
     let broken = |what: String| Broken { seed, what };
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -136,7 +131,7 @@ async fn live(seed: u64, sabotage: Sabotage) -> Result<Report, String> {
             runtime.shut_down().await;
         } else {
             let time_of_death = Duration::from_millis(u64::from(dice.below(700)));
-            // Whether something was cancelled before the death does not matter.
+            // It does not matter whether the cancellation happened before the death.
             tokio::time::timeout(time_of_death, async {
                 let (cancelled, paused) = tokio::join!(canceller, pauser);
                 cancelled.and(paused)?;
@@ -147,7 +142,7 @@ async fn live(seed: u64, sabotage: Sabotage) -> Result<Report, String> {
             generation.die();
             drop(runtime);
             world.process_died();
-            // Where the dead tasks of this thread are dropped.
+            // Lets this thread drop the tasks of the dead process.
             for _ in 0..8 {
                 tokio::task::yield_now().await;
             }
@@ -193,7 +188,7 @@ fn parts(
         sinks: Vec::new(),
         worktrees: Arc::new(NoWorktrees),
         skills: Arc::new(NoSkills),
-        redactor: sortie_text::Redactor::default(),
+        redactor: sortie_base::redact::Redactor::default(),
     }
 }
 
@@ -217,14 +212,14 @@ async fn start_root(runtime: &Runtime, dice: &mut Dice, number: u32) -> Result<R
     loop {
         match runtime.create_as(run, new.clone()).await {
             Ok(run) => return Ok(run),
-            // A disk that fails: the same admission is made once, however often it is asked for.
+            // The disk failed: repeating an admission creates one run.
             Err(RuntimeError::Store(StoreError::Failed { .. })) => {}
             Err(error) => return Err(error.to_string()),
         }
     }
 }
 
-/// At a random moment, maybe, somebody cancels a random run.
+/// May cancel a random run at a random moment.
 fn cancel_something<'a>(
     runtime: &'a Runtime,
     roots: &'a [RunId],
@@ -258,7 +253,7 @@ fn cancel_something<'a>(
     }
 }
 
-/// At random moments, maybe, somebody wants a random run to rest, or to go on.
+/// May pause and resume random runs at random moments.
 async fn pause_some(runtime: &Runtime, mut dice: Dice) -> Result<(), String> {
     if dice.one_in(2) {
         return Ok(());
@@ -297,7 +292,7 @@ async fn let_all_go_on(runtime: &Runtime) -> Result<(), String> {
     Ok(())
 }
 
-/// A run that was chosen may have ended meanwhile, or is about to.
+/// The chosen run may have ended meanwhile, or is about to.
 fn unless_over(changed: Result<Vec<RunId>, RuntimeError>) -> Result<(), String> {
     match changed {
         Ok(_) | Err(RuntimeError::Store(StoreError::WrongState { .. })) => Ok(()),
@@ -318,7 +313,7 @@ async fn all_ended(runtime: &Runtime) -> Result<(), String> {
     }
 }
 
-/// The states in which a run may be found at the end.
+/// The states in which a run may be at the end.
 const TERMINAL: [Status; 4] = [
     Status::Completed,
     Status::Failed,

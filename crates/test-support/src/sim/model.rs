@@ -1,4 +1,4 @@
-//! A model that says anything a model might say, decided by the seed, the task and the turn.
+//! A model whose completions are decided by the seed, the task and the turn.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,10 +14,10 @@ use sortie_core::{
 use super::dice::Dice;
 use super::world::{Generation, World};
 
-/// Answers with tool calls before a run has to come to its end.
+/// Completions with tool calls before a run must finish.
 const MAX_WORKING_TURNS: u32 = 4;
 
-/// The one model, under any name.
+/// The only model, under any name.
 #[derive(Debug)]
 pub(crate) struct SimModels {
     model: Arc<SimModel>,
@@ -73,7 +73,7 @@ impl Model for SimModel {
 }
 
 impl SimModel {
-    /// The same question in another life of the process gets the same answer.
+    /// The same prompt gets the same completion after a restart.
     fn dice_for(&self, request: &ModelRequest) -> Dice {
         let mut hasher = DefaultHasher::new();
         self.world.seed.hash(&mut hasher);
@@ -83,7 +83,7 @@ impl SimModel {
     }
 }
 
-/// Marks a child as thinking for as long as it asks.
+/// Counts a child as prompting while the request is in flight.
 struct Slot<'a> {
     world: &'a World,
     run: RunId,
@@ -149,7 +149,7 @@ fn delegate(request: &ModelRequest, dice: &mut Dice, index: u32) -> AnswerPart {
     }
 }
 
-/// Looks after the children of an earlier turn, if there are any.
+/// Manages the children of an earlier turn, if there are any.
 fn manage(request: &ModelRequest, dice: &mut Dice) -> AnswerPart {
     let child = format!("{}/{}.0", request.asker.task, request.asker.turn - 1);
     match dice.below(4) {

@@ -1,4 +1,4 @@
-//! The real store transitions, in order, each after a while, and lost if the process dies first.
+//! The real store transitions, in order, each with a delay, and lost if the process dies first.
 
 use std::fmt;
 use std::pin::Pin;
@@ -7,14 +7,15 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use sortie_core::{
-    About, Accounts, Admission, Admit, Append, Appended, Archive, Audit, AuditFilter, AuditLine,
+    Accounts, Admission, Admit, Append, Appended, Archive, Audit, AuditFilter, AuditLine,
     AuditReport, Balance, Begun, BlobId, BudgetKind, CancelReport, Cancellation, ChangesFate,
-    Claim, Claimed, Delivered, EndReport, Fence, Finish, Finishing, Heartbeat, HeartbeatReport,
-    Hold, Idempotency, InboxItem, Journal, JournalEntry, LaneCount, ListFilter, OpenRequest,
-    Outbox, OutboxEntry, Park, PauseReport, Recover, RecoverReport, Registry, Replied, ReplyTo,
-    RequestFilter, RequestId, Requests, Reserve, Reserved, RunId, RunRecord, Seq, SessionFilter,
-    SessionGrant, SessionKey, SessionSummary, Settlement, Spent, Stats, StoreError, StoreResult,
-    Tenant, Timestamp, Unblock, Update, Usage, UsageLine, UsagePlace, UsagePoint, VerifyReport,
+    Charged, Claim, Claimed, Delivered, DeliveryAttempt, EndReport, Fence, Finish, Finishing,
+    Heartbeat, HeartbeatReport, Hold, Idempotency, InboxItem, Journal, JournalEntry, LaneCount,
+    ListFilter, OpenRequest, Outbox, OutboxEntry, Park, PauseReport, Recover, RecoverReport,
+    Registry, Replied, ReplyTo, RequestFilter, RequestId, Requests, Reserve, Reserved, RunId,
+    RunRecord, RunRef, Seq, SessionFilter, SessionGrant, SessionKey, SessionSummary, Stats,
+    StoreError, StoreResult, Tenant, Timestamp, Unblock, Update, Usage, UsageLine, UsagePlace,
+    UsagePoint, VerifyReport,
 };
 use sortie_store::InlineStore;
 use tokio::sync::{mpsc, oneshot};
@@ -23,11 +24,11 @@ use super::Sabotage;
 use super::dice::Dice;
 use super::world::Generation;
 
-/// A store whose writer takes its time.
+/// A store with a slow writer.
 ///
-/// Transitions are taken in the order in which they were first polled, like those of the writer's
-/// thread. One that has not had its turn when the process dies never happened; one that has had it
-/// may not have been answered.
+/// Transitions run in the order in which they were first polled, like those of the writer thread. A
+/// transition that has not run when the process dies never happened; one that has run may not have
+/// been answered.
 pub(crate) struct SimStore {
     inner: Arc<InlineStore>,
     generation: Arc<Generation>,
@@ -37,21 +38,21 @@ pub(crate) struct SimStore {
     disk: Arc<Mutex<Disk>>,
 }
 
-/// A disk that refuses writes now and then, some of them after it has done them.
+/// A disk on which writes fail now and then, some of them after they took effect.
 #[derive(Debug)]
 pub(crate) struct Disk {
     /// `None` is a disk that never fails.
     dice: Option<Dice>,
-    /// Writes that fail from now on.
+    /// The number of further writes that fail.
     storm: u32,
 }
 
-/// What the disk does about a write.
+/// What happens to a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Done,
     Refused,
-    /// It is done, and reported as failed.
+    /// It takes effect, and is reported as failed.
     DoneAndRefused,
 }
 
@@ -113,7 +114,7 @@ impl SimStore {
         }
     }
 
-    /// The same on a disk that may fail.
+    /// Runs a transition in turn, on a disk that may fail.
     async fn on_disk<T: Send + 'static>(
         &self,
         transition: impl Future<Output = StoreResult<T>> + Send + 'static,
@@ -140,7 +141,7 @@ impl SimStore {
         let job = Box::pin(async move {
             dawdle(&dice).await;
             generation.only_the_living().await;
-            // Whoever asked may be gone by now; the transition happens all the same.
+            // The caller may be gone by now; the transition takes effect nevertheless.
             reply.send(transition.await).ok();
         });
         self.writer.send(job).ok();
@@ -156,7 +157,7 @@ impl SimStore {
 async fn dawdle(dice: &Mutex<Dice>) {
     let millis = {
         let mut dice = dice.lock().unwrap_or_else(PoisonError::into_inner);
-        // Most transitions are quick; some wait for a slow disk.
+        // Most transitions are fast; some wait for a slow disk.
         if dice.one_in(20) {
             dice.below(30)
         } else {
@@ -174,7 +175,7 @@ impl fmt::Debug for SimStore {
     }
 }
 
-/// Passes a trait's methods on to the real transitions, each in its turn.
+/// Forwards a trait's methods to the real transitions, each in its turn.
 macro_rules! in_turn {
     ($trait:ident {
         $($name:ident($($arg:ident: $type:ty),*) -> $result:ty;)*
@@ -205,8 +206,8 @@ in_turn! {
     Registry {
         cancel(run: RunId, cancellation: Cancellation, at: Timestamp) -> CancelReport;
         pause(run: RunId, at: Timestamp) -> PauseReport;
-        unpause(run: RunId, at: Timestamp) -> PauseReport;
-        note_fate(run: RunId, fate: ChangesFate) -> ();
+        resume(run: RunId, at: Timestamp) -> PauseReport;
+        set_changes_fate(run: RunId, fate: ChangesFate) -> ();
         recover(recover: Recover) -> RecoverReport;
         update(update: Update) -> ();
         send(run: RunId, item: InboxItem, at: Timestamp) -> ();
@@ -272,9 +273,9 @@ in_turn! {
 
 in_turn! {
     Archive {
-        delete(run: RunId) -> Vec<About>;
+        delete(run: RunId) -> Vec<RunRef>;
         archive(archive_before: Timestamp, at: Timestamp) -> u64;
-        clean_up(before: Timestamp) -> Vec<About>;
+        delete_before(before: Timestamp) -> Vec<RunRef>;
         verify() -> VerifyReport;
     } may_fail {}
 }
@@ -284,17 +285,17 @@ in_turn! {
         requests(filter: RequestFilter) -> Vec<OpenRequest>;
         reply(reply: ReplyTo) -> Replied;
     } may_fail {
-        settle_requests(now: Timestamp) -> Vec<(RunId, RequestId)>;
+        reconcile_requests(now: Timestamp) -> Vec<(RunId, RequestId)>;
     }
 
     async fn find_request(&self, prefix: &str) -> StoreResult<OpenRequest> {
         self.inner.find_request(prefix).await
     }
 
-    async fn escalate(&self, request: &RequestId, at: Timestamp) -> StoreResult<()> {
+    async fn escalate(&self, request: &RequestId) -> StoreResult<()> {
         let inner = Arc::clone(&self.inner);
         let request = request.clone();
-        self.in_turn(async move { inner.escalate(&request, at).await })
+        self.in_turn(async move { inner.escalate(&request).await })
             .await
     }
 
@@ -325,7 +326,7 @@ in_turn! {
         balances(run: RunId) -> Vec<Balance>;
     } may_fail {
         reserve(reserve: Reserve) -> Reserved;
-        spend(fence: Fence, kind: BudgetKind, wanted: u64) -> Spent;
+        charge(fence: Fence, kind: BudgetKind, wanted: u64) -> Charged;
     }
 }
 
@@ -339,7 +340,7 @@ in_turn! {
 in_turn! {
     Outbox {
         due_outside(now: Timestamp) -> Vec<OutboxEntry>;
-        settle(id: i64, settlement: Settlement, at: Timestamp) -> ();
+        record_attempt(id: i64, attempt: DeliveryAttempt) -> ();
         unblock(run: RunId, choice: Unblock, at: Timestamp) -> ();
     } may_fail {}
 
@@ -384,7 +385,7 @@ impl Idempotency for SimStore {
     }
 }
 
-/// The entry that a write follows; a store that does not look takes whatever is the last.
+/// Returns the entry that a write follows. A store without the check accepts any.
 async fn followed(inner: &InlineStore, sabotage: Sabotage, run: RunId, follows: Seq) -> Seq {
     match sabotage {
         Sabotage::JumpOverLostWrites => {
@@ -398,7 +399,7 @@ async fn followed(inner: &InlineStore, sabotage: Sabotage, run: RunId, follows: 
     }
 }
 
-/// What a store without a key for its deliveries would do.
+/// Delivers as a store without idempotency keys would.
 async fn deliver_twice(inner: Arc<InlineStore>, now: Timestamp) -> StoreResult<Vec<Delivered>> {
     let delivered = inner.deliver(now).await?;
     for delivered in delivered.iter().filter(|delivered| delivered.accepted) {

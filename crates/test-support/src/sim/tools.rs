@@ -11,7 +11,7 @@ use sortie_core::{
 
 use super::world::{Generation, World};
 
-/// All tools of the simulated world.
+/// Returns all tools of the simulation.
 pub(crate) fn all(world: &Arc<World>, generation: &Arc<Generation>) -> Vec<Arc<dyn Tool>> {
     let mut tools: Vec<Arc<dyn Tool>> = [Kind::Look, Kind::Note, Kind::Ledger]
         .into_iter()
@@ -32,11 +32,8 @@ pub(crate) fn all(world: &Arc<World>, generation: &Arc<Generation>) -> Vec<Arc<d
 
 #[derive(Clone, Copy, Debug)]
 enum Kind {
-    /// Repeatable.
     Look,
-    /// Reconcilable.
     Note,
-    /// Once.
     Ledger,
 }
 

@@ -1,4 +1,4 @@
-//! What survives the death of the process: the world outside it.
+//! The world outside the process: it survives a crash.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use sortie_core::{EffectId, RunId};
 
-/// One life of the process. After its death, nothing that belonged to it acts any more.
+/// One process. After its death, none of its tasks acts any more.
 #[derive(Debug, Default)]
 pub(crate) struct Generation {
     dead: AtomicBool,
@@ -17,7 +17,7 @@ impl Generation {
         self.dead.store(true, Ordering::SeqCst);
     }
 
-    /// Never returns to the dead.
+    /// Never returns after the death of the process.
     pub(crate) async fn only_the_living(&self) {
         if self.dead.load(Ordering::SeqCst) {
             std::future::pending::<()>().await;
@@ -38,7 +38,7 @@ struct Inner {
     ledger: BTreeMap<String, u32>,
     /// How often each effect of a `reconcilable` tool happened.
     notes: BTreeMap<String, u32>,
-    /// Children that ask a model right now, in this life of the process.
+    /// Children with a prompt in flight in this process.
     thinking: BTreeMap<RunId, u32>,
     limit: u32,
     broken: Vec<String>,
@@ -76,7 +76,7 @@ impl World {
         self.lock().notes.clone()
     }
 
-    /// A child begins to ask its model; the slots must hold.
+    /// Counts a child that prompts its model; checks the slots.
     pub(crate) fn begins_to_think(&self, run: RunId) {
         let mut inner = self.lock();
         let times = {

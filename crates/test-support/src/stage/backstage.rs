@@ -1,4 +1,4 @@
-//! The model behind the scenes, which remembers what it was asked, and people to be asked.
+//! A scripted model that records its prompts and can hold back completions.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -11,10 +11,10 @@ use sortie_core::{
 use sortie_models::{Script, ScriptModel};
 use tokio::sync::watch;
 
-/// A question to the model.
+/// A recorded prompt.
 pub type Request = Arc<ModelRequest>;
 
-/// A scripted model under every name. It keeps each request, and can be told to hold its answers.
+/// A scripted model under every name. It records each prompt, and can hold back completions.
 pub struct Prompter {
     script: ScriptModel,
     requests: Mutex<Vec<Request>>,
@@ -22,7 +22,7 @@ pub struct Prompter {
     children: Mutex<Crowd>,
 }
 
-/// How many children are being answered, and the most there ever were.
+/// How many children prompt now, and the maximum so far.
 #[derive(Debug, Default)]
 struct Crowd {
     now: usize,
@@ -30,7 +30,7 @@ struct Crowd {
 }
 
 impl Prompter {
-    /// A model that follows these rules.
+    /// Returns a model that follows these rules.
     pub(super) fn new(rules: &str) -> Arc<Self> {
         let text = format!("version: 1\nrules:\n{rules}\n");
         let script = Script::named("script", &text)
@@ -43,21 +43,22 @@ impl Prompter {
         })
     }
 
-    /// Holds back the answers to runs of this label, or only of one turn if it is `label#turn`.
+    /// Holds back the completions for runs with this label, or only for one turn if it is
+    /// `label#turn`.
     pub fn hold(&self, label: &str) {
         self.held.send_modify(|held| {
             held.insert(label.to_owned());
         });
     }
 
-    /// Lets the answers to runs of this label go.
+    /// Releases the completions for runs with this label.
     pub fn let_go(&self, label: &str) {
         self.held.send_modify(|held| {
             held.remove(label);
         });
     }
 
-    /// The most children that asked at the same time.
+    /// Returns the maximum of children that prompted at the same time.
     pub fn most_children_at_once(&self) -> usize {
         self.crowd().most
     }
@@ -66,7 +67,7 @@ impl Prompter {
         self.children.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Every request so far, in order.
+    /// Returns all prompts so far, in order.
     pub fn requests(&self) -> Vec<Request> {
         self.requests
             .lock()
@@ -74,14 +75,14 @@ impl Prompter {
             .clone()
     }
 
-    /// Every request of runs of this label.
+    /// Returns all prompts of runs with this label.
     pub fn requests_of(&self, label: &str) -> Vec<Request> {
         let mut requests = self.requests();
         requests.retain(|request| request.asker.label == label);
         requests
     }
 
-    /// The last request of this label at this turn.
+    /// Returns the last prompt of this label at this turn.
     pub fn request(&self, label: &str, turn: u32) -> Option<Request> {
         self.requests_of(label)
             .into_iter()
@@ -89,7 +90,7 @@ impl Prompter {
             .find(|request| request.asker.turn == turn)
     }
 
-    /// The labels of runs in the order in which they first asked.
+    /// Returns the labels of runs in the order of their first prompt.
     pub fn order(&self) -> Vec<String> {
         let mut seen = BTreeSet::new();
         self.requests()
@@ -106,7 +107,7 @@ impl fmt::Debug for Prompter {
     }
 }
 
-/// What a run holds of the prompter.
+/// The model that a run gets from the directory.
 #[derive(Debug)]
 struct Voice(Arc<Prompter>);
 
@@ -137,7 +138,7 @@ impl Model for Voice {
     }
 }
 
-/// A child that is being answered, until its question is dropped.
+/// Counts a child until its prompt is dropped.
 struct Counted<'a>(&'a Prompter);
 
 impl<'a> Counted<'a> {

@@ -1,8 +1,9 @@
-//! Journals, records, messages and notifications as a person reads them in a snapshot.
+//! Journals, records, messages and notifications as readable lines for snapshots.
 
 use std::fmt::Write as _;
 use std::path::Path;
 
+use sortie_base::truncate::truncate;
 use sortie_core::{
     Arguments, Block, ChildWait, Event, InboxItem, JournalEntry, Message, Notification,
     NotificationKind, Outcome, Reply, ResultStatus, RunId, RunRecord, SharedMessage, ToolResult,
@@ -13,7 +14,7 @@ use tokio::sync::broadcast;
 /// How much of a text a line shows.
 const SHOWN_CHARS: usize = 400;
 
-/// One line for each event.
+/// Returns one line for each event.
 pub(super) fn event_lines(entries: &[JournalEntry]) -> String {
     lines(entries.iter().map(|entry| event_line(&entry.event)))
 }
@@ -137,7 +138,7 @@ const fn status(status: ResultStatus) -> &'static str {
     }
 }
 
-/// One line for each message; several for the answers to several calls.
+/// Returns one line for each message; several for several tool results.
 pub(super) fn message_lines(messages: &[SharedMessage]) -> String {
     lines(messages.iter().map(|message| match message.as_ref() {
         Message::User { text } => format!("user: {}", short(text)),
@@ -147,7 +148,7 @@ pub(super) fn message_lines(messages: &[SharedMessage]) -> String {
     }))
 }
 
-/// The fields of a task that say something, one on each line.
+/// Returns the set fields of a task, one on each line.
 pub fn task_lines(task: &Task) -> String {
     let mut text = String::new();
     let mut field = |name: &str, value: Option<String>| {
@@ -168,7 +169,7 @@ pub fn task_lines(task: &Task) -> String {
     text.trim_end().to_owned()
 }
 
-/// Replaces what differs from time to time: ids, the folder, seconds and frames.
+/// Replaces what varies: ids, the folder, seconds and frames.
 pub(super) fn plain(text: &str, records: &[RunRecord], workspace: &Path) -> String {
     let mut text = text.replace(&workspace.display().to_string(), "<workspace>");
     for record in records {
@@ -185,7 +186,7 @@ fn in_seconds(character: &char) -> bool {
     character.is_ascii_digit() || *character == '.'
 }
 
-/// Replaces the characters of a kind that follow each mark.
+/// Replaces the characters of a kind after each mark.
 fn after(text: &str, mark: &str, kind: impl Fn(&char) -> bool, word: &str) -> String {
     let mut parts = text.split(mark);
     let mut plain = parts.next().unwrap_or_default().to_owned();
@@ -203,17 +204,14 @@ fn after(text: &str, mark: &str, kind: impl Fn(&char) -> bool, word: &str) -> St
 fn short(text: &str) -> String {
     let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
     let one_line = lines.join(" ⏎ ");
-    match one_line.char_indices().nth(SHOWN_CHARS) {
-        None => one_line,
-        Some((at, _)) => format!("{}…", &one_line[..at]),
-    }
+    truncate(&one_line, SHOWN_CHARS)
 }
 
 fn lines(lines: impl Iterator<Item = String>) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// What was said about runs since somebody began to listen.
+/// The notifications about runs since the recording began.
 #[derive(Debug)]
 pub struct Notes {
     heard: broadcast::Receiver<Notification>,
@@ -224,7 +222,7 @@ impl Notes {
         Self { heard }
     }
 
-    /// What was said about one run so far, one word and what it says on each line.
+    /// Returns the notifications about one run so far, one on each line.
     pub fn about(&mut self, run: RunId) -> String {
         let mut all = Vec::new();
         while let Ok(notification) = self.heard.try_recv() {
@@ -235,7 +233,7 @@ impl Notes {
         all.join("\n")
     }
 
-    /// Everything that was said so far.
+    /// Returns all notifications so far.
     pub fn all(&mut self) -> Vec<Notification> {
         let mut all = Vec::new();
         while let Ok(notification) = self.heard.try_recv() {
@@ -270,7 +268,7 @@ fn kind_line(kind: &NotificationKind) -> String {
             short(error)
         ),
         NotificationKind::Compacted { .. } => "compacted".to_owned(),
-        NotificationKind::Asked { request } => format!("asks for {}", request.request.kind.name()),
+        NotificationKind::Asked { request } => format!("asks for {}", request.kind),
         NotificationKind::Replied { .. } => "replied".to_owned(),
         NotificationKind::BudgetLow { .. } => "budget low".to_owned(),
         NotificationKind::Changed { waiting_on } => format!("changed {waiting_on:?}"),

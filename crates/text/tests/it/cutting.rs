@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use sortie_base::hidden;
 use sortie_text::{
-    columns, cut_columns, cut_middle, first_chars, one_line, pad_columns, strip_sequences,
+    columns, first_chars, one_line, pad_columns, strip_sequences, truncate_columns, truncate_middle,
 };
 use unicode_segmentation::UnicodeSegmentation as _;
 
@@ -31,7 +31,7 @@ fn the_first_characters() {
 }
 
 #[test]
-fn columns_are_cut_between_what_people_see_as_characters() {
+fn columns_are_truncated_between_graphemes() {
     let cases: &[(&str, usize, &str)] = &[
         ("", 0, ""),
         ("", 5, ""),
@@ -61,7 +61,7 @@ fn columns_are_cut_between_what_people_see_as_characters() {
         ("لا إله", 3, "لا…"),
     ];
     for (text, max, expected) in cases {
-        assert_eq!(cut_columns(text, *max), *expected, "{text:?} {max}");
+        assert_eq!(truncate_columns(text, *max), *expected, "{text:?} {max}");
     }
 }
 
@@ -88,7 +88,7 @@ fn cells_have_exactly_their_columns() {
 #[test]
 fn the_middle_is_left_out_and_counted() {
     let check = |text: &str, max: usize, expected: &str, left_out: usize| {
-        let cut = cut_middle(text, max, "[…]");
+        let cut = truncate_middle(text, max, "[…]");
         assert_eq!(
             (cut.text.as_str(), cut.left_out),
             (expected, left_out),
@@ -202,8 +202,8 @@ fn hard_text() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn a_cut_line_is_whole_graphemes_and_fits(text in hard_text(), max in 0_usize..50) {
-        let cut = cut_columns(&text, max);
+    fn a_truncated_line_is_whole_graphemes_and_fits(text in hard_text(), max in 0_usize..50) {
+        let cut = truncate_columns(&text, max);
         prop_assert!(columns(&cut) <= max);
         if columns(&text) <= max {
             prop_assert_eq!(&cut, &text);
@@ -229,10 +229,10 @@ proptest! {
     }
 
     #[test]
-    fn a_cut_middle_adds_up(text in hard_text(), max in 0_usize..60) {
+    fn a_truncated_middle_adds_up(text in hard_text(), max in 0_usize..60) {
         // Nothing that `hard_text` has any chance to make.
         let marker = "<left out>";
-        let cut = cut_middle(&text, max, marker);
+        let cut = truncate_middle(&text, max, marker);
         let total = text.chars().count();
         prop_assert!(cut.text.chars().count() <= max);
         prop_assert_eq!(cut.left_out == 0, total <= max);

@@ -66,11 +66,11 @@ fn numbers_are_counted_and_written_for_readers() {
     };
     check(
         closing(Lang::En, 5, "3.2", 1234),
-        r#"[agent explore, id 0190f3a8, 5 tool calls, 3.2 s, 1,234 tokens; pass resume="0190f3a8" to go on with it]"#,
+        r#"[agent explore, id 0190f3a8, 5 tool calls, 3.2 s, 1,234 tokens; pass resume="0190f3a8" to continue it]"#,
     );
     check(
         closing(Lang::En, 1, "1200.0", 1),
-        r#"[agent explore, id 0190f3a8, 1 tool call, 1200.0 s, 1 tokens; pass resume="0190f3a8" to go on with it]"#,
+        r#"[agent explore, id 0190f3a8, 1 tool call, 1200.0 s, 1 tokens; pass resume="0190f3a8" to continue it]"#,
     );
     check(
         closing(Lang::Zh, 1, "0.0", 1_234_567),
@@ -110,7 +110,7 @@ fn no_number_makes_a_message_panic_or_lie() {
 }
 
 #[test]
-fn what_is_missing_shows_and_never_panics() {
+fn missing_messages_and_arguments_are_visible_and_never_panic() {
     check(text(Lang::Zh, "no-such-key", &[]), "<no-such-key>");
     check(text(Lang::En, "", &[]), "<>");
     check(
@@ -166,7 +166,7 @@ fn messages_of_several_lines_keep_their_shape() {
 }
 
 #[test]
-fn a_locale_says_the_language() {
+fn a_locale_selects_the_language() {
     let cases = [
         (Some("zh_CN.UTF-8"), Lang::Zh),
         (Some("zh"), Lang::Zh),
@@ -211,7 +211,7 @@ fn an_outcome_is_a_sentence_in_each_language() {
     let said = |lang, outcome: &Outcome| outcome_error(lang, outcome).unwrap();
     check(
         said(Lang::En, &timeout),
-        "Its deadline passed: it was given 90.5 s.",
+        "It exceeded its deadline of 90.5 s.",
     );
     check(
         said(Lang::Zh, &timeout),

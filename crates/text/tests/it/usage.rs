@@ -28,7 +28,7 @@ struct Found {
 }
 
 #[test]
-fn what_the_code_says_exists() {
+fn every_message_id_in_the_code_exists() {
     let catalogue = catalogue(Lang::En);
     let mut problems = Vec::new();
     for path in rust_files() {
@@ -43,7 +43,7 @@ fn what_the_code_says_exists() {
 
 /// A literal anywhere counts as a use, so that ids may be chosen by a `match`.
 #[test]
-fn everything_that_can_be_said_is_said() {
+fn every_message_is_used_in_the_code() {
     let mut literals = BTreeSet::new();
     for path in rust_files() {
         literals.append(&mut read(&path).literals);

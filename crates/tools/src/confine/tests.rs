@@ -287,7 +287,7 @@ fn a_root_that_became_a_link_is_not_followed() {
     above.link("sub", trap.outside.path());
     for root in &roots {
         let said = Workspace::open(root).unwrap_err().to_string();
-        assert!(said.contains("is a link or no folder by now"), "{said}");
+        assert!(said.contains("is a link or not a folder"), "{said}");
     }
     assert_eq!(read(&held, "file").unwrap(), "mine", "what was held stays");
     // A folder in its place is only another folder of those who can write there.

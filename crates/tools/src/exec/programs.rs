@@ -3,7 +3,7 @@
 
 use sortie_shell::{Redirect, Simple, Understanding, Word, read};
 
-use crate::text::cut;
+use sortie_base::truncate::truncate;
 
 /// How many programs are shown.
 const MAX_PROGRAMS: usize = 40;
@@ -48,16 +48,17 @@ fn programs(understanding: &Understanding) -> Vec<String> {
 
 fn written(redirect: &Redirect) -> Option<String> {
     match redirect {
-        Redirect::Writes(file) => {
-            Some(cut(&format!("writes to {}", word(file)), MAX_PROGRAM_CHARS))
-        }
+        Redirect::Writes(file) => Some(truncate(
+            &format!("writes to {}", word(file)),
+            MAX_PROGRAM_CHARS,
+        )),
         Redirect::Reads(_) | Redirect::Duplicates | Redirect::Text(_) => None,
     }
 }
 
 fn line(simple: &Simple) -> String {
     let words: Vec<String> = simple.words.iter().map(word).collect();
-    cut(&words.join(" "), MAX_PROGRAM_CHARS)
+    truncate(&words.join(" "), MAX_PROGRAM_CHARS)
 }
 
 /// A word as it could be typed, so that one word is never taken for two.

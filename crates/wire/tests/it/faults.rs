@@ -459,6 +459,10 @@ fn what_is_too_much_is_refused_by_name() {
         "more than 256 calls",
     );
     refused(
+        &mut std::iter::once(json!({"ignored": "x".repeat(bounds::LINE_BYTES)})),
+        "a line is longer than 8 MiB",
+    );
+    refused(
         &mut megabytes(65).map(|text| json!({"ignored": text})),
         "the answer is longer than 64 MiB",
     );

@@ -355,7 +355,7 @@ fn messages_say_who_what_and_what_to_do() {
         (
             401,
             r#"{"error":{"message":"Incorrect API key provided: sk-proj-abcdefghijklmnop.\nFind yours.","code":"invalid_api_key"}}"#,
-            "acme: Incorrect API key provided: [key] Find yours (set a key of this provider that may use this model)",
+            "acme: Incorrect API key provided: [redacted]. Find yours (set a key of this provider that may use this model)",
         ),
         (
             404,

@@ -6,14 +6,12 @@ use sortie_base::hidden::write_out_line;
 use sortie_core::{SessionGrant, SessionKey};
 use sortie_text::t;
 
-use crate::commands::times::with_times;
 use crate::engine::Engine;
 use crate::exit::Exit;
 use crate::output;
 use crate::problem::Problem;
 use crate::settings::Settings;
 use crate::table;
-use crate::wiring;
 
 /// Lists what was allowed for a whole session
 #[derive(Debug, Args)]
@@ -43,13 +41,13 @@ impl Grants {
     pub(super) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
         let session = self.session.unwrap_or_else(SessionKey::cli);
         let session = session.in_folder(&settings.workspace(None)?);
-        let grants = wiring::read_store(settings)?.grants(None, &session).await?;
+        let grants = settings
+            .options
+            .read_store()?
+            .grants(None, &session)
+            .await?;
         if self.json {
-            let all: Vec<_> = grants
-                .iter()
-                .map(|grant| with_times(grant, &["at"]))
-                .collect::<Result<_, _>>()?;
-            output::json(&all)?;
+            output::json(&grants)?;
         } else if grants.is_empty() {
             let session = write_out_line(session.as_str());
             output::note(&t!(settings.lang, "grants-none", session = session));

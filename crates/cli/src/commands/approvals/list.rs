@@ -2,11 +2,11 @@
 
 use clap::Args;
 use sortie_base::hidden::write_out_line;
-use sortie_core::{Clock, OpenRequest, RequestFilter, Timestamp};
+use sortie_core::{Clock, OpenRequest, RequestFilter, RequestView, Timestamp};
 use sortie_runtime::ProcessClock;
-use sortie_text::{cut_columns, t};
+use sortie_text::{t, truncate_columns};
 
-use super::{reply_words, request_json, time_left, what};
+use super::{reply_words, time_left, what};
 use crate::commands::tasks::{all_records, prefixes};
 use crate::exit::Exit;
 use crate::ids::Prefixes;
@@ -14,7 +14,6 @@ use crate::output;
 use crate::problem::Problem;
 use crate::settings::Settings;
 use crate::table;
-use crate::wiring;
 
 /// How much of a request one line shows; `sortie approvals show` has all of it.
 const WHAT_COLUMNS: usize = 60;
@@ -34,17 +33,14 @@ pub(super) struct List {
 
 impl List {
     pub(super) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
-        let store = wiring::read_store(settings)?;
+        let store = settings.options.read_store()?;
         let filter = RequestFilter {
             replied: self.all,
             ..RequestFilter::default()
         };
         let requests = store.requests(filter).await?;
         if self.json {
-            let all: Vec<_> = requests
-                .iter()
-                .map(request_json)
-                .collect::<Result<_, _>>()?;
+            let all: Vec<_> = requests.iter().map(RequestView::from).collect();
             output::json(&all)?;
             return Ok(Exit::Ok);
         }
@@ -84,13 +80,13 @@ impl List {
                 request.request.kind.name().to_owned(),
                 prefixes.short(request.task_id),
                 write_out_line(&request.agent),
-                cut_columns(&write_out_line(&request.label), LABEL_COLUMNS),
-                cut_columns(&what(lang, request), WHAT_COLUMNS),
+                truncate_columns(&write_out_line(&request.label), LABEL_COLUMNS),
+                truncate_columns(&what(lang, request), WHAT_COLUMNS),
                 time_left(request, now),
             ];
             if self.all {
                 let words = reply_words(lang, request.reply.as_ref());
-                row.push(cut_columns(&words, WHAT_COLUMNS));
+                row.push(truncate_columns(&words, WHAT_COLUMNS));
             }
             row
         };

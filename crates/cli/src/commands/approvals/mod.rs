@@ -9,20 +9,16 @@ mod show;
 use clap::{Args, Subcommand};
 use sortie_base::hidden::write_out_line;
 use sortie_core::{Lang, OpenRequest, Reply, RequestKind, StoreError, Timestamp};
-use sortie_text::{cut_middle, t};
+use sortie_text::{t, truncate_middle};
 
-use super::times::with_times;
 use crate::approval::shown;
 use crate::exit::Exit;
 use crate::problem::Problem;
 use crate::settings::Settings;
 use crate::table;
-use crate::wiring;
 
 /// How much of a request one line has.
 const WHAT_CHARS: usize = 4_000;
-/// The times of a request.
-const TIMES: &[&str] = &["expires_at", "asked_at", "replied_at"];
 
 /// Shows what tasks ask of you, and replies to it
 ///
@@ -65,7 +61,7 @@ impl Approvals {
 
 /// The request that a person means.
 async fn find(settings: &Settings, id: &str) -> Result<OpenRequest, Problem> {
-    match wiring::read_store(settings)?.find_request(id).await {
+    match settings.options.read_store()?.find_request(id).await {
         Ok(request) => Ok(request),
         Err(StoreError::NotFound(_)) => Err(Problem::Nothing(t!(
             settings.lang,
@@ -76,17 +72,12 @@ async fn find(settings: &Settings, id: &str) -> Result<OpenRequest, Problem> {
     }
 }
 
-/// A request in the shape that scripts read.
-pub(super) fn request_json(request: &OpenRequest) -> Result<serde_json::Value, Problem> {
-    with_times(request, TIMES)
-}
-
 /// What a request is about, on one line and with nothing hidden.
 pub(super) fn what(lang: Lang, request: &OpenRequest) -> String {
     match &request.request.kind {
         RequestKind::Approval(approval) => {
             let words = format!("{}: {}", approval.tool, approval.exact);
-            let words = write_out_line(&cut_middle(&words, WHAT_CHARS, " […] ").text);
+            let words = write_out_line(&truncate_middle(&words, WHAT_CHARS, " […] ").text);
             if approval.dangers.is_empty() {
                 words
             } else {

@@ -1,7 +1,5 @@
 //! `sortie approvals approve`, `deny` and `answer`.
 
-use std::time::Duration;
-
 use clap::Args;
 use serde_json::json;
 use sortie_base::hidden::write_out_line;
@@ -9,7 +7,7 @@ use sortie_core::{
     Clock, Lang, OpenRequest, Replied, Reply, ReplyTo, RequestKind, Requests as _, StoreError,
 };
 use sortie_policy::Rule;
-use sortie_runtime::{ProcessClock, RuntimeError};
+use sortie_runtime::ProcessClock;
 use sortie_store::SqliteStore;
 use sortie_text::t;
 
@@ -20,7 +18,6 @@ use crate::exit::Exit;
 use crate::output;
 use crate::problem::Problem;
 use crate::settings::Settings;
-use crate::wiring::{self, Wishes};
 
 /// Lets a call run
 #[derive(Debug, Args)]
@@ -149,7 +146,7 @@ async fn send(
     let lang = settings.lang;
     let (replied, sent) = deliver(settings, asked, reply.clone()).await?;
     match replied {
-        Replied::Noted { run } => {
+        Replied::Accepted { run } => {
             if json {
                 output::json(&json!({
                     "request": asked.request.id,
@@ -199,25 +196,23 @@ async fn deliver(
             "server-name",
             address = client.address().to_string()
         );
-        let models = wiring::models(settings, Duration::ZERO, None);
         let place = Place::There(client);
-        let engine = Engine::start(settings, place, models, Wishes::default()).await?;
+        let engine = Engine::start(settings, place, settings.builder()).await?;
         let replied = engine.reply(&asked.request.id, reply).await?;
         return Ok((replied, Sent::Left { owner }));
     }
-    let clock = ProcessClock::start();
     let request = asked.request.id.clone();
-    match wiring::open_store(settings, &wiring::owner(settings, &clock)) {
-        Ok(store) => {
-            let at = clock.now();
-            let replied = store.reply(ReplyTo { request, reply, at }).await?;
+    match settings.options.open_store() {
+        Ok(opened) => {
+            let at = opened.clock.now();
+            let replied = opened.store.reply(ReplyTo { request, reply, at }).await?;
             Ok((replied, Sent::Noted))
         }
-        Err(Problem::Runtime(RuntimeError::Store(StoreError::Locked { owner }))) => {
-            let at = clock.now();
-            let replied = SqliteStore::leave_reply(&settings.home, &request, reply, at)?;
+        Err(StoreError::Locked { owner }) => {
+            let at = ProcessClock::start().now();
+            let replied = SqliteStore::leave_reply(&settings.options.home, &request, reply, at)?;
             Ok((replied, Sent::Left { owner }))
         }
-        Err(problem) => Err(problem),
+        Err(error) => Err(error.into()),
     }
 }

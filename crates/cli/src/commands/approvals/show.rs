@@ -4,11 +4,13 @@ use clap::Args;
 use console::Style;
 use serde_json::Value;
 use sortie_base::hidden::{write_out, write_out_line};
-use sortie_core::{ApprovalRequest, Clock, Lang, OpenRequest, Question, RequestKind, Timestamp};
+use sortie_core::{
+    ApprovalRequest, Clock, Lang, OpenRequest, Question, RequestKind, RequestView, Timestamp,
+};
 use sortie_runtime::ProcessClock;
 use sortie_text::t;
 
-use super::{find, reply_words, request_json, time_left};
+use super::{find, reply_words, time_left};
 use crate::approval::danger_lines;
 use crate::exit::Exit;
 use crate::output;
@@ -31,7 +33,7 @@ impl Show {
     pub(super) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
         let request = find(settings, &self.id).await?;
         if self.json {
-            output::json(&request_json(&request)?)?;
+            output::json(&RequestView::from(&request))?;
         } else {
             let now = ProcessClock::start().now();
             output::text(&page(settings.lang, &request, now))?;

@@ -1,25 +1,24 @@
 //! What holds the commands of agents here: tried, not guessed.
 
-use sortie_config::SandboxChoice;
+use sortie_core::SandboxMode;
 use sortie_sandbox::Offer;
 use sortie_text::t;
 
 use super::Check;
 use crate::settings::Settings;
-use crate::workshop;
 
 /// Which sandbox would be used, and what each of its parts can do.
 pub(super) fn checks(settings: &Settings) -> Vec<Check> {
     let lang = settings.lang;
-    match workshop::offer(settings) {
-        Ok(offer) => vec![
+    match settings.options.probe_sandbox() {
+        Some(offer) => vec![
             chosen(settings, &offer),
             bubblewrap(settings, &offer),
             namespaces(settings, &offer),
             landlock(settings, &offer),
             control_groups(settings, &offer),
         ],
-        Err(_) => vec![Check::warn(
+        None => vec![Check::warn(
             "sandbox",
             t!(lang, "doctor-unknown"),
             t!(lang, "doctor-sandbox-todo"),
@@ -30,12 +29,12 @@ pub(super) fn checks(settings: &Settings) -> Vec<Check> {
 fn chosen(settings: &Settings, offer: &Offer) -> Check {
     let lang = settings.lang;
     match settings.configuration.config().sandbox.mode {
-        SandboxChoice::Off => Check::warn(
+        SandboxMode::Off => Check::warn(
             "sandbox",
             t!(lang, "doctor-sandbox-off"),
             t!(lang, "doctor-sandbox-off-todo"),
         ),
-        SandboxChoice::Required => match offer.best() {
+        SandboxMode::Required => match offer.best() {
             Some(backend) => Check::ok(
                 "sandbox",
                 t!(lang, "doctor-sandbox-ok", backend = backend.name()),

@@ -13,7 +13,7 @@ use crate::settings::Settings;
 
 /// The server, its files and its port.
 pub(super) fn checks(settings: &Settings) -> Vec<Check> {
-    let found = match serving::look(&settings.home) {
+    let found = match serving::look(&settings.options.home) {
         Ok(found) => found,
         Err(error) => {
             let todo = t!(settings.lang, "doctor-home-todo");
@@ -39,7 +39,7 @@ fn open_files(settings: &Settings, files: OpenFiles) -> Check {
 
 fn server(settings: &Settings, found: &Found) -> Check {
     let lang = settings.lang;
-    match (found, serving::left_in(&settings.home)) {
+    match (found, serving::left_in(&settings.options.home)) {
         (Found::Serves { file, address }, _) => Check::ok(
             "server",
             t!(
@@ -58,7 +58,7 @@ fn server(settings: &Settings, found: &Found) -> Check {
             t!(
                 lang,
                 "doctor-server-stale",
-                path = serving::path(&settings.home).display().to_string(),
+                path = serving::path(&settings.options.home).display().to_string(),
                 pid = stale.pid.to_string()
             ),
             t!(lang, "doctor-server-stale-todo"),
@@ -68,7 +68,7 @@ fn server(settings: &Settings, found: &Found) -> Check {
             t!(
                 lang,
                 "server-file-damaged",
-                path = serving::path(&settings.home).display().to_string()
+                path = serving::path(&settings.options.home).display().to_string()
             ),
             t!(lang, "doctor-server-stale-todo"),
         ),

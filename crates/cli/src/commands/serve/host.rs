@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use async_trait::async_trait;
+use sortie::SkillFolders;
 use sortie_core::{SkillRef, Skills as _};
 use sortie_protocol::{ConfigLine, DoctorLine};
 use sortie_server::{Host, HostError};
 
 use crate::commands::doctor;
 use crate::settings::Settings;
-use crate::workplace::SkillFolders;
 
 /// The settings of this process, as the server may tell them.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ impl Doors {
     pub(super) fn of(settings: &Settings) -> Self {
         Self {
             settings: settings.clone(),
-            skills: SkillFolders::of(settings),
+            skills: SkillFolders::new(&settings.options),
         }
     }
 }

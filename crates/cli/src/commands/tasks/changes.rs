@@ -6,6 +6,7 @@
 
 use clap::Args;
 use serde_json::json;
+use sortie::GitWorktrees;
 use sortie_base::hidden::{write_out, write_out_line};
 use sortie_core::{Changes, RunId, Seq, StoreError, Worktree, Worktrees as _};
 use sortie_runtime::RuntimeError;
@@ -19,7 +20,6 @@ use crate::exit::Exit;
 use crate::output;
 use crate::problem::Problem;
 use crate::settings::Settings;
-use crate::workplace::GitWorktrees;
 
 /// Prints what a task changed in its worktree, as a diff
 #[derive(Debug, Args)]
@@ -136,7 +136,7 @@ impl Apply {
                 engine.shut_down().await;
                 applied?
             }
-            Owner::Busy { worktree, changes } => GitWorktrees::of(settings)
+            Owner::Busy { worktree, changes } => GitWorktrees::new(&settings.options)
                 .apply(worktree, changes)
                 .await
                 .map_err(Problem::Refused)?,
@@ -164,7 +164,7 @@ impl Discard {
                 engine.shut_down().await;
                 discarded?;
             }
-            Owner::Busy { worktree, changes } => GitWorktrees::of(settings)
+            Owner::Busy { worktree, changes } => GitWorktrees::new(&settings.options)
                 .discard(worktree, changes)
                 .await
                 .map_err(Problem::Refused)?,

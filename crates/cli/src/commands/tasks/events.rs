@@ -2,7 +2,7 @@
 
 use clap::Args;
 use sortie_core::{Block, ChildWait, Event, InboxItem, JournalEntry, Seq};
-use sortie_text::{cut_columns, one_line, t};
+use sortie_text::{one_line, t, truncate_columns};
 
 use super::{READ_INTERVAL, open};
 use crate::exit::Exit;
@@ -44,7 +44,7 @@ impl Events {
             if !self.follow || record.status.is_terminal() {
                 return Ok(Exit::Ok);
             }
-            if is_free(&settings.home) {
+            if is_free(&settings.options.home) {
                 output::note(&t!(settings.lang, "watch-left-alone"));
                 return Ok(Exit::Ok);
             }
@@ -55,7 +55,7 @@ impl Events {
 }
 
 fn line(entry: &JournalEntry) -> String {
-    let detail = cut_columns(&one_line(&detail(&entry.event)), DETAIL_COLUMNS);
+    let detail = truncate_columns(&one_line(&detail(&entry.event)), DETAIL_COLUMNS);
     let line = format!(
         "{:>4} {} {:<13} {detail}",
         entry.seq.0,

@@ -13,7 +13,6 @@ use crate::output;
 use crate::problem::Problem;
 use crate::settings::Settings;
 use crate::table::{self, Look};
-use crate::wiring;
 
 /// Lists tasks as a tree, newest first
 #[derive(Debug, Args)]
@@ -40,7 +39,7 @@ pub(crate) struct List {
 
 impl List {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
-        let store = wiring::read_store(settings)?;
+        let store = settings.options.read_store()?;
         let parent = match &self.parent {
             Some(id) => Some(resolve(&store, id).await?),
             None => None,

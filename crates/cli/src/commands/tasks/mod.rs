@@ -25,7 +25,6 @@ use crate::exit::Exit;
 use crate::ids::Prefixes;
 use crate::problem::Problem;
 use crate::settings::Settings;
-use crate::wiring;
 
 /// How often the store is read by commands that follow.
 const READ_INTERVAL: Duration = Duration::from_millis(250);
@@ -76,7 +75,7 @@ impl Tasks {
 
 /// The store and the task that a person means.
 pub(super) async fn open(settings: &Settings, id: &str) -> Result<(ReadStore, RunRecord), Problem> {
-    let store = wiring::read_store(settings)?;
+    let store = settings.options.read_store()?;
     let run = resolve(&store, id).await?;
     let record = store.get(run).await?;
     Ok((store, record))

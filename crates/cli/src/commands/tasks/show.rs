@@ -2,14 +2,16 @@
 
 use clap::Args;
 use serde::Serialize;
-use sortie_core::{Clock, Lang, OpenRequest, RequestFilter, RunRecord, Seq, Timestamp, Usage};
+use sortie_core::{
+    Clock, Lang, OpenRequest, RequestFilter, RequestView, RunRecord, Seq, Timestamp, Usage,
+};
 use sortie_protocol::Task;
 use sortie_runtime::ProcessClock;
-use sortie_text::{cut_middle, one_line, strip_sequences, t};
+use sortie_text::{one_line, strip_sequences, t, truncate_middle};
 
 use super::circumstances::Circumstances;
 use super::{all_records, budget, open, prefixes};
-use crate::commands::approvals::{request_json, what};
+use crate::commands::approvals::what;
 use crate::exit::Exit;
 use crate::ids::Prefixes;
 use crate::output;
@@ -44,10 +46,7 @@ impl Show {
             output::json(&Shown {
                 task: Task::from(&record),
                 circumstances,
-                requests: requests
-                    .iter()
-                    .map(request_json)
-                    .collect::<Result<_, _>>()?,
+                requests: requests.iter().map(RequestView::from).collect(),
             })?;
             return Ok(Exit::Ok);
         }
@@ -63,7 +62,7 @@ impl Show {
         if let Some(asked) = asked(lang, &requests) {
             parts.push(asked);
         }
-        let task = cut_middle(&strip_sequences(&record.task), TASK_CHARS, "\n[…]\n").text;
+        let task = truncate_middle(&strip_sequences(&record.task), TASK_CHARS, "\n[…]\n").text;
         parts.push(format!("{}\n{}", t!(lang, "field-task"), indented(&task)));
         if let Some(children) = children(lang, &record, &all, &prefixes(&all)) {
             parts.push(children);
@@ -91,7 +90,7 @@ struct Shown {
     #[serde(flatten)]
     circumstances: Circumstances,
     /// What it asks and nobody has replied to.
-    requests: Vec<serde_json::Value>,
+    requests: Vec<RequestView>,
 }
 
 /// What the task waits to hear, and how to reply.

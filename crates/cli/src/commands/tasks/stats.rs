@@ -9,7 +9,6 @@ use crate::output;
 use crate::problem::Problem;
 use crate::settings::Settings;
 use crate::table;
-use crate::wiring;
 
 /// Counts tasks by status
 #[derive(Debug, Args)]
@@ -24,7 +23,7 @@ pub(crate) struct Stats {
 
 impl Stats {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
-        let store = wiring::read_store(settings)?;
+        let store = settings.options.read_store()?;
         let stats = store
             .stats(ListFilter {
                 session: self.session,

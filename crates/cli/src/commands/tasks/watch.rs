@@ -8,7 +8,7 @@ use sortie_core::{Clock, ListFilter, RunId, RunRecord, Status};
 use sortie_protocol::Task;
 use sortie_runtime::ProcessClock;
 use sortie_store::ReadStore;
-use sortie_text::{cut_columns, one_line, t};
+use sortie_text::{one_line, t, truncate_columns};
 
 use super::{READ_INTERVAL, all_records, output_columns, prefixes};
 use crate::exit::Exit;
@@ -18,7 +18,6 @@ use crate::output;
 use crate::problem::Problem;
 use crate::settings::Settings;
 use crate::table::{self, Look};
-use crate::wiring;
 
 /// Follows what is active until nothing is
 ///
@@ -35,7 +34,7 @@ type Shown = (Status, u8, u32);
 
 impl Watch {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
-        let store = wiring::read_store(settings)?;
+        let store = settings.options.read_store()?;
         let mut view = View::new(settings, self.json);
         loop {
             let active = active(&store).await?;
@@ -47,7 +46,7 @@ impl Watch {
                 }
                 return Ok(Exit::Ok);
             }
-            if is_free(&settings.home) {
+            if is_free(&settings.options.home) {
                 output::note(&t!(settings.lang, "watch-left-alone"));
                 return Ok(Exit::Ok);
             }
@@ -152,7 +151,7 @@ impl<'a> View<'a> {
         let lines: Vec<String> = text
             .lines()
             .take(usize::from(rows).saturating_sub(1))
-            .map(|line| cut_columns(line, usize::from(columns)))
+            .map(|line| truncate_columns(line, usize::from(columns)))
             .collect();
         terminal
             .clear_last_lines(self.lines_drawn)

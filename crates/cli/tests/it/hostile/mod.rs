@@ -28,7 +28,7 @@
 //!
 //! | root cause | class test |
 //! | --- | --- |
-//! | 1 check and use differ | the view of the sandbox: `race`; the workspace itself: `swap`; paths: `causes::what_a_rule_allows_is_what_is_written`, `sortie-tools` `confine::tests::swapping_folders_does_not_get_past_policy`; commands: `sortie-shell` `real_runs::what_is_allowed_runs_only_what_is_allowed` (bash is the executor); names: `sortie-net` `names`; approvals: `sortie-policy` `at_use::a_yes_to_one_thing_is_no_yes_to_another` |
+//! | 1 check and use differ | the view of the sandbox: `race`; the workspace itself: `swap`; paths: `causes::what_a_rule_allows_is_what_is_written`, `sortie-tools` `confine::tests::swapping_folders_does_not_get_past_policy`; commands: `sortie-shell` `real_runs::what_is_allowed_runs_only_what_is_allowed` (bash is the executor); names: `sortie-fetch` `names`; approvals: `sortie-policy` `at_use::a_yes_to_one_thing_is_no_yes_to_another` |
 //! | 2 `starts_with` | `causes::a_name_that_begins_alike_is_another_name`, `causes::trust_ends_at_the_folder` |
 //! | 3 deny by enumeration | `children::a_child_spawns_nobody_by_any_name`, `web::no_spelling_reaches_this_machine`, `sortie-shell` `real_runs::what_is_clear_of_a_denied_program_does_not_run_it` |
 //! | 4 absent means safe | `protected` (absent places), `causes::a_limit_that_cannot_be_read_stops_everything`, `sortie-policy` `admission::an_empty_list_means_none_and_says_why` |

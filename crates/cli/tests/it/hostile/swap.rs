@@ -52,7 +52,10 @@ fn a_workspace_that_is_swapped_while_its_run_waits_is_not_followed() {
         for answer in answers {
             assert_eq!(answer.status, "error", "{answer:?}");
             assert!(!answer.text.contains(CANARY), "{answer:?}");
-            assert!(answer.text.contains("is a link or no folder"), "{answer:?}");
+            assert!(
+                answer.text.contains("is a link or not a folder"),
+                "{answer:?}"
+            );
         }
     }
     let kept = files_of(&secret, &[]);

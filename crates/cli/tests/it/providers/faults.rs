@@ -290,7 +290,7 @@ fn servers_that_stay_in_trouble_end_the_run() {
     Fault::fatal(
         vec![Reply::Status(503, None)],
         "error",
-        "The model could not be asked",
+        "The model call failed",
     )
     .on(&[Wire::Anthropic, Wire::Responses])
     .requests(5)
@@ -486,7 +486,7 @@ fn a_history_that_is_too_long_is_made_shorter() {
     Fault::fatal(
         vec![Reply::ContextOverflow],
         "error",
-        "longer than the model can read",
+        "exceeds the model's context window",
     )
     .check();
 }

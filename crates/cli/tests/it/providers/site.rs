@@ -44,6 +44,7 @@ impl Site {
             .with("OPENAI_BASE_URL", &url)
             .with("OPENAI_API_KEY", KEY)
             .with("GEMINI_BASE_URL", &url)
+            .with("LLAMACPP_BASE_URL", &url)
             .with("GEMINI_API_KEY", KEY);
         Self { world, provider }
     }

@@ -124,12 +124,17 @@ fn the_next_process_begins_in_schema_mode() {
 
 #[test]
 fn raw_calls_do_not_reach_the_terminal() {
-    let site = site("", small_model(&spellings()[0]));
-    let said = site
-        .world
-        .sortie(&["run", "Do it.", "--yes", "--model", &model(Wire::Chat)]);
-    assert!(said.out.contains(ANSWER), "{said:#?}");
-    assert!(!said.out.contains("arguments"), "{said:#?}");
+    for (name, words, hidden) in [
+        (model(Wire::Chat), spellings().swap_remove(0), "arguments"),
+        (LOCAL.to_owned(), "They are empty.".to_owned(), "empty"),
+    ] {
+        let site = site("", small_model(&words));
+        let said = site
+            .world
+            .sortie(&["run", "Do it.", "--yes", "--model", &name]);
+        assert!(said.out.contains(ANSWER), "{said:#?}");
+        assert!(!said.out.contains(hidden), "{said:#?}");
+    }
 }
 
 /// The main agent calls by the wire; its child writes text.
@@ -253,4 +258,101 @@ fn a_repeated_read_is_answered_with_a_request_for_the_answer() {
     assert!(last.contains("You already have this result"), "{last}");
     assert!(!last.contains("something else"), "{last}");
     assert!(last.ends_with("Task: Do it."), "{last}");
+}
+
+/// A model of a vendor whose servers are local.
+const LOCAL: &str = "llamacpp/some-model";
+
+/// A local model that does not call tools by the wire: it answers from nothing, or advises its user.
+/// In schema mode it reads the file.
+#[test]
+fn local_model_that_calls_no_tool_is_asked_again_in_schema_mode() {
+    let long_lead = "You can use the read_file function for that. ".repeat(20);
+    for words in [
+        "The notes are empty.".to_owned(),
+        format!("{long_lead}\n{}", spellings()[0]),
+    ] {
+        let site = site("", small_model(&words));
+        let (said, task) = site.run(LOCAL, &[]);
+        assert_eq!(task["status"], "completed", "{words}: {task:#} {said:#?}");
+        assert_eq!(task["result"], ANSWER, "{words}");
+        assert_eq!(task["tool_calls"], 1, "{words}: {:#?}", site.summary());
+        let failed = failures(&site, &task);
+        assert_eq!(failed.len(), 1, "{words}: {failed:#?}");
+        let message = failed[0].to_string();
+        assert!(message.contains("trying schema mode"), "{message}");
+        // It was learned: the next process begins in schema mode.
+        let before = site.provider.requests().len();
+        let (_, task) = site.run(LOCAL, &[]);
+        assert_eq!(task["result"], ANSWER, "{words}");
+        let requests = &site.provider.requests()[before..];
+        let with_tools = requests.iter().filter(|one| !one.asked.tools.is_empty());
+        assert_eq!(with_tools.count(), 0, "{words}");
+    }
+}
+
+#[test]
+fn local_model_that_needs_no_tool_answers_in_schema_mode() {
+    let site = site("", |asked| match asked.tools.is_empty() {
+        false => Reply::text("Hello."),
+        true => Reply::text(&answer("Hello!")),
+    });
+    let (said, task) = site.run(LOCAL, &[]);
+    assert_eq!(task["status"], "completed", "{task:#} {said:#?}");
+    assert_eq!(task["result"], "Hello!");
+    assert_eq!(task["tool_calls"], 0);
+    assert_eq!(site.provider.requests().len(), 2, "{:#?}", site.summary());
+}
+
+/// A server may ignore the schema: the second reply in plain text is the answer, as it would have
+/// been without the second prompt.
+#[test]
+fn local_model_that_ignores_the_schema_answers_in_plain_text() {
+    let site = site("", |_| Reply::text("Hello."));
+    let (said, task) = site.run(LOCAL, &[]);
+    assert_eq!(task["status"], "completed", "{task:#} {said:#?}");
+    assert_eq!(task["result"], "Hello.");
+    assert_eq!(site.provider.requests().len(), 2, "{:#?}", site.summary());
+}
+
+/// A local model that calls tools by the wire keeps them, in later processes too, and is then not
+/// asked twice.
+#[test]
+fn local_model_that_calls_tools_by_the_wire_keeps_them() {
+    let site = site("", |asked| match asked.last.contains("the notes") {
+        true => Reply::text(ANSWER),
+        false if asked.nth == 1 => Reply::call("read_file", json!({"path": "notes.txt"})),
+        false => Reply::text("Hello."),
+    });
+    for (expected, requests) in [(ANSWER, 2), ("Hello.", 3)] {
+        let (said, task) = site.run(LOCAL, &[]);
+        assert_eq!(task["result"], expected, "{task:#} {said:#?}");
+        assert!(failures(&site, &task).is_empty());
+        assert_eq!(
+            site.provider.requests().len(),
+            requests,
+            "{:#?}",
+            site.summary()
+        );
+        let all = site.provider.requests();
+        assert!(all.iter().all(|one| !one.asked.tools.is_empty()));
+    }
+}
+
+/// A small model asked about a file answers from nothing if it may: its first step has to read.
+#[test]
+fn first_step_of_a_task_that_names_a_file_offers_no_answer() {
+    let site = site("", small_model(&spellings()[0]));
+    for (task, offers_answer) in [("What is in notes.txt?", false), ("Hello.", true)] {
+        let before = site.provider.requests().len();
+        let said = site.world.sortie(&["run", task, "--yes", "--model", LOCAL]);
+        assert!(said.out.contains(ANSWER), "{task}: {said:#?}");
+        let requests = site.provider.requests().split_off(before);
+        let step = requests.iter().find(|one| one.asked.tools.is_empty());
+        let body: Value = serde_json::from_slice(&step.unwrap().raw).unwrap();
+        let schema = body["response_format"]["json_schema"]["schema"].to_string();
+        assert!(schema.contains("read_file"), "{task}: {schema}");
+        assert_eq!(schema.contains("\"answer\""), offers_answer, "{task}");
+        assert_eq!(schema.contains("write_file"), offers_answer, "{task}");
+    }
 }

@@ -94,7 +94,7 @@ fn a_run_has_only_its_own_skills() {
     let failure = choose(&[], "pdf").unwrap_err();
     assert_eq!(
         failure.to_string(),
-        r#"There is no skill "pdf": this run has no skills. Go on without one."#
+        r#"There is no skill "pdf": this run has no skills. Continue without one."#
     );
 }
 
@@ -112,7 +112,7 @@ fn a_folder_that_was_swapped_for_a_link_is_refused() {
 }
 
 #[test]
-fn what_a_model_reads_about_it_is_small() {
+fn the_tool_specification_is_small() {
     let spec = serde_json::to_string(SkillTool::new().spec()).unwrap();
     assert!(spec.len() <= 430, "{}", spec.len());
 }

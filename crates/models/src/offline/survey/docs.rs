@@ -1,5 +1,6 @@
 //! What the project says about itself.
 
+use sortie_base::truncate::truncate;
 use sortie_core::Lang;
 
 use super::{
@@ -9,7 +10,6 @@ use super::{
 use crate::offline::evidence::{Answer, Evidence};
 use crate::offline::reading::file_lines;
 use crate::offline::{Call, words};
-use crate::text::cut;
 
 /// How many documents besides the README are read.
 const READ_OTHERS: usize = 2;
@@ -149,7 +149,7 @@ fn first_paragraph(text: &str) -> Option<String> {
         }
     }
     let whole = paragraph.join(" ");
-    (!whole.is_empty()).then(|| format!("“{}”", cut(&whole, QUOTED_CHARS)))
+    (!whole.is_empty()).then(|| format!("“{}”", truncate(&whole, QUOTED_CHARS)))
 }
 
 /// Documents with their number of headings, and their title where they were read.

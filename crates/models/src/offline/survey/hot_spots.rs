@@ -1,5 +1,6 @@
 //! Marks of unfinished work, and tests.
 
+use sortie_base::truncate::truncate;
 use sortie_core::Lang;
 
 use super::{
@@ -9,7 +10,6 @@ use super::{
 use crate::offline::evidence::{Answer, Evidence};
 use crate::offline::reading::{Match, matches};
 use crate::offline::{Call, words};
-use crate::text::cut;
 
 /// How many of the files with most marks are looked into.
 const LOOKED_INTO: usize = 3;
@@ -146,7 +146,7 @@ fn some_paths(paths: &[String], lang: Lang) -> Vec<String> {
 }
 
 fn shown(found: &Match) -> String {
-    let text = cut(&found.text, QUOTED_CHARS);
+    let text = truncate(&found.text, QUOTED_CHARS);
     let mark = MARKS
         .iter()
         .find(|mark| found.text.contains(**mark))

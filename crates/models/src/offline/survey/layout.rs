@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use sortie_base::truncate::truncate;
 use sortie_core::Lang;
 
 use super::{
@@ -11,7 +12,6 @@ use super::{
 use crate::offline::evidence::{Answer, Evidence};
 use crate::offline::reading::{file_lines, paths};
 use crate::offline::{Call, words};
-use crate::text::cut;
 
 /// How many manifests and entry points are read.
 const READ_MANIFESTS: usize = 2;
@@ -338,7 +338,7 @@ fn described(paths: &[String], evidence: &Evidence<'_>, lang: Lang) -> Vec<Strin
     let mut lines: Vec<String> = listed
         .map(|path| match evidence.answer(&read(path)) {
             Answer::Text { text, .. } => match says(file_name(path), &file_lines(text)) {
-                Some(says) => format!("`{path}`: {}", cut(&says, QUOTED_CHARS)),
+                Some(says) => format!("`{path}`: {}", truncate(&says, QUOTED_CHARS)),
                 None => format!("`{path}`"),
             },
             Answer::Failed(_) | Answer::Absent => format!("`{path}`"),

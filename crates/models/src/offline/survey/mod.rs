@@ -6,12 +6,12 @@ mod layout;
 
 use serde_json::json;
 
+use sortie_base::truncate::truncate;
 use sortie_core::Lang;
 
 use super::evidence::{Answer, Evidence};
 use super::reading::{Counts, Paths, counts, entries, is_part_of_file, paths};
 use super::{Call, Step, words};
-use crate::text::cut;
 
 /// How many items a list in a report shows.
 const LISTED: usize = 8;
@@ -210,7 +210,7 @@ impl<'e, 'a> Reader<'e, 'a> {
             }
             Answer::Failed(why) => {
                 let first = why.trim().lines().next().unwrap_or_default();
-                let why = cut(first, SHOWN_FAILURE_CHARS);
+                let why = truncate(first, SHOWN_FAILURE_CHARS);
                 self.unknown
                     .push(words::tool_failed(&what, &why, self.lang));
                 None

@@ -1,4 +1,4 @@
-//! Answers and refusals in the words of each wire.
+//! Encodes completions and errors for each wire format.
 
 mod anthropic;
 mod chat;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::answer::Answer;
 use super::asked::{Asked, Wire};
 
-/// An answer as the chunks of a body: one for each event of a stream, or one in all.
+/// Encodes a completion as chunks of a body: one for each stream event, or one in all.
 pub(super) fn chunks(asked: &Asked, answer: &Answer) -> Vec<Vec<u8>> {
     if !asked.streaming {
         return vec![whole(asked.wire, answer).to_string().into_bytes()];
@@ -33,7 +33,7 @@ fn whole(wire: Wire, answer: &Answer) -> Value {
     }
 }
 
-/// Whether the last event of a stream only says that it is over.
+/// Whether the last event of a stream is only an end marker.
 pub(super) fn has_last_word(wire: Wire) -> bool {
     match wire {
         Wire::Anthropic | Wire::Chat | Wire::Responses => true,
@@ -41,13 +41,13 @@ pub(super) fn has_last_word(wire: Wire) -> bool {
     }
 }
 
-/// Why a request is refused.
+/// Why a request is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Grievance {
     Status(u16),
     Overflow,
     Filter,
-    /// The prompt was blocked before the model saw it; only Gemini says so.
+    /// The prompt was blocked before the model saw it; only Gemini reports that.
     Blocked,
 }
 
@@ -55,14 +55,14 @@ impl Grievance {
     pub(super) fn status(self, wire: Wire) -> u16 {
         match (self, wire) {
             (Self::Status(status), _) => status,
-            // Blocked prompts come with a good status.
+            // Blocked prompts have a success status.
             (Self::Blocked, _) => 200,
             (Self::Overflow | Self::Filter, _) => 400,
         }
     }
 }
 
-/// The body of a refusal, as its vendor writes it.
+/// Returns the body of a rejection, as its vendor writes it.
 pub(super) fn refusal(wire: Wire, grievance: Grievance) -> Value {
     match wire {
         Wire::Anthropic => anthropic::refusal(grievance),
@@ -71,7 +71,7 @@ pub(super) fn refusal(wire: Wire, grievance: Grievance) -> Value {
     }
 }
 
-/// A refusal in the middle of an answer: an event of the stream, or the whole body.
+/// Returns an error in the middle of a completion: a stream event, or the whole body.
 pub(super) fn refusal_inside(asked: &Asked) -> Vec<u8> {
     let body = refusal(asked.wire, Grievance::Status(529));
     let text = match (asked.streaming, asked.wire) {
@@ -119,12 +119,12 @@ fn openai_refusal(grievance: Grievance) -> Value {
     json!({"error": {"message": message, "type": kind, "param": null, "code": code}})
 }
 
-/// An event with a name.
+/// Returns a named event.
 fn event(name: &str, value: &Value) -> String {
     format!("event: {name}\ndata: {value}\n\n")
 }
 
-/// An event without one.
+/// Returns an unnamed event.
 fn data(value: &Value) -> String {
     format!("data: {value}\n\n")
 }

@@ -38,7 +38,7 @@ pub(super) fn whole(answer: &Answer) -> Value {
     response(answer, status(answer.stop), &output.into())
 }
 
-/// A refusal in the middle of an answer.
+/// Returns an error in the middle of a completion.
 pub(super) fn failed(refusal: &Value) -> String {
     named(&json!({
         "type": "response.failed",
@@ -110,7 +110,7 @@ fn item(answer: &Answer, index: usize, part: &Part, status: &str) -> Value {
     }
 }
 
-/// An item as it is before anything of it has come.
+/// Returns an item before any of its content has arrived.
 fn emptied(mut item: Value, part: &Part) -> Value {
     match part {
         Part::Thought(_) => item["summary"] = json!([]),

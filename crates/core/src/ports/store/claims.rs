@@ -1,0 +1,90 @@
+//! Claims of runs, and recovery of the leases of dead executors.
+
+use crate::event::JournalEntry;
+use crate::id::{Fence, RunId};
+use crate::ports::store::{EndReport, StoreResult};
+use crate::run::{Cancellation, Lane};
+use crate::time::Timestamp;
+
+/// Requests claims.
+#[derive(Clone, Debug)]
+pub struct Claim {
+    /// The process that claims.
+    pub owner: String,
+    pub at: Timestamp,
+    /// When the leases expire unless a heartbeat renews them.
+    pub lease_until: Timestamp,
+    pub lanes: Vec<LaneLimit>,
+    /// The most children of one parent that may be claimed at once.
+    pub per_parent: u32,
+    /// The most runs of one tree that may be claimed at once, in the subagent lane.
+    pub per_tree: u32,
+    /// Decides which runs are claimed alone because their process died.
+    pub deaths: DeathLimits,
+}
+
+/// How many deaths of its process a run survives.
+///
+/// Every run that was claimed when the process died is a suspect. Before it reaches a limit it is
+/// claimed alone, so only deaths that it caused itself can end it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeathLimits {
+    /// Deaths without a new journal entry in between, before the run ends as interrupted.
+    pub without_progress: u32,
+    /// Deaths in total.
+    pub total: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct LaneLimit {
+    pub lane: Lane,
+    pub max_concurrent: u32,
+}
+
+/// A claimed run.
+#[derive(Debug)]
+pub struct Claimed {
+    pub fence: Fence,
+    /// Its whole journal including the claim, checked against its hash chain. The error tells
+    /// whether the journal is damaged ([`crate::ports::store::StoreError::Damaged`]) or could not
+    /// be read this time.
+    pub entries: StoreResult<Vec<JournalEntry>>,
+    pub cancel: Option<Cancellation>,
+    pub inbox_waiting: bool,
+    /// Whether it is claimed alone: no other run is claimed until it has made progress.
+    pub alone: bool,
+}
+
+/// Requests the recovery of leases.
+#[derive(Clone, Debug)]
+pub struct Recover {
+    pub scope: RecoverScope,
+    pub at: Timestamp,
+    pub deaths: DeathLimits,
+}
+
+/// Which leases to free.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RecoverScope {
+    /// All. The caller has just taken the store's lock, so the process that held them is dead.
+    /// Counts as a death of each run.
+    All,
+    /// Expired ones. Counts as a death.
+    Expired,
+    /// Those that no executor of this process holds, after a claim whose commit was reported as
+    /// failed. The executors hold the listed fences. Does not count as a death.
+    Orphans(Vec<Fence>),
+}
+
+/// The result of a recovery.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RecoverReport {
+    /// Runs that are queued again.
+    pub resumed: Vec<RunId>,
+    /// Runs that reached a death limit.
+    pub given_up: EndReport,
+    /// Other queued runs: never claimed, or released by a process that shut down.
+    pub queued: u64,
+    /// Results in the outbox.
+    pub undelivered: u64,
+}

@@ -1,0 +1,308 @@
+//! The store port.
+//!
+//! It consists of transitions, not rows. Each transition is atomic, and durable when it returns;
+//! each that writes for a run is rejected when its fence is stale. Transitions take effect in the
+//! order in which their futures were first polled, so a caller may hand over several without
+//! waiting.
+
+mod accounts;
+mod admission;
+mod claims;
+mod delivery;
+mod filters;
+mod idempotency;
+mod journal;
+mod lifecycle;
+mod replies;
+
+use std::fmt;
+
+use async_trait::async_trait;
+
+use crate::audit::{AuditLine, AuditReport};
+use crate::budget::{Balance, BudgetKind};
+use crate::event::JournalEntry;
+use crate::id::{BlobId, Fence, RunId, Seq, SessionKey};
+use crate::inbox::{InboxItem, OutboxEntry};
+use crate::message::Usage;
+use crate::request::{OpenRequest, RequestFilter, RequestId, SessionGrant};
+use crate::run::{Cancellation, ChangesFate, RunRecord, Status};
+use crate::session::{SessionFilter, SessionSummary};
+use crate::stats::{LaneCount, Stats, UsageLine, UsagePlace, UsagePoint};
+use crate::tenant::Tenant;
+use crate::time::Timestamp;
+
+pub use accounts::*;
+pub use admission::*;
+pub use claims::*;
+pub use delivery::*;
+pub use filters::*;
+pub use idempotency::*;
+pub use journal::*;
+pub use lifecycle::*;
+pub use replies::*;
+
+/// Everything that the runtime needs from a store.
+pub trait Store:
+    Registry + Journal + Outbox + Archive + Requests + Accounts + Audit + Idempotency + fmt::Debug
+{
+}
+
+impl<T> Store for T where
+    T: Registry
+        + Journal
+        + Outbox
+        + Archive
+        + Requests
+        + Accounts
+        + Audit
+        + Idempotency
+        + fmt::Debug
+{
+}
+
+pub type StoreResult<T> = Result<T, StoreError>;
+
+/// Why a store operation failed.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// A newer claim exists, or the run has ended. The executor must stop at once.
+    #[error("the claim on run {run} is no longer valid")]
+    Fenced { run: RunId },
+    /// The write does not follow the last journal entry: an earlier write of the same executor was
+    /// lost. The executor must stop and load the journal again.
+    #[error("the journal of run {run} ends at entry {head}, so nothing can follow entry {follows}")]
+    NotNext {
+        run: RunId,
+        /// The last position of the journal.
+        head: Seq,
+        /// The position that the write was to follow.
+        follows: Seq,
+    },
+    #[error("there is no task {0}")]
+    NotFound(String),
+    /// A prefix matches more than one run.
+    #[error("{prefix} fits {count} tasks; type more of the id")]
+    Ambiguous { prefix: String, count: usize },
+    /// The journal does not match its hash chain: it was changed or torn.
+    #[error("the journal of run {run} is damaged at entry {seq}: {what}")]
+    Damaged { run: RunId, seq: Seq, what: String },
+    /// Another process owns the store.
+    #[error("the store is in use by {owner}")]
+    Locked {
+        /// Its process id and command.
+        owner: String,
+    },
+    /// The operation is not possible in the run's state.
+    #[error("task {run} is {status}: {what}")]
+    WrongState {
+        run: RunId,
+        status: Status,
+        /// The reason, and what to do instead.
+        what: &'static str,
+    },
+    /// The database failed.
+    #[error("the store could not {doing}")]
+    Failed {
+        /// The attempted operation, after "could not".
+        doing: &'static str,
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+/// Admits, claims, cancels and reads runs.
+#[async_trait]
+pub trait Registry: Send + Sync {
+    /// Admits a run with its first event, unless its parent's call already has a child. Limits are
+    /// checked in the same transaction.
+    async fn admit(&self, admit: Admit) -> StoreResult<Admission>;
+    /// Claims queued runs as far as the limits of their lanes, parents and trees allow.
+    async fn claim(&self, claim: Claim) -> StoreResult<Vec<Claimed>>;
+    /// Cancels a run and all its descendants. Those without a lease end at once.
+    async fn cancel(
+        &self,
+        run: RunId,
+        cancellation: Cancellation,
+        at: Timestamp,
+    ) -> StoreResult<CancelReport>;
+    /// Pauses a run and all its descendants, including those admitted later. Runs without a lease
+    /// pause at once; an executor releases its run after the current step. Runs with a cancellation
+    /// are not paused.
+    async fn pause(&self, run: RunId, at: Timestamp) -> StoreResult<PauseReport>;
+    /// Resumes a run and all its descendants.
+    async fn resume(&self, run: RunId, at: Timestamp) -> StoreResult<PauseReport>;
+    /// Frees leases without an executor; see [`crate::ports::store::RecoverScope`]. A run that
+    /// keeps killing its process ends as interrupted.
+    async fn recover(&self, recover: Recover) -> StoreResult<RecoverReport>;
+    /// Ends parked and paused runs whose deadline has passed.
+    async fn expire_parked(&self, now: Timestamp) -> StoreResult<EndReport>;
+    /// Changes the label or the priority of a queued run.
+    async fn update(&self, update: Update) -> StoreResult<()>;
+    /// Records whether the changes in a run's worktree were applied or discarded.
+    async fn set_changes_fate(&self, run: RunId, fate: ChangesFate) -> StoreResult<()>;
+    /// Puts a message into a run's inbox.
+    async fn send(&self, run: RunId, item: InboxItem, at: Timestamp) -> StoreResult<()>;
+    /// Returns one record.
+    async fn get(&self, run: RunId) -> StoreResult<RunRecord>;
+    /// Returns the run whose id begins with a prefix of at least eight characters.
+    async fn resolve(&self, prefix: &str) -> StoreResult<RunId>;
+    /// Returns records, newest first unless the filter asks for the opposite.
+    async fn list(&self, filter: ListFilter) -> StoreResult<Vec<RunRecord>>;
+    /// Counts runs for each status.
+    async fn stats(&self, filter: ListFilter) -> StoreResult<Stats>;
+    /// Returns a page of usage by session, agent and model, after a position; a limit of 0 is
+    /// unlimited.
+    async fn usage(
+        &self,
+        filter: ListFilter,
+        after: Option<UsagePlace>,
+        limit: u32,
+    ) -> StoreResult<Vec<UsageLine>>;
+    /// Returns the total usage.
+    async fn used(&self, filter: ListFilter) -> StoreResult<Usage>;
+    /// Returns the usage of runs admitted since a moment, in intervals of `bucket_ms`, oldest
+    /// first. Intervals without runs are left out.
+    async fn usage_series(
+        &self,
+        filter: ListFilter,
+        bucket_ms: u64,
+        since: Timestamp,
+    ) -> StoreResult<Vec<UsagePoint>>;
+    /// Returns conversations, the one with the latest turn first.
+    async fn sessions(&self, filter: SessionFilter) -> StoreResult<Vec<SessionSummary>>;
+    /// Returns the last main run of a conversation. Background tasks of the session are not part of
+    /// it.
+    async fn last_turn(
+        &self,
+        session: SessionKey,
+        tenant: Option<Tenant>,
+    ) -> StoreResult<Option<RunRecord>>;
+    /// Returns how full the lanes are.
+    async fn lanes(&self) -> StoreResult<Vec<LaneCount>>;
+    /// Commits a small change; fails while the store cannot be written.
+    async fn probe(&self) -> StoreResult<()>;
+    /// Returns the earliest moment at which a transition falls due: the deadline of a parked run, a
+    /// delivery to retry, the end of a lease.
+    async fn next_due(&self) -> StoreResult<Option<Timestamp>>;
+}
+
+/// Writes and reads one run's journal.
+#[async_trait]
+pub trait Journal: Send + Sync {
+    /// Appends events. Rejected unless they follow the last entry, so that a lost append cannot be
+    /// skipped; the same applies to the transitions below that name an entry.
+    async fn append(&self, append: Append) -> StoreResult<Appended>;
+    /// Moves the inbox into the journal as one event; `None` if it is empty.
+    async fn take_inbox(
+        &self,
+        fence: Fence,
+        follows: Seq,
+        at: Timestamp,
+    ) -> StoreResult<Option<JournalEntry>>;
+    /// Parks the run until its inbox fills; returns `false` if it is not empty.
+    async fn park(&self, park: Park) -> StoreResult<bool>;
+    /// Appends the last events and the outcome, frees the lease, puts announcements into the outbox
+    /// and cancels descendants, in one transaction.
+    async fn finish(&self, finish: Finish) -> StoreResult<Finishing>;
+    /// Releases a claimed run to its place in the queue: on shutdown, on a pause, or when its
+    /// executor lost a write and the journal has to be loaded again.
+    async fn release(&self, fence: Fence, at: Timestamp) -> StoreResult<()>;
+    /// Renews leases; reports lost leases, cancellations, pauses and waiting items.
+    async fn heartbeat(&self, beat: Heartbeat) -> StoreResult<HeartbeatReport>;
+    /// Records whether a rate limit delays the run.
+    async fn hold(&self, hold: Hold) -> StoreResult<()>;
+    /// Returns the journal after `after`, checked against its hash chain.
+    async fn read(&self, run: RunId, after: Seq) -> StoreResult<Vec<JournalEntry>>;
+    /// Returns the beginning of the journal after `after`: at most `max_bytes`, but at least one
+    /// entry. Only these entries are checked.
+    async fn read_part(
+        &self,
+        run: RunId,
+        after: Seq,
+        max_bytes: usize,
+    ) -> StoreResult<Vec<JournalEntry>>;
+    /// Returns the first entry, checked as far as one entry can be; `None` if the journal was
+    /// deleted.
+    async fn first(&self, run: RunId) -> StoreResult<Option<JournalEntry>>;
+    /// Returns a long output of a run.
+    async fn blob(&self, run: RunId, id: &BlobId) -> StoreResult<Option<Vec<u8>>>;
+}
+
+/// Delivers results.
+#[async_trait]
+pub trait Outbox: Send + Sync {
+    /// Moves due announcements to the inboxes of parents, exactly once.
+    async fn deliver(&self, now: Timestamp) -> StoreResult<Vec<Delivered>>;
+    /// Returns due deliveries to sinks.
+    async fn due_outside(&self, now: Timestamp) -> StoreResult<Vec<OutboxEntry>>;
+    /// Records the result of a delivery to a sink.
+    async fn record_attempt(&self, id: i64, attempt: DeliveryAttempt) -> StoreResult<()>;
+    /// Retries a blocked delivery or drops it.
+    async fn unblock(&self, run: RunId, choice: Unblock, at: Timestamp) -> StoreResult<()>;
+}
+
+/// Stores approval requests and questions until they have a reply.
+#[async_trait]
+pub trait Requests: Send + Sync {
+    /// Returns requests: the open ones, oldest first; or all, newest first.
+    async fn requests(&self, filter: RequestFilter) -> StoreResult<Vec<OpenRequest>>;
+    /// Returns the request whose id begins with a prefix.
+    async fn find_request(&self, prefix: &str) -> StoreResult<OpenRequest>;
+    /// Records a reply and puts it into the run's inbox; the first reply wins. A lasting approval
+    /// becomes a grant of the root's session in the same transaction.
+    async fn reply(&self, reply: ReplyTo) -> StoreResult<Replied>;
+    /// Hands a question that the parent has not answered to a person.
+    async fn escalate(&self, request: &RequestId) -> StoreResult<()>;
+    /// Takes in replies that other processes left, and expires requests whose time is over. Returns
+    /// the runs that have a new item in their inbox, each with its request.
+    async fn reconcile_requests(&self, now: Timestamp) -> StoreResult<Vec<(RunId, RequestId)>>;
+    /// Returns the grants of a session.
+    async fn grants(
+        &self,
+        tenant: Option<&Tenant>,
+        session: &SessionKey,
+    ) -> StoreResult<Vec<SessionGrant>>;
+    /// Revokes one grant of a session, or all if no rule is named.
+    async fn revoke(
+        &self,
+        tenant: Option<&Tenant>,
+        session: &SessionKey,
+        rule: Option<&str>,
+    ) -> StoreResult<u64>;
+}
+
+/// Keeps accounts. Every charge is reserved first, so no account is overspent.
+#[async_trait]
+pub trait Accounts: Send + Sync {
+    /// Reserves an amount for a prompt of a run, all or nothing. An earlier reservation of the run
+    /// that was never charged counts as charged.
+    async fn reserve(&self, reserve: Reserve) -> StoreResult<Reserved>;
+    /// Charges up to `wanted` of one kind; returns how much there was.
+    async fn charge(&self, fence: Fence, kind: BudgetKind, wanted: u64) -> StoreResult<Charged>;
+    /// Returns the balances that a run draws from, one for each limited kind.
+    async fn balances(&self, run: RunId) -> StoreResult<Vec<Balance>>;
+}
+
+/// Reads the audit.
+#[async_trait]
+pub trait Audit: Send + Sync {
+    /// Returns lines in order.
+    async fn audit(&self, filter: AuditFilter) -> StoreResult<Vec<AuditLine>>;
+    /// Checks the whole chain, and that it contains every journaled tool result.
+    async fn verify_audit(&self) -> StoreResult<AuditReport>;
+}
+
+/// Deletes and checks old data.
+#[async_trait]
+pub trait Archive: Send + Sync {
+    /// Deletes the record and journal of an ended run and of its ended descendants.
+    async fn delete(&self, run: RunId) -> StoreResult<Vec<RunRef>>;
+    /// Deletes transcripts that are due: `cleanup = delete` and delivered, or older than
+    /// `archive_before`. Records, usage and outcome are kept. Skips runs with a pending delivery.
+    async fn archive(&self, archive_before: Timestamp, at: Timestamp) -> StoreResult<u64>;
+    /// Deletes records of trees that ended before `before`. Skips trees with a pending delivery.
+    async fn delete_before(&self, before: Timestamp) -> StoreResult<Vec<RunRef>>;
+    /// Checks every journal against its hash chain and every record against its journal.
+    async fn verify(&self) -> StoreResult<VerifyReport>;
+}

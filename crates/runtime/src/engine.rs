@@ -1,0 +1,181 @@
+//! What the services of a runtime and its public operations share, and the transitions that both
+//! of them start.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sortie_base::redact::Redactor;
+use sortie_core::{
+    CancelReport, Cancellation, CancelledBy, Clock, EndReport, InboxItem, Lang, ModelDirectory,
+    NotificationKind, Recover, RecoverReport, RecoverScope, Replied, Reply, ReplyTo, RequestId,
+    RunId, RunSpec, Store, StoreError, StoreResult, Timestamp, Worktrees,
+};
+use tokio::sync::Notify;
+
+use crate::active_runs::ActiveRuns;
+use crate::authority::PolicyCache;
+use crate::leftovers::stop_leftovers;
+use crate::planner::Planner;
+use crate::publish::Publisher;
+use crate::requeue::ExecutorFailures;
+use crate::settings::Settings;
+
+/// What the services of a runtime and its public operations share.
+#[derive(Debug)]
+pub(crate) struct Engine {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) models: Arc<dyn ModelDirectory>,
+    pub(crate) worktrees: Arc<dyn Worktrees>,
+    pub(crate) redactor: Redactor,
+    /// Decides about new runs; has the settings, the tools and the agents.
+    pub(crate) planner: Planner,
+    pub(crate) policies: PolicyCache,
+    /// The runs that this process executes.
+    pub(crate) active_runs: ActiveRuns,
+    /// Runs whose executors failed.
+    pub(crate) failures: ExecutorFailures,
+    pub(crate) publisher: Publisher,
+    pub(crate) wakeups: Wakeups,
+}
+
+/// Wakes the service loops before their next poll.
+#[derive(Debug, Default)]
+pub(crate) struct Wakeups {
+    /// A run may be claimable, or an announcement deliverable inside the store.
+    pub(crate) scheduler: Notify,
+    /// An announcement may be deliverable outside the store.
+    pub(crate) outside: Notify,
+}
+
+impl Engine {
+    pub(crate) const fn settings(&self) -> &Settings {
+        &self.planner.settings
+    }
+
+    pub(crate) const fn lang(&self) -> Lang {
+        self.planner.settings.lang
+    }
+
+    /// Publishes that a run was admitted, and wakes the scheduler.
+    pub(crate) fn admitted(&self, run: RunId, spec: &RunSpec) {
+        self.publisher.admitted(run, spec);
+        self.wakeups.scheduler.notify_one();
+    }
+
+    pub(crate) async fn cancel(
+        &self,
+        run: RunId,
+        cancellation: Cancellation,
+    ) -> StoreResult<CancelReport> {
+        let report = self
+            .store
+            .cancel(run, cancellation.clone(), self.clock.now())
+            .await?;
+        if report.signalled.contains(&run) {
+            // Its own cancellation; the signals below name the end of the parent.
+            self.active_runs
+                .signal(run, |signals| signals.cancel = Some(cancellation));
+        }
+        self.ended(EndReport {
+            ended: report.ended.clone(),
+            signalled: report.signalled.clone(),
+        });
+        // Runs that the store ended had no executor; a crash may have left their commands running.
+        // A run that had ended before is checked too: an earlier process may have died at this
+        // point.
+        let ended = report.ended.iter().map(|ended| ended.run);
+        let before = report.already_ended.is_some().then_some(run);
+        stop_leftovers(self, ended.chain(before).collect()).await;
+        Ok(report)
+    }
+
+    pub(crate) async fn steer(&self, run: RunId, item: InboxItem) -> StoreResult<()> {
+        self.store.send(run, item, self.clock.now()).await?;
+        self.active_runs.signal(run, |signals| signals.inbox = true);
+        self.wakeups.scheduler.notify_one();
+        Ok(())
+    }
+
+    pub(crate) async fn reply(&self, request: &RequestId, reply: Reply) -> StoreResult<Replied> {
+        let replied = self
+            .store
+            .reply(ReplyTo {
+                request: request.clone(),
+                reply,
+                at: self.clock.now(),
+            })
+            .await?;
+        if let Replied::Accepted { run } = replied {
+            self.wake_replied(run, request.clone()).await;
+        }
+        Ok(replied)
+    }
+
+    /// Wakes a run that got a reply, and publishes it.
+    pub(crate) async fn wake_replied(&self, run: RunId, request: RequestId) {
+        self.active_runs.signal(run, |signals| signals.inbox = true);
+        self.wakeups.scheduler.notify_one();
+        self.publisher
+            .publish_record(run, |_record| NotificationKind::Replied { request })
+            .await;
+    }
+
+    /// Publishes what ended, and signals the executors of descendants to stop.
+    pub(crate) fn ended(&self, report: EndReport) {
+        if report == EndReport::default() {
+            return;
+        }
+        for run in report.signalled {
+            // The cancellation is durable in the store; the signal only makes it faster.
+            self.active_runs.signal(run, |signals| {
+                signals.cancel.get_or_insert_with(|| Cancellation {
+                    by: CancelledBy::ParentEnded,
+                    reason: "its parent ended".to_owned(),
+                });
+            });
+        }
+        for ended in report.ended {
+            self.publisher.ended(ended);
+        }
+        self.wakeups.scheduler.notify_one();
+        self.wakeups.outside.notify_one();
+    }
+
+    pub(crate) async fn recover(&self, scope: RecoverScope) -> StoreResult<RecoverReport> {
+        let report = self
+            .store
+            .recover(Recover {
+                scope,
+                at: self.clock.now(),
+                deaths: self.settings().deaths,
+            })
+            .await?;
+        let ended = report.given_up.ended.iter().map(|ended| ended.run);
+        stop_leftovers(self, ended.collect()).await;
+        self.ended(report.given_up.clone());
+        Ok(report)
+    }
+
+    pub(crate) fn lease_until(&self) -> Timestamp {
+        self.clock.now().plus_ms(millis(self.settings().lease))
+    }
+
+    /// Returns how many slots for children are free, as far as this process knows. The caller
+    /// itself occupies one too, usually in the main lane.
+    pub(crate) fn free_slots(&self) -> u32 {
+        let busy = u32::try_from(self.active_runs.count().saturating_sub(1)).unwrap_or(u32::MAX);
+        let lanes = self.settings().lanes;
+        let limit = lanes.subagent.min(lanes.per_tree).min(lanes.per_parent);
+        limit.saturating_sub(busy)
+    }
+}
+
+/// Logs a failure of the store that its caller survives.
+pub(crate) fn store_failed(doing: &str, error: &StoreError) {
+    tracing::error!(doing, error = %sortie_core::with_causes(error), "the store failed");
+}
+
+pub(crate) fn millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}

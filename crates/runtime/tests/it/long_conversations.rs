@@ -1,0 +1,138 @@
+//! Conversations of many turns, and those whose beginning was removed.
+
+use futures::future::join_all;
+use sortie_core::{
+    Admit, Block, Claim, Clock as _, DeathLimits, Event, Finish, Journal as _, Lane, LaneLimit,
+    Outcome, Registry as _, RunId, Seq, StopReason, Summary, Unread, Usage,
+};
+use sortie_runtime::{NewRun, ProcessClock};
+use sortie_store::SqliteStore;
+use sortie_test_support::stage::{Play, Stage};
+
+const ECHO: &str = r#"
+  - say: "done"
+"#;
+/// More turns than a history once went back.
+const TURNS: usize = 230;
+
+async fn say(stage: &Stage, text: &str) -> RunId {
+    let new = NewRun {
+        session: "web:1".parse().expect("a session"),
+        label: None,
+        ..stage.new_run(text)
+    };
+    let said = stage
+        .runtime()
+        .send_message(new)
+        .await
+        .expect("it is accepted");
+    stage.end_of(said.run).await;
+    said.run
+}
+
+/// Writes further turns after `first`, as executors would have, but many at once.
+async fn write_turns(store: &SqliteStore, first: RunId) {
+    let clock = ProcessClock::start();
+    let entry = store.first(first).await.expect("a journal");
+    let Some(Event::Admitted { spec }) = entry.map(|entry| entry.event) else {
+        panic!("a journal begins with the admission");
+    };
+    let mut earlier = first;
+    let mut admitting = Vec::new();
+    for turn in 2..=TURNS {
+        let mut spec = (*spec).clone();
+        let run = clock.new_run_id();
+        (spec.root, spec.continues) = (run, Some(earlier));
+        (spec.task, spec.label) = (format!("turn {turn}"), format!("turn {turn}"));
+        earlier = run;
+        admitting.push(store.admit(Admit {
+            run,
+            spec,
+            at: clock.now(),
+            parent: None,
+        }));
+    }
+    for admitted in join_all(admitting).await {
+        admitted.expect("an admission");
+    }
+    let claim = Claim {
+        owner: "a test".to_owned(),
+        at: clock.now(),
+        lease_until: clock.now().plus_ms(60_000),
+        lanes: vec![LaneLimit {
+            lane: Lane::Main,
+            max_concurrent: u32::MAX,
+        }],
+        per_parent: 1,
+        per_tree: 1,
+        deaths: DeathLimits {
+            without_progress: 3,
+            total: 25,
+        },
+    };
+    let claimed = store.claim(claim).await.expect("claims");
+    assert_eq!(claimed.len(), TURNS - 1);
+    let finishing = claimed.into_iter().map(|claimed| {
+        let follows = claimed.entries.expect("a journal").last().map(|it| it.seq);
+        store.finish(Finish {
+            fence: claimed.fence,
+            follows: follows.unwrap_or(Seq(0)),
+            at: clock.now(),
+            events: vec![Event::Answered {
+                turn: 1,
+                blocks: vec![Block::Text {
+                    text: "done".to_owned(),
+                }],
+                stop: StopReason::EndTurn,
+                usage: Usage::default(),
+                model: "script".to_owned(),
+                held_ms: 0,
+            }],
+            blobs: Vec::new(),
+            summary: Summary {
+                waiting_on: None,
+                progress: 0,
+                tool_calls: 0,
+                usage: Usage::default(),
+                unpriced: 0,
+                model: "script".to_owned(),
+                last_text: None,
+            },
+            outcome: Outcome::Completed {
+                text: "done".to_owned(),
+            },
+            audit: Vec::new(),
+            unread: Unread::Kept,
+        })
+    });
+    for finished in join_all(finishing).await {
+        finished.expect("an end");
+    }
+}
+
+#[tokio::test]
+async fn the_first_turn_is_in_the_history_after_hundreds_of_turns() {
+    let stage = Play::new(ECHO).begin().await;
+    let first = say(&stage, "The word is walnut.").await;
+    let stage = stage
+        .restart_and(async |store| write_turns(store, first).await)
+        .await;
+    say(&stage, "What is the word?").await;
+    let seen = stage.seen("What is the word?", 1).await;
+    assert!(seen.contains("The word is walnut."), "{seen}");
+    assert!(seen.contains(&format!("turn {TURNS}")), "{seen}");
+    assert!(!seen.contains("Beginning missing"), "{seen}");
+}
+
+#[tokio::test]
+async fn the_model_reads_that_the_beginning_was_removed() {
+    let stage = Play::new(ECHO).begin().await;
+    let first = say(&stage, "The word is walnut.").await;
+    say(&stage, "Remember it.").await;
+    stage.runtime().delete(first).await.expect("a deletion");
+    say(&stage, "What is the word?").await;
+    let seen = stage.seen("What is the word?", 1).await;
+    assert!(!seen.contains("walnut"), "{seen}");
+    assert!(seen.contains("Beginning missing"), "{seen}");
+    assert!(seen.contains("Remember it."), "{seen}");
+}

@@ -1,0 +1,75 @@
+#![doc = include_str!("../../../docs/library.md")]
+
+mod agent_files;
+mod approvals;
+mod assembly;
+mod audit;
+mod builder;
+mod environment;
+mod error;
+#[cfg(feature = "mcp")]
+mod mcp;
+mod notices;
+mod options;
+mod sessions;
+mod settings;
+mod skills;
+mod sortie;
+mod tasks;
+#[cfg(feature = "telemetry")]
+mod telemetry;
+#[cfg(feature = "web")]
+mod web_tools;
+mod worktrees;
+
+pub use approvals::Approvals;
+pub use assembly::Assembly;
+pub use audit::Audit;
+pub use builder::Builder;
+pub use environment::Environment;
+pub use error::Error;
+pub use options::{OpenStore, Options, SandboxHelper, TRUST_FILE, sandbox_helper};
+pub use sessions::Sessions;
+pub use settings::micros;
+pub use skills::SkillFolders;
+pub use sortie::{PendingTelemetry, Sortie};
+pub use tasks::Tasks;
+pub use worktrees::GitWorktrees;
+
+pub use async_trait::async_trait;
+pub use sortie_config::Config;
+pub use sortie_core::{
+    AgentDefinition, AuditFilter, AuditLine, Budget, Event, ForkPoint, Isolation, JournalEntry,
+    Lang, ListFilter, Mode, Notification, NotificationKind, OpenRequest, Outcome, Priority,
+    Replied, Reply, RequestFilter, RequestId, RequestKind, RunId, RunRecord, Seq, SessionFilter,
+    SessionKey, SessionSummary, Status, StoreError, Timestamp, Usage,
+};
+pub use sortie_runtime::{
+    Fork, MessageReceipt, NewRun, Refusal, RefusalReason, Runtime, ToolCallLog, TranscriptLine,
+};
+#[cfg(feature = "server")]
+pub use sortie_server as server;
+
+/// Tools of your own: implement [`Tool`](tool::Tool) and hand it to [`Builder::tool`].
+pub mod tool {
+    pub use sortie_core::{
+        Image, Reconcile, Reconciled, Recovery, Remains, Tool, ToolAnswer, ToolContext,
+        ToolFailure, ToolOutcome, ToolReply, ToolSpec, Touches,
+    };
+}
+
+/// Models of your own: implement [`Model`](model::Model) and [`ModelDirectory`](model::ModelDirectory)
+/// and hand the directory to [`Builder::models`].
+pub mod model {
+    pub use sortie_core::{
+        AnswerPart, Asker, DeltaSink, Fault, Message, Model, ModelAnswer, ModelDirectory,
+        ModelError, ModelRequest, NoDeltas, Sampling, StopReason, Terms, TurnOptions,
+    };
+    pub use sortie_models::{Directory, DirectorySettings, Script, ScriptModel};
+}
+
+/// Sinks of your own: places outside the store to which results are delivered.
+pub mod sink {
+    pub use sortie_core::SinkAddress;
+    pub use sortie_runtime::{FileSink, Sink, SinkError};
+}

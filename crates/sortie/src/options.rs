@@ -1,0 +1,198 @@
+//! What a caller hands over: folders, configuration, environment.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sortie_config::{Config, TrustStore};
+use sortie_core::{Clock as _, Lang, StoreResult};
+use sortie_models::Directory;
+use sortie_runtime::ProcessClock;
+use sortie_sandbox::{Offer, Places, probe};
+use sortie_store::{Owner, ReadStore, SqliteStore};
+
+use crate::{Environment, settings};
+
+/// The file in the configuration folder that lists trusted folders.
+pub const TRUST_FILE: &str = "trust.json";
+
+/// What a caller hands over: folders, configuration, environment.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The folder of the store. One process at a time can run tasks in it.
+    pub home: PathBuf,
+    /// The folder in which tasks work, unless their request names another. Relative paths in the
+    /// configuration begin here; agents, skills and `.mcp.json` are looked for here.
+    pub workspace: PathBuf,
+    /// The operator's configuration: what `sortie.toml` can set.
+    pub config: Config,
+    /// The environment: keys of providers, `PATH`, `HOME`.
+    pub environment: Environment,
+    /// The user's configuration folder. No agent can see it; [`TRUST_FILE`] in it lists the folders
+    /// whose files may do more than narrow.
+    pub config_folder: Option<PathBuf>,
+    /// The language of messages and of built-in prompts.
+    pub lang: Lang,
+    /// The name of this program for other processes that find the store in use.
+    pub command: String,
+    /// Proof that the program's binary serves as the helper of sandboxed commands; see
+    /// [`sandbox_helper`]. Without it no command runs in a sandbox.
+    pub helper: Option<SandboxHelper>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            home: PathBuf::new(),
+            workspace: PathBuf::new(),
+            config: Config::default(),
+            environment: Environment::default(),
+            config_folder: None,
+            lang: Lang::En,
+            command: "sortie".to_owned(),
+            helper: None,
+        }
+    }
+}
+
+/// Proof that this binary serves as the helper of sandboxed commands.
+#[derive(Clone, Debug)]
+pub struct SandboxHelper(PathBuf);
+
+impl SandboxHelper {
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+/// Serves as the helper of a sandboxed command, if this process was started as one.
+///
+/// A sandboxed command is started through the program's own binary, which takes rights away from
+/// itself before it becomes the command. Call this first in `main`, before any thread starts: `Err`
+/// is the exit code of such a process, `Ok` is the proof that [`Options::helper`] needs.
+///
+/// ```no_run
+/// use std::process::ExitCode;
+///
+/// fn main() -> ExitCode {
+///     let helper = match sortie::sandbox_helper() {
+///         Ok(helper) => helper,
+///         Err(exit) => return exit,
+///     };
+///     let builder = sortie::Sortie::builder().home("state").sandbox_helper(helper);
+///     # drop(builder);
+///     ExitCode::SUCCESS
+/// }
+/// ```
+pub fn sandbox_helper() -> Result<Option<SandboxHelper>, ExitCode> {
+    let mut words = std::env::args_os().skip(1);
+    if words
+        .next()
+        .is_some_and(|word| word == sortie_sandbox::HELPER_COMMAND)
+    {
+        return Err(sortie_sandbox::run_helper(words));
+    }
+    // A process that cannot find its own binary has no helper, and so no sandbox.
+    Ok(std::env::current_exe().ok().map(SandboxHelper))
+}
+
+/// A store that this process has locked, with what its runtime needs besides.
+#[derive(Debug)]
+pub struct OpenStore {
+    /// The store.
+    pub store: SqliteStore,
+    /// This process, as the lock file names it.
+    pub owner: Owner,
+    /// The clock that the lock was taken by.
+    pub clock: ProcessClock,
+}
+
+impl Options {
+    /// Locks the store for this process. Fails with `StoreError::Locked` while another process holds
+    /// it.
+    pub fn open_store(&self) -> StoreResult<OpenStore> {
+        let clock = ProcessClock::start();
+        let owner = Owner {
+            pid: std::process::id(),
+            command: self.command.clone(),
+            since: clock.now(),
+        };
+        let store = SqliteStore::open(&self.home, &owner)?;
+        Ok(OpenStore {
+            store,
+            owner,
+            clock,
+        })
+    }
+
+    /// Opens the store read-only, alongside the process that holds the lock.
+    pub fn read_store(&self) -> StoreResult<ReadStore> {
+        SqliteStore::open_read_only(&self.home)
+    }
+
+    /// Returns the directory of models that the configuration and the environment describe. `pace`
+    /// slows the offline model down; `record` is the folder of a recording.
+    pub fn model_directory(&self, pace: Duration, record: Option<PathBuf>) -> Arc<Directory> {
+        Arc::new(Directory::new(settings::directory(self, pace, record)))
+    }
+
+    /// Returns a model's name that means the same in every folder: paths in it become absolute.
+    pub fn absolute_model(&self, name: &str) -> String {
+        match name.split_once(':') {
+            Some((kind @ ("script" | "replay"), path)) if !path.is_empty() => {
+                format!("{kind}:{}", self.workspace.join(path).display())
+            }
+            Some(_) | None => name.to_owned(),
+        }
+    }
+
+    /// Returns the configured model of requests that name none.
+    pub fn configured_model(&self) -> Option<String> {
+        Some(self.absolute_model(self.config.model.as_deref()?))
+    }
+
+    /// Probes which sandbox backends work on this machine; `None` without a helper.
+    pub fn probe_sandbox(&self) -> Option<Offer> {
+        let helper = self.helper.as_ref()?;
+        Some(probe(&self.places(), helper.path()))
+    }
+
+    /// Returns the folders of `PATH` that no agent of this project can write to. Programs that run
+    /// outside a sandbox are looked for only there.
+    pub fn safe_path(&self) -> Vec<PathBuf> {
+        let here = self.workspace.canonicalize();
+        let here = here.unwrap_or_else(|_| self.workspace.clone());
+        let repository = here.ancestors().find(|folder| folder.join(".git").exists());
+        let project = repository.unwrap_or(&here);
+        let mut path = self.environment.search_path();
+        path.retain(|folder| {
+            let real = folder.canonicalize();
+            folder.is_absolute() && real.is_ok_and(|real| !real.starts_with(project))
+        });
+        path
+    }
+
+    /// Returns the places of this machine that the sandbox and the file tools treat in a special way.
+    pub(crate) fn places(&self) -> Places {
+        let mut own = vec![self.home.clone()];
+        own.extend(self.config_folder.clone());
+        Places {
+            home: self.environment.user_home(),
+            path: self.safe_path(),
+            scratch: self.environment.scratch(),
+            own,
+        }
+    }
+
+    /// Whether the user trusts a folder. A trust file that cannot be read trusts nothing.
+    pub(crate) fn is_trusted(&self, folder: &Path) -> bool {
+        let config_folder = self.config_folder.as_deref();
+        config_folder.is_some_and(|config_folder| is_trusted(config_folder, folder))
+    }
+}
+
+/// Whether the trust file of a configuration folder lists a folder.
+pub(crate) fn is_trusted(config_folder: &Path, folder: &Path) -> bool {
+    TrustStore::open(&config_folder.join(TRUST_FILE)).is_ok_and(|store| store.is_trusted(folder))
+}

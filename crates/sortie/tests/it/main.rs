@@ -1,0 +1,3 @@
+//! The library as a program that embeds it sees it.
+
+mod examples;
