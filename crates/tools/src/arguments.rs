@@ -1,11 +1,11 @@
-//! Turning a model's JSON into what a tool means by it.
+//! Parses the JSON arguments of a tool call into the types of the tool.
 
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use sortie_core::{ToolFailure, ToolSpec};
 
-/// The description of a tool for the model.
+/// Builds the description of a tool for the model.
 pub(crate) fn spec(name: &str, description: &str, parameters: Value) -> ToolSpec {
     ToolSpec {
         name: name.to_owned(),
@@ -14,7 +14,7 @@ pub(crate) fn spec(name: &str, description: &str, parameters: Value) -> ToolSpec
     }
 }
 
-/// The arguments as the tool's own type.
+/// Parses the arguments into the type of the tool.
 pub(crate) fn parse<T: DeserializeOwned>(arguments: Value) -> Result<T, ToolFailure> {
     serde_json::from_value(arguments).map_err(|error| {
         ToolFailure::new(format!(
@@ -23,7 +23,8 @@ pub(crate) fn parse<T: DeserializeOwned>(arguments: Value) -> Result<T, ToolFail
     })
 }
 
-/// Reads a whole number that is not negative; models write `10.0` for `10`, and schemas agree.
+/// Deserializes a non-negative integer. Models write `10.0` for `10`, which JSON Schema accepts as
+/// an integer.
 pub(crate) fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
     let Some(number) = Option::<serde_json::Number>::deserialize(deserializer)? else {
         return Ok(None);
@@ -33,7 +34,7 @@ pub(crate) fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option
         .filter(|float| *float >= 0.0 && float.is_finite());
     match (number.as_u64(), rounded) {
         (Some(whole), _) => Ok(Some(whole)),
-        // A float that large saturates, which every bound then cuts.
+        // A float that large saturates; the limit of the tool then applies.
         (None, Some(float)) => Ok(Some(float.ceil() as u64)),
         (None, None) => Err(D::Error::custom(format!(
             "{number} is not a number from 0 upwards"
@@ -41,7 +42,7 @@ pub(crate) fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option
     }
 }
 
-/// Refuses text that is longer than a tool takes.
+/// Rejects text that is longer than the limit of the tool.
 pub(crate) fn at_most(name: &str, text: &str, max_bytes: usize) -> Result<(), ToolFailure> {
     if text.len() <= max_bytes {
         return Ok(());

@@ -1,4 +1,4 @@
-//! `ask`: a question from a run to its parent, or to a person where it has none.
+//! `ask`: sends a question from a run to its parent, or to a person if the run has no parent.
 
 use std::time::Duration;
 
@@ -12,15 +12,15 @@ use sortie_core::{
 
 use crate::arguments::{at_most, parse, spec, whole};
 
-/// The longest question.
+/// The most bytes of a question.
 const MAX_QUESTION_BYTES: usize = 16 * 1024;
-/// The longest answer to choose from.
+/// The most bytes of one option.
 const MAX_OPTION_BYTES: usize = 1024;
-/// How many answers there are to choose from.
+/// The most options of a question.
 const MAX_OPTIONS: usize = 20;
-/// How long an answer is waited for unless asked otherwise.
+/// The time to wait for an answer if the call sets none.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(600);
-/// How long an answer is ever waited for.
+/// The longest time to wait for an answer.
 const MAX_TIMEOUT: Duration = Duration::from_secs(86_400);
 
 /// The `ask` tool: sends a question to the parent of the run.
@@ -40,7 +40,7 @@ struct Arguments {
 }
 
 impl Ask {
-    /// The tool.
+    /// Creates the tool.
     pub fn new() -> Self {
         Self {
             spec: spec(
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn asks_the_parent() {
+    async fn question_goes_to_the_parent() {
         let whole = json!({"question": "用哪个？", "options": ["a", "b"], "default": "a",
             "timeout_seconds": 30});
         let question = Question {
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn waits_for_a_bounded_time() {
+    async fn timeout_is_bounded() {
         let check = async |seconds: Value, expected: u64| {
             let asked = ask(json!({"question": "q", "timeout_seconds": seconds})).await;
             assert_eq!(asked.unwrap().1, expected, "{seconds}");
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn refuses_what_nobody_could_answer() {
+    async fn invalid_questions_are_rejected() {
         let check = async |arguments: Value, expected: &str| {
             let failure = ask(arguments).await.unwrap_err();
             assert!(failure.starts_with(expected), "{failure}");

@@ -1,4 +1,4 @@
-//! File work off the async threads, which stops soon after its call is dropped.
+//! Runs file work on blocking threads. The work stops soon after its call is dropped.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,9 +11,9 @@ use tokio::task::JoinError;
 use crate::confine::{Kept, Workspace};
 use crate::gate::{Gate, Question};
 
-/// How long one walk or search may take before it answers with what it has.
+/// The longest time that one walk or search may take before it returns what it has found.
 const MAX_WORK_TIME: Duration = Duration::from_secs(20);
-/// How many questions wait for an answer at once: the work asks one and waits for it.
+/// The most policy checks in flight: the work sends one and waits for its verdicts.
 const MAX_QUESTIONS: usize = 1;
 
 /// Signals blocking work to end.
@@ -36,7 +36,7 @@ impl Stop {
         self.dropped.load(Ordering::Relaxed)
     }
 
-    /// Whether the work should answer with what it has.
+    /// Returns whether the work should stop and return what it has found.
     pub(crate) fn is_due(&self) -> bool {
         self.is_dropped() || Instant::now() >= self.deadline
     }
@@ -50,7 +50,7 @@ impl Drop for StopOnDrop {
     }
 }
 
-/// Does blocking work on its own thread.
+/// Runs blocking work on its own thread.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce(&Stop) -> Result<T, ToolFailure> + Send + 'static,
 ) -> Result<T, ToolFailure> {
@@ -59,8 +59,8 @@ pub(crate) async fn blocking<T: Send + 'static>(
     flatten(tokio::task::spawn_blocking(move || work(&stop)).await)
 }
 
-/// Does blocking work on the files of a call's workspace, which the call's policy is asked about,
-/// and of which some are left alone whatever policy says.
+/// Runs blocking work on the files of a call's workspace. The policy of the call decides about each
+/// file; some files are never accessed, whatever the policy permits.
 pub(crate) async fn in_workspace<T: Send + 'static>(
     context: &ToolContext<'_>,
     kept: &Arc<Kept>,
@@ -86,7 +86,7 @@ pub(crate) async fn in_workspace<T: Send + 'static>(
 
 fn reply(permits: &dyn Permits, question: Question) {
     let verdicts = question.paths.iter().map(|path| permits.path(path));
-    // A caller that stopped listening also stops the work.
+    // A receiver that is gone also stops the work.
     question.answer.send(verdicts.collect()).ok();
 }
 
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_permitted_once_nobody_answers() {
+    fn gate_denies_everything_once_the_call_is_gone() {
         let (asks, questions) = tokio::sync::mpsc::channel(1);
         let gate = Gate::asking(asks);
         drop(questions);

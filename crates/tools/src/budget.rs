@@ -1,4 +1,4 @@
-//! The budget that a model gives to a child, as the spawning tools take it.
+//! The budget that a model sets for a child, as the spawning tools parse it.
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
@@ -7,11 +7,11 @@ use sortie_core::{Budget, MICROS_PER_USD};
 
 use crate::arguments::whole;
 
-/// The most dollars that an account can hold exactly.
+/// The most dollars that an account represents exactly.
 const MAX_USD: f64 = 1_000_000_000.0;
 const MILLIS_PER_SECOND: u64 = 1000;
 
-/// A budget in a model's words.
+/// The budget arguments of a spawn call.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Account {
     #[serde(default, deserialize_with = "whole")]
@@ -40,7 +40,7 @@ impl From<Account> for Budget {
     }
 }
 
-/// The description for the model.
+/// Returns the JSON schema for the model.
 pub(crate) fn schema() -> Value {
     json!({
         "type": "object",
@@ -55,7 +55,7 @@ pub(crate) fn schema() -> Value {
     })
 }
 
-/// Dollars as whole millionths, rounded down.
+/// Deserializes dollars as whole millionths, rounded down.
 fn micros<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
     let Some(usd) = Option::<f64>::deserialize(deserializer)? else {
         return Ok(None);

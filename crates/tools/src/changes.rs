@@ -1,4 +1,4 @@
-//! `changes`: what a child changed in a worktree of its own.
+//! `changes`: shows, applies or discards the changes that a child made in its own worktree.
 
 use async_trait::async_trait;
 use serde::Deserialize;
@@ -9,10 +9,10 @@ use sortie_core::{
 
 use crate::arguments::{at_most, parse, spec};
 
-/// The longest id or label.
+/// The most bytes of an id or label.
 const MAX_ID_BYTES: usize = 500;
 
-/// Takes over or throws away what a child changed.
+/// The `changes` tool: applies or discards the changes of a child.
 #[derive(Debug)]
 pub struct Changes {
     spec: ToolSpec,
@@ -33,7 +33,7 @@ enum Action {
 }
 
 impl Changes {
-    /// The tool.
+    /// Creates the tool.
     pub fn new() -> Self {
         Self {
             spec: spec(
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn understands_actions() {
+    async fn each_action_becomes_a_request() {
         let id = || "a".to_owned();
         let call = |action: &str| json!({"action": action, "id": "a"});
         check(call("diff"), Ok(ManageRequest::Diff { id: id() })).await;

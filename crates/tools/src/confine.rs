@@ -1,10 +1,10 @@
 //! Keeps file tools inside the workspace.
 //!
-//! Every path is resolved beneath a held descriptor of the workspace, and what was opened is what
-//! is used: nothing is ever checked by one path and opened by another. Policy is asked about the
-//! path that the kernel reports for the open object. Writes go to a new file beside the old one and
-//! are renamed over it, so that they are atomic and never reach a file that a hard link shares
-//! with the world outside.
+//! Every path is resolved beneath an open descriptor of the workspace, and the opened object is the
+//! one that is used: no path is checked first and opened again later. Policy decides about the path
+//! that the kernel reports for the open object. A write goes to a new file beside the old one,
+//! which is then renamed over it, so that the write is atomic and never reaches a file outside the
+//! workspace that shares a hard link.
 
 mod kept;
 mod place;
@@ -30,22 +30,22 @@ pub(crate) use kept::Kept;
 use kept::KeptInside;
 pub(crate) use place::{NewContent, Parents, Place};
 
-/// The longest path taken from a model: `PATH_MAX` of Linux.
+/// The most bytes of a path from a model: `PATH_MAX` of Linux.
 const MAX_PATH_BYTES: usize = 4096;
-/// The most parts of a path taken from a model. The deepest folders of real projects have some 50;
-/// without a bound each file tool would look at up to 2,048 folders for one path.
+/// The most components of a path from a model. The deepest folders of real projects have about 50;
+/// without a limit each file tool would open up to 2,048 folders for one path.
 const MAX_PATH_PARTS: usize = 256;
-/// How many entries of one directory are read.
+/// The most entries of one directory that are read.
 pub(crate) const MAX_DIRECTORY_ENTRIES: usize = 50_000;
-/// How many similar names are named when a file is missing.
+/// The most similar names that are suggested when a file is missing.
 const MAX_SIMILAR_NAMES: usize = 3;
-/// How much a name must resemble the one asked for, from 0 to 1.
+/// The least similarity of a suggested name to the requested one, from 0 to 1.
 const SIMILAR_ENOUGH: f64 = 0.5;
 
 const DIRECTORY_FLAGS: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::CLOEXEC);
-// Without NONBLOCK, opening a FIFO would wait for its other end.
+// Without NONBLOCK, opening a FIFO would block until its other end is opened.
 const FILE_FLAGS: OFlags = OFlags::RDONLY
     .union(OFlags::NONBLOCK)
     .union(OFlags::NOCTTY)
@@ -54,7 +54,7 @@ const FILE_FLAGS: OFlags = OFlags::RDONLY
 /// The folder that file tools are confined to.
 #[derive(Debug)]
 pub(crate) struct Workspace {
-    /// The root as it was named, which absolute paths may begin with.
+    /// The root as the run names it; absolute paths may begin with it.
     root: PathBuf,
     directory: OwnedFd,
     resolver: Resolver,
@@ -65,44 +65,37 @@ pub(crate) struct Workspace {
 /// A file that is open for reading.
 #[derive(Debug)]
 pub(crate) struct OpenFile {
-    /// The file.
     pub(crate) file: File,
-    /// What the file system says about it.
+    /// The metadata of the open file.
     pub(crate) stat: Stat,
 }
 
-/// What a directory holds.
+/// An entry of a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
-    /// Its name.
     pub(crate) name: OsString,
-    /// What it is.
     pub(crate) kind: Kind,
 }
 
-/// A directory that is open, and what it holds.
+/// An open directory and its entries.
 #[derive(Debug)]
 pub(crate) struct Listing {
-    /// The directory.
     pub(crate) directory: OwnedFd,
-    /// What it holds and policy permits, by name.
+    /// The entries that policy permits, sorted by name.
     pub(crate) entries: Vec<Entry>,
-    /// Whether there is more than is read.
+    /// Whether the directory has more entries than were read.
     pub(crate) cut: bool,
-    /// How many entries policy does not permit.
+    /// The number of entries that policy denies.
     pub(crate) withheld: usize,
 }
 
-/// What an entry of a directory is.
+/// The type of a directory entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A regular file.
     File,
-    /// A directory.
     Directory,
-    /// A symbolic link.
     Symlink,
-    /// Anything else.
+    /// A device, a socket or a FIFO.
     Special,
 }
 
@@ -122,8 +115,8 @@ impl Kind {
 }
 
 impl Workspace {
-    /// Takes hold of the workspace, named without links: one that was put in its way since is not
-    /// followed.
+    /// Opens the workspace. `root` contains no links: a link that has replaced one of its
+    /// components since is not followed.
     pub(crate) fn open(root: &Path) -> Result<Self, ToolFailure> {
         let directory = exact_folder::open(root).map_err(|error| {
             ToolFailure::new(format!(
@@ -141,12 +134,12 @@ impl Workspace {
         })
     }
 
-    /// The same workspace, with policy asked about what is opened in it.
+    /// Sets the gate that asks policy about each opened object.
     pub(crate) fn behind(self, gate: Gate) -> Self {
         Self { gate, ..self }
     }
 
-    /// The same workspace, with these places left alone where they lie in it.
+    /// Sets the protected places; those inside the workspace are not accessed.
     pub(crate) fn keeping(self, kept: &Kept) -> Result<Self, ToolFailure> {
         let root = self.real_root(Path::new("."))?;
         Ok(Self {
@@ -155,7 +148,7 @@ impl Workspace {
         })
     }
 
-    /// The path relative to the workspace, by its words alone.
+    /// Returns the path relative to the workspace, computed from its text alone.
     pub(crate) fn locate(&self, path: &str) -> Result<PathBuf, ToolFailure> {
         crate::arguments::at_most("path", path, MAX_PATH_BYTES)?;
         if path.contains('\0') {
@@ -190,7 +183,7 @@ impl Workspace {
         self.find_file(path)?.ok_or_else(|| self.missing(path))
     }
 
-    /// Opens a regular file for reading, if there is one and policy permits it.
+    /// Opens a regular file for reading, if it exists and policy permits it.
     pub(crate) fn find_file(&self, path: &Path) -> Result<Option<OpenFile>, ToolFailure> {
         let found = self.find_unasked(path)?;
         if let Some(open) = &found {
@@ -200,7 +193,7 @@ impl Workspace {
         Ok(found)
     }
 
-    /// Opens a regular file whose content is never shown, if there is one.
+    /// Opens a regular file, if it exists, without asking policy. Its content must never be shown.
     pub(crate) fn find_unasked(&self, path: &Path) -> Result<Option<OpenFile>, ToolFailure> {
         match self.resolver.open(self.directory.as_fd(), path, FILE_FLAGS) {
             Ok(fd) => {
@@ -215,7 +208,7 @@ impl Workspace {
         }
     }
 
-    /// Opens a regular file that a listing has shown, and that policy was asked about with it.
+    /// Opens a regular file of a listing, for which policy was already asked.
     pub(crate) fn open_listed(
         &self,
         directory: &OwnedFd,
@@ -241,13 +234,13 @@ impl Workspace {
             })
     }
 
-    /// What a directory holds, as far as policy permits.
+    /// Lists the entries of a directory that policy permits.
     pub(crate) fn list(&self, path: &Path) -> Result<Listing, ToolFailure> {
         let directory = self.open_directory(path)?;
         self.listing(directory, path)
     }
 
-    /// What an open directory holds, as far as policy permits.
+    /// Lists the entries of an open directory that policy permits.
     fn listing(&self, directory: OwnedFd, path: &Path) -> Result<Listing, ToolFailure> {
         let (mut entries, cut) =
             read_entries(&directory).map_err(|errno| unreadable(path, errno))?;
@@ -270,8 +263,8 @@ impl Workspace {
         })
     }
 
-    /// Where an open object really lies, relative to the workspace and without links. Empty is the
-    /// workspace itself.
+    /// Returns the real path of an open object, relative to the workspace and without links. An
+    /// empty path is the workspace itself.
     fn real(&self, object: BorrowedFd<'_>, words: &Path) -> Result<PathBuf, ToolFailure> {
         if !self.resolver.follows_links() {
             return Ok(real::plain(words));
@@ -296,14 +289,14 @@ impl Workspace {
         Ok(self.root.clone())
     }
 
-    /// Whether an open object can be found by this name.
+    /// Returns whether the name leads to this open object.
     fn is_named(&self, object: BorrowedFd<'_>, name: &Path) -> bool {
         let found = rustix::fs::statat(&self.directory, name, AtFlags::SYMLINK_NOFOLLOW);
         let held = rustix::fs::fstat(object);
         matches!((found, held), (Ok(found), Ok(held)) if is_same(&found, &held))
     }
 
-    /// Refuses what is hidden or what policy does not permit.
+    /// Rejects a path that is hidden or that policy denies.
     fn permit(&self, real: &Path, words: &Path) -> Result<(), ToolFailure> {
         self.kept.refuse(real, words)?;
         refuse_unless(Some(self.gate.judge(real)), words)
@@ -334,7 +327,7 @@ impl Workspace {
         } else {
             folder
         };
-        // Not by `list`: its failure would look for names similar to the folder's, and so on
+        // Not by `list`: its failure would search for names similar to the folder's, and so on
         // upwards.
         let opened = self
             .resolver
@@ -395,8 +388,8 @@ impl Workspace {
     }
 }
 
-/// Returns how paths are resolved beneath the workspace. Links are followed only where the kernel tells
-/// where they led: policy decides about that path.
+/// Returns the resolver for paths beneath the workspace. Links are followed only where the kernel
+/// reports the target: policy decides about that path.
 fn resolver(directory: BorrowedFd<'_>) -> Resolver {
     match real::path_of(directory) {
         Ok(_) => Resolver::detect(directory),
@@ -405,7 +398,7 @@ fn resolver(directory: BorrowedFd<'_>) -> Resolver {
 }
 
 impl OpenFile {
-    /// Reads all of it, at most `max_bytes`.
+    /// Reads the whole file, at most `max_bytes`.
     pub(crate) fn read(&mut self, path: &Path, max_bytes: u64) -> Result<Vec<u8>, ToolFailure> {
         let mut bytes = Vec::new();
         (&mut self.file)
@@ -471,7 +464,7 @@ fn read_entries(directory: &OwnedFd) -> Result<(Vec<Entry>, bool), Errno> {
     Ok((entries, false))
 }
 
-/// Refuses what policy does not permit, or says nothing about.
+/// Rejects a path that policy denies or returned no verdict for.
 fn refuse_unless(verdict: Option<Verdict>, words: &Path) -> Result<(), ToolFailure> {
     let why = match verdict {
         Some(Ok(())) => return Ok(()),
@@ -493,7 +486,7 @@ fn unreadable(path: &Path, errno: Errno) -> ToolFailure {
     ))
 }
 
-/// Size and time of an entry of a directory, without following it.
+/// Returns the metadata of a directory entry without following links.
 pub(crate) fn stat(directory: &OwnedFd, name: &OsStr) -> Option<Stat> {
     rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).ok()
 }
@@ -509,7 +502,7 @@ fn kind_of(directory: &OwnedFd, name: &OsStr, told: FileType) -> Kind {
     if told != FileType::Unknown {
         return Kind::of(told);
     }
-    // Some file systems do not tell the type while listing.
+    // Some file systems do not report the type of an entry in a listing.
     match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => Kind::of(FileType::from_raw_mode(stat.st_mode as RawMode)),
         Err(_) => Kind::Special,
@@ -521,7 +514,7 @@ fn sorted(mut entries: Vec<Entry>) -> Vec<Entry> {
     entries
 }
 
-/// Where a symbolic link points, as written.
+/// Returns the target of a symbolic link, as written.
 pub(crate) fn read_link(directory: &OwnedFd, name: &OsStr) -> Option<String> {
     let target = rustix::fs::readlinkat(directory, name, Vec::new()).ok()?;
     Some(target.to_string_lossy().into_owned())

@@ -1,4 +1,4 @@
-//! Short accounts of what changed in a file.
+//! Short summaries of what changed in a file.
 
 use std::time::Duration;
 
@@ -6,18 +6,18 @@ use similar::{ChangeTag, TextDiff};
 
 use sortie_base::truncate::{first_bytes, truncate};
 
-/// How long two texts are compared before the account becomes coarse.
+/// The longest time to compare two texts before the diff becomes coarse.
 const MAX_DIFF_TIME: Duration = Duration::from_millis(500);
-/// How many lines of a diff are shown.
+/// The most lines of a diff that are shown.
 const MAX_DIFF_LINES: usize = 60;
-/// How many characters of a line are shown.
+/// The most characters of a line that are shown.
 const MAX_LINE_CHARS: usize = 300;
-/// How much of a new file is looked at to show its beginning.
+/// The most bytes of a new file that are read to show its beginning.
 const MAX_SHOWN_BYTES: usize = 64 * 1024;
-/// How many unchanged lines stand around a change.
+/// The number of unchanged lines around a change.
 const CONTEXT_LINES: usize = 2;
 
-/// How many lines came and went: `+3 -1 lines`.
+/// Returns how many lines were added and removed: `+3 -1 lines`.
 pub(crate) fn counts(old: &str, new: &str) -> String {
     let diff = TextDiff::configure()
         .timeout(MAX_DIFF_TIME)
@@ -33,12 +33,12 @@ pub(crate) fn counts(old: &str, new: &str) -> String {
     format!("+{added} -{removed} lines")
 }
 
-/// As much of a text as a diff can show of it.
+/// Returns the part of a text that a diff can show.
 pub(crate) fn beginning(text: &str) -> &str {
     first_bytes(text, MAX_SHOWN_BYTES)
 }
 
-/// A unified diff without file names, cut to a readable length.
+/// Returns a unified diff without file names, truncated to a readable length.
 pub(crate) fn unified(old: &str, new: &str) -> String {
     let diff = TextDiff::configure()
         .timeout(MAX_DIFF_TIME)

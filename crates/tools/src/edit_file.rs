@@ -1,4 +1,4 @@
-//! `edit_file`: one exact piece of a file for another.
+//! `edit_file`: replaces an exact piece of a file.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -21,23 +21,23 @@ use crate::diff;
 use crate::fingerprint::{Fingerprint, State, reconcile, temporary_name};
 use crate::preview::shown;
 
-/// The largest file that is edited, before and after.
+/// The most bytes of a file that can be edited, before and after the edit.
 const MAX_FILE_BYTES: usize = 10 * 1024 * 1024;
-/// How many places are named when a piece is not unique.
+/// The most places that are listed when a piece is not unique.
 const MAX_PLACES: usize = 10;
-/// How many lines of a file are searched for something similar.
+/// The most lines of a file that are searched for similar text.
 const MAX_HINT_LINES: usize = 20_000;
-/// How many lines of a missing piece are compared with each place of a file. Without a bound the
-/// time would be the product of both lengths.
+/// The most lines of a missing piece that are compared with each place of a file. Without a limit
+/// the time would be the product of both lengths.
 const MAX_HINT_HEIGHT: usize = 200;
-/// How many lines of something similar are shown.
+/// The most lines of similar text that are shown.
 const MAX_SHOWN_LINES: usize = 12;
-/// How many characters of a line are compared or shown.
+/// The most characters of a line that are compared or shown.
 const MAX_LINE_CHARS: usize = 200;
-/// How much a line must resemble the one asked for, from 0 to 1.
+/// The least similarity of a suggested line to the requested one, from 0 to 1.
 const SIMILAR_ENOUGH: f32 = 0.6;
 
-/// Changes a part of a file.
+/// The `edit_file` tool: replaces parts of a file.
 #[derive(Debug)]
 pub struct EditFile {
     spec: ToolSpec,
@@ -54,7 +54,7 @@ struct Arguments {
 }
 
 impl EditFile {
-    /// The tool.
+    /// Creates the tool.
     pub fn new() -> Self {
         Self {
             spec: spec(
@@ -76,7 +76,7 @@ impl EditFile {
         }
     }
 
-    /// The tool, with these places left alone.
+    /// Sets the places that the tool does not access.
     pub(crate) fn keeping(self, kept: &Arc<Kept>) -> Self {
         Self {
             kept: Arc::clone(kept),
@@ -137,7 +137,7 @@ impl Reconcile for EditFile {
                     before: State::of(planned.old.as_bytes()),
                     after: Some(State::of(planned.new.as_bytes())),
                 },
-                // It can only be refused, so whenever it runs it changes nothing.
+                // The call can only fail, so it changes nothing whenever it runs.
                 Err(_) => Fingerprint {
                     before: State::at(workspace, &arguments.path),
                     after: None,
@@ -193,7 +193,7 @@ fn edit(
     ))
 }
 
-/// An edit that is worked out but not done.
+/// An edit that is computed but not written yet.
 struct Planned {
     place: Place,
     open: OpenFile,
@@ -208,7 +208,7 @@ impl Planned {
         let path = workspace.locate(&arguments.path)?;
         let place = workspace.place(&path, Parents::Require)?;
         let Some(mut open) = place.existing()? else {
-            // Opening it again gives the sentence about similar names.
+            // Opening the file again returns the error that suggests similar names.
             workspace.open_file(&path)?;
             return Err(ToolFailure::new(
                 "The file has just appeared. Read it, then try again.",
@@ -247,7 +247,7 @@ fn refuse_empty(arguments: &Arguments) -> Result<(), ToolFailure> {
     Ok(())
 }
 
-/// The new text, and how many pieces were replaced.
+/// Returns the new text and the number of replacements.
 fn replaced(text: &str, arguments: &Arguments) -> Result<(String, usize), ToolFailure> {
     let places = places_of(text, &arguments.old_string);
     let times = places.len();
@@ -284,15 +284,15 @@ fn replaced(text: &str, arguments: &Arguments) -> Result<(String, usize), ToolFa
     Ok((new, times))
 }
 
-/// Where the piece stands. Models write `\n`, so if it stands nowhere as it is, its line breaks
-/// match `\r\n` too, also in a file that has both.
+/// Returns where the piece occurs. Models write `\n`, so if there is no exact match, its line
+/// breaks also match `\r\n`, even in a file with mixed line endings.
 fn places_of(text: &str, piece: &str) -> Vec<Range<usize>> {
     let exact = ranges_of(text, piece);
     if !exact.is_empty() || piece.contains('\r') || !text.contains("\r\n") {
         return exact;
     }
     let plain = text.replace("\r\n", "\n");
-    // The places in `plain` before which a `\r` was taken out, in order.
+    // The offsets in `plain` before which a `\r` was removed, in ascending order.
     let removed: Vec<usize> = text
         .match_indices("\r\n")
         .enumerate()
@@ -311,8 +311,8 @@ fn ranges_of(text: &str, piece: &str) -> Vec<Range<usize>> {
         .collect()
 }
 
-/// The new text with the line ends of the place it goes to, so that a file keeps its own. Text that
-/// has `\r` of its own is meant as it is.
+/// Returns the new text with the line endings of the place it replaces, so that a file keeps its
+/// own. Text that contains `\r` is used as it is.
 fn with_line_ends_of<'a>(
     breaks: &mut LineBreaks<'_>,
     place: &Range<usize>,
@@ -327,13 +327,13 @@ fn with_line_ends_of<'a>(
     }
 }
 
-/// Finds the line breaks of places that come in order, in one pass over the text: a search for each
-/// place took seconds in a file without line breaks.
+/// Finds the line breaks near places in ascending order, in one pass over the text: a search for
+/// each place took seconds in a file without line breaks.
 struct LineBreaks<'a> {
     text: &'a str,
-    /// The one found last, at or behind the place before.
+    /// The line break found last, at or after the previous place.
     next: Option<usize>,
-    /// The last one of the text.
+    /// The last line break of the text.
     last: Option<usize>,
 }
 
@@ -346,7 +346,7 @@ impl<'a> LineBreaks<'a> {
         }
     }
 
-    /// The first line break at or behind the place, otherwise the last one before it.
+    /// Returns the first line break at or after the place, otherwise the last one before it.
     fn nearest(&mut self, place: usize) -> Option<usize> {
         let last = self.last?;
         if last <= place {
@@ -396,7 +396,8 @@ fn not_found(text: &str, arguments: &Arguments) -> ToolFailure {
     ))
 }
 
-/// The line, from 0, where the text is most like the piece, and how it is.
+/// Returns the line, counted from 0, where the text is most similar to the piece, and how it
+/// differs.
 fn nearest(text: &str, piece: &str) -> Option<(usize, &'static str)> {
     let wanted: Vec<&str> = piece.lines().take(MAX_HINT_HEIGHT).map(str::trim).collect();
     let lines: Vec<&str> = text.lines().take(MAX_HINT_LINES).map(str::trim).collect();
@@ -488,7 +489,8 @@ mod tests {
             Ok(("c\r\nd\r\n", "Edited f:\n@@ -1,2 +1,2 @@\n-a\n-b\n+c\n+d")),
         )
         .await;
-        // A new line of a file with `\r\n` gets one too, though old_string has no line break.
+        // A new line in a file with `\r\n` gets `\r\n` too, although `old_string` has no line
+        // break.
         check(
             "a\r\nb\r\n",
             "b",
@@ -497,7 +499,7 @@ mod tests {
             Ok(("a\r\nb\r\nc\r\n", "Edited f:\n@@ -1,2 +1,3 @@\n a\n b\n+c")),
         )
         .await;
-        // Mixed line ends are found, and each place keeps its own.
+        // Mixed line endings match, and each place keeps its own.
         check(
             "a\r\nb\nc\r\n",
             "a\nb\nc",
@@ -516,7 +518,7 @@ mod tests {
         .await;
     }
 
-    /// With a search of the text for each place this would take minutes.
+    /// With one search of the text for each place this would take minutes.
     #[test]
     fn many_places_without_line_breaks_take_one_pass() {
         let places = 1_000_000;
@@ -533,7 +535,7 @@ mod tests {
     }
 
     #[test]
-    fn each_place_takes_the_line_break_behind_it_or_the_last_one() {
+    fn each_place_keeps_the_nearest_line_ending() {
         let arguments = Arguments {
             path: "f".to_owned(),
             old_string: "x".to_owned(),
@@ -550,7 +552,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_person_sees_what_would_change() {
+    async fn preview_shows_the_diff_or_the_failure() {
         let check = async |old: &str, expected: &str| {
             let folder = Folder::with(&[("f", "a\nb\n")]);
             let arguments = json!({"path": "f", "old_string": old, "new_string": "B"});
@@ -564,7 +566,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn says_how_to_get_it_right() {
+    async fn failures_tell_how_to_correct_old_string() {
         check("x\ny\nx\n", "x", "z", false, Err("old_string occurs 2 times in f (lines 1, 3). Add lines around it until it is unique, or set replace_all.")).await;
         check("a\n    if b {\n    }\n", "if b {\n}", "", false, Err("old_string does not occur in f. There is the same text with other white space at line 2; copy it exactly:\n    if b {\n    }")).await;
         check("fn a() {\n  one\n}\n", "fn a() {\n  two\n", "", false, Err("old_string does not occur in f. There is a text that begins the same way at line 1; copy it exactly:\nfn a() {\n  one")).await;
@@ -575,7 +577,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn refuses_what_it_cannot_edit() {
+    async fn uneditable_files_are_rejected() {
         let folder = Folder::with(&[("main.rs", ""), (".git/config", "x")]);
         folder.write("latin", b"caf\xe9");
         folder.link("link", Path::new("latin"));
@@ -594,7 +596,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn knows_after_a_crash_whether_it_happened() {
+    async fn reconcile_after_a_crash_tells_whether_the_edit_happened() {
         let tool = EditFile::new();
         let arguments = json!({"path": "f", "old_string": "a", "new_string": "b"});
         let check = async |before: &str, after: &str, expected: &str| {

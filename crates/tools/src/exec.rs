@@ -1,4 +1,4 @@
-//! `exec`: a shell command.
+//! `exec`: runs a shell command.
 
 mod capture;
 mod marked;
@@ -29,12 +29,12 @@ use crate::sandbox::Wanted;
 use capture::Capture;
 use process::{Ended, Ending, Process};
 
-/// The longest command.
+/// The most bytes of a command.
 const MAX_COMMAND_BYTES: usize = 100 * 1024;
-/// Where shells are looked for if the environment names no place.
+/// The folders to search for a shell if the environment has no `PATH`.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// The field of a record that names what was neutralised after a command.
+/// The field of a record that lists what was neutralised after a command.
 const NEUTRALISED: &str = "neutralised";
 const READ_ONLY_GIT: &str = "(Settings and hooks of this repository are read-only for commands, and no submodule or linked worktree can be added to it. Pass settings with `git -c KEY=VALUE`; instead of `git worktree add` or `git submodule add` use `git clone` into a sub-folder; report what a person should set.)\n";
 
@@ -45,11 +45,11 @@ const SPELLINGS: &[Spelling] = &[Spelling {
 
 /// Runs shell commands.
 ///
-/// Each command has a supervisor, which ends it together with the process that started it, after a
-/// timeout, and when its call is dropped. Should a supervisor be killed, processes are found by the
-/// name of their effect, which each command and all its descendants carry in the variable
-/// `SORTIE_EFFECT`. One that clears its environment is out of that reach; a sandbox with namespaces
-/// holds it, as all of its processes end with its first.
+/// Each command has a supervisor. It ends the command when the process that started it ends, after
+/// a timeout, and when the call is dropped. If the supervisor itself is killed, the processes of
+/// the command are found by the id of their effect, which the command and all its descendants carry
+/// in the variable `SORTIE_EFFECT`. A process that clears its environment cannot be found this way;
+/// a sandbox with namespaces still ends it, because all of its processes end with its first.
 #[derive(Debug)]
 pub struct Exec {
     spec: ToolSpec,
@@ -58,10 +58,10 @@ pub struct Exec {
     sandbox: Option<Arc<Sandbox>>,
 }
 
-/// What the shell needs to know.
+/// The settings of the shell tool.
 #[derive(Clone, Debug, Default)]
 pub struct ExecSettings {
-    /// The whole environment of every command, but for the name of its effect.
+    /// The whole environment of every command, except for the id of its effect.
     pub environment: Vec<(OsString, OsString)>,
 }
 
@@ -74,7 +74,7 @@ struct Arguments {
 }
 
 impl Exec {
-    /// The tool. Without a sandbox it refuses every command of a run that has to be in one.
+    /// Creates the tool. Without a sandbox it rejects every command of a run that requires one.
     pub fn new(settings: ExecSettings, sandbox: Option<Arc<Sandbox>>) -> Self {
         Self {
             spec: spec(
@@ -97,7 +97,7 @@ impl Exec {
         }
     }
 
-    /// The command as it is to be started.
+    /// Builds the command as it is to be started.
     async fn prepare(
         &self,
         context: &ToolContext<'_>,
@@ -146,15 +146,15 @@ impl Tool for Exec {
         let arguments: Arguments = parse(arguments)?;
         at_most("command", &arguments.command, MAX_COMMAND_BYTES)?;
         let limit = limit(context.exec_timeout, arguments.timeout_seconds);
-        // Dropped last, when the command and all that it started were ended.
+        // Dropped last, after the command and all processes that it started have ended.
         let mut confined = self.prepare(context, &arguments, limit).await?;
         let mut capture = Capture::default();
         let mut ended = run(&mut confined, context.effect, limit, &mut capture)
             .await
             .map_err(not_started)?;
         if ended.missed_its_group {
-            // The command has not begun. Another program removed the group between its making and
-            // the joining.
+            // The command has not started: another program removed the control group after it was
+            // created and before the command joined it.
             confined = self.prepare(context, &arguments, limit).await?;
             capture = Capture::default();
             ended = run(&mut confined, context.effect, limit, &mut capture)
@@ -194,9 +194,10 @@ fn not_started(error: std::io::Error) -> ToolFailure {
     ))
 }
 
-/// What really applied, and what the command left that would act later, for the record.
+/// Returns the record: the confinement that applied, and what the command left behind that would
+/// run later.
 fn record(applied: &Applied, things: &[Neutralised]) -> Value {
-    // Every field of both has a form in JSON.
+    // Every field of both serializes to JSON.
     let mut record = serde_json::to_value(applied).unwrap_or_default();
     if let Value::Object(fields) = &mut record
         && !things.is_empty()
@@ -206,7 +207,7 @@ fn record(applied: &Applied, things: &[Neutralised]) -> Value {
     record
 }
 
-/// What a command left that would act later, in lines.
+/// Lists what a command left behind that would run later, one item per line.
 fn account(things: &[Neutralised]) -> String {
     let lines = things
         .iter()
@@ -214,7 +215,7 @@ fn account(things: &[Neutralised]) -> String {
     lines.collect()
 }
 
-/// What to do instead, where a command failed at the read-only parts of a repository.
+/// Returns a hint if a command failed because parts of a repository are read-only.
 fn hint(text: &str, ending: Ending) -> Option<&'static str> {
     let failed = match ending {
         Ending::TimedOut => false,
@@ -226,7 +227,7 @@ fn hint(text: &str, ending: Ending) -> Option<&'static str> {
     (failed && hit(&refused) && hit(&of_git)).then_some(READ_ONLY_GIT)
 }
 
-/// The time a command gets: what was asked for, but never more than the run allows.
+/// Returns the time limit of a command: the requested one, at most that of the run.
 fn limit(max: Duration, asked_seconds: Option<u64>) -> Duration {
     match asked_seconds {
         None | Some(0) => max,
@@ -234,10 +235,10 @@ fn limit(max: Duration, asked_seconds: Option<u64>) -> Duration {
     }
 }
 
-/// The directory, checked to lie in the workspace. The shell can leave it again: what keeps a
-/// command inside is its sandbox, not this.
+/// Returns the working directory, which must be inside the workspace. The shell can leave it again:
+/// the sandbox confines a command, not this check.
 fn working_directory(root: &Path, asked: Option<&str>) -> Result<PathBuf, ToolFailure> {
-    // Also without a sandbox nothing is started in a folder that was put in its place.
+    // Even without a sandbox, no command starts in a folder that has replaced the workspace.
     let workspace = Workspace::open(root)?;
     let Some(asked) = asked else {
         return Ok(root.to_owned());
@@ -277,7 +278,8 @@ fn describe(status: ExitStatus) -> String {
     }
 }
 
-/// Bash if the environment has it, as models write for it; else the shell every system has.
+/// Returns bash if the environment has it, because models write for bash; otherwise the shell that
+/// every system has.
 fn find_shell(environment: &[(OsString, OsString)]) -> OsString {
     let path = environment
         .iter()

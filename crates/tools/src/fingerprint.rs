@@ -1,4 +1,4 @@
-//! How the writing tools find out, after a crash, whether a write happened.
+//! How the writing tools determine after a crash whether a write happened.
 
 use std::io::Read as _;
 
@@ -9,34 +9,33 @@ use sortie_core::{EffectId, Reconciled, ToolAnswer, hex};
 
 use crate::confine::Workspace;
 
-/// What a file was before a write, and what it was to become.
+/// The state of a file before a write, and the state that the write was to produce.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Fingerprint {
-    /// Before.
     pub(crate) before: State,
-    /// After; missing if the write could only be refused.
+    /// `None` if the write could only fail.
     pub(crate) after: Option<State>,
 }
 
-/// What a file is.
+/// The state of a file.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum State {
-    /// There is none.
+    /// The file does not exist.
     Absent,
-    /// It has this SHA-256.
+    /// The SHA-256 of the content.
     Sha256(String),
-    /// It cannot be read, or may not be.
+    /// The file cannot be read, or policy denies it.
     Unreadable,
 }
 
 impl State {
-    /// What these bytes are.
+    /// Returns the state of a file with this content.
     pub(crate) fn of(bytes: &[u8]) -> Self {
         Self::Sha256(hex(&Sha256::digest(bytes)))
     }
 
-    /// What is at the path now.
+    /// Returns the current state of the path.
     pub(crate) fn at(workspace: &Workspace, path: &str) -> Self {
         let found = workspace
             .locate(path)
@@ -60,7 +59,7 @@ fn hash(mut file: std::fs::File) -> Option<State> {
     }
 }
 
-/// Compares what is there now with what was remembered.
+/// Compares the current state with the recorded fingerprint.
 pub(crate) fn reconcile(now: &State, remembered: &Value, answer: String) -> Reconciled {
     let Ok(fingerprint) = Fingerprint::deserialize(remembered) else {
         return Reconciled::Unknown;
@@ -74,8 +73,8 @@ pub(crate) fn reconcile(now: &State, remembered: &Value, answer: String) -> Reco
     }
 }
 
-/// The name of the file that a call writes before it is renamed: always the same for one call, so
-/// that running it again after a crash clears up what the crash left.
+/// Returns the name of the temporary file of a call. It is the same for each attempt of one call,
+/// so that running the call again after a crash removes what the crash left behind.
 pub(crate) fn temporary_name(effect: &EffectId) -> String {
     let digest = hex(&Sha256::digest(effect.to_string().as_bytes()));
     format!(".sortie-{}.tmp", &digest[..16])
@@ -86,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn decides() {
+    fn reconcile_compares_current_state_with_the_fingerprint() {
         let state = |text: &str| match text {
             "absent" => State::Absent,
             "unreadable" => State::Unreadable,

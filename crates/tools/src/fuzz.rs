@@ -1,10 +1,9 @@
-//! Tests: whatever arguments a model writes, each call comes to one outcome, and nothing else
-//! happens.
+//! Tests: whatever arguments a model writes, each call has one outcome and no other effect.
 //!
-//! The arguments follow the schema of the tool as far as it goes, because what does not fit is
-//! refused before a tool sees it; the values are what breaks code: deep paths, nested patterns,
-//! NULs, huge numbers, names of pipes, devices, sparse files and links. An overflow of the stack
-//! ends the process, which the test runner reports with the last line printed: the call.
+//! The arguments follow the schema of the tool as far as it goes, because arguments that do not fit
+//! are rejected before a tool sees them. The values are those that break code: deep paths, nested
+//! patterns, NULs, huge numbers, names of pipes, devices, sparse files and links. A stack overflow
+//! ends the process; the test runner then reports the last printed line, which is the call.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -18,16 +17,16 @@ use sortie_core::{Tool, ToolOutcome};
 use crate::testing::{Delegation, Folder, outcome_with};
 use crate::{ToolSettings, standard_tools};
 
-/// Far more than any call takes. A call that is not over by then never ends.
+/// Far more than any call takes. A call that has not ended by then never ends.
 const AT_MOST: Duration = Duration::from_secs(120);
-/// More than any tool answers.
+/// More than the result of any tool.
 const MAX_TEXT_BYTES: usize = 2 << 20;
-/// How many calls the ordinary test makes.
+/// The number of calls in the ordinary test.
 const FEW: usize = 300;
-/// How long the long form runs.
+/// The duration of the long test.
 const LONG: Duration = Duration::from_secs(300);
 
-/// Names that mean something in the workspace of [`world`].
+/// Names that exist in the workspace of [`world`].
 const NAMES: &[&str] = &[
     ".",
     "..",
@@ -60,13 +59,13 @@ const NAMES: &[&str] = &[
     "\u{7f}",
 ];
 
-/// What is repeated to make something deep.
+/// Pieces that are repeated to build deep input.
 const PIECES: &[&str] = &[
     "a/", "../", "./", "/", "(", "[", "{", "(a|", "a{9}", "\\", "{a,", "!", "**/", "[[:a", "?",
     "\"", "\n", "\0", "é", "{\"a\":", "\r\n", "x",
 ];
 
-/// What nests.
+/// Pairs that nest.
 const PAIRS: &[(&str, &str)] = &[
     ("{", "}"),
     ("{a,", "}"),
@@ -120,7 +119,7 @@ fn anything() -> BoxedStrategy<Value> {
     .boxed()
 }
 
-/// A value that fits a schema most of the time.
+/// Generates values that fit a schema most of the time.
 fn fitting(schema: &Value) -> BoxedStrategy<Value> {
     let fits = match (schema["type"].as_str(), schema["enum"].as_array()) {
         (_, Some(values)) => proptest::sample::select(values.clone()).boxed(),
@@ -160,7 +159,7 @@ fn object(schema: &Value) -> BoxedStrategy<Value> {
     fields.prop_map(Value::Object).boxed()
 }
 
-/// A workspace with everything in it that is no ordinary file, and a folder outside.
+/// Creates a workspace that contains every kind of special file, and a folder outside it.
 fn world() -> (Folder, Folder) {
     let outside = Folder::with(&[("kept", "as it was\n")]);
     let folder = Folder::with(&[
@@ -201,7 +200,7 @@ async fn run(runner: &mut TestRunner, goes_on: impl Fn(usize) -> bool) {
         let mut arguments = strategies[at].new_tree(runner).unwrap().current();
         let tool = tools[at].as_ref();
         if tool.spec().name == "exec" && arguments.get("command").is_some() {
-            // Random text must not be run; where it would be run is random enough.
+            // Random text must not be executed; the other arguments are random enough.
             arguments["command"] = json!("true");
         }
         let beginning: String = arguments.to_string().chars().take(300).collect();

@@ -1,23 +1,22 @@
-//! Where file work asks policy about what it has really opened.
+//! Lets file work ask policy about the objects that it has opened.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use tokio::sync::{mpsc, oneshot};
 
-/// What policy says about one path; the sentence says why not.
+/// The verdict of policy about one path; the error is a sentence with the reason.
 pub(crate) type Verdict = Result<(), String>;
 
-/// Asks about paths, relative to the workspace and without links.
+/// Asks policy about paths, relative to the workspace and without links.
 pub(crate) struct Gate(Box<dyn Fn(Vec<PathBuf>) -> Vec<Verdict> + Send + Sync>);
 
-/// Paths that blocking work waits to hear about. A policy is borrowed from the call, which the
-/// thread of the work may outlive; so the call itself answers, as long as there is one.
+/// A request of blocking work for verdicts about paths. The policy is borrowed from the call, which
+/// the thread of the work may outlive; so the call itself answers while it exists.
 #[derive(Debug)]
 pub(crate) struct Question {
-    /// Which ones.
     pub(crate) paths: Vec<PathBuf>,
-    /// Where the verdicts go, one for each.
+    /// Receives the verdicts, one for each path.
     pub(crate) answer: oneshot::Sender<Vec<Verdict>>,
 }
 
@@ -27,14 +26,15 @@ impl Gate {
         Self::deciding(|_| Ok(()))
     }
 
-    /// Decides by itself.
+    /// Creates a gate that decides by a function.
     pub(crate) fn deciding(decide: impl Fn(&Path) -> Verdict + Send + Sync + 'static) -> Self {
         Self(Box::new(move |paths| {
             paths.iter().map(|path| decide(path)).collect()
         }))
     }
 
-    /// Asks the holder of the other end; denies everything once that end is dropped.
+    /// Creates a gate that asks the receiver of the channel; denies everything once the receiver is
+    /// dropped.
     pub(crate) fn asking(questions: mpsc::Sender<Question>) -> Self {
         Self(Box::new(move |paths| {
             let count = paths.len();
@@ -46,13 +46,13 @@ impl Gate {
         }))
     }
 
-    /// What policy says about this path.
+    /// Returns the verdict of policy about this path.
     pub(crate) fn judge(&self, path: &Path) -> Verdict {
         let verdicts = self.judge_all(vec![path.to_owned()]);
         verdicts.into_iter().collect()
     }
 
-    /// What policy says about each of these paths.
+    /// Returns the verdict of policy about each of these paths.
     pub(crate) fn judge_all(&self, paths: Vec<PathBuf>) -> Vec<Verdict> {
         (self.0)(paths)
     }

@@ -1,4 +1,4 @@
-//! `glob`: files by name.
+//! `glob`: finds files by name.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -18,12 +18,12 @@ use crate::blocking::{Stop, in_workspace};
 use crate::confine::{Kept, Kind, Workspace, stat};
 use crate::walk::{Found, walk};
 
-/// How many paths are given.
+/// The most paths that are returned.
 const MAX_PATHS: usize = 200;
-/// The longest pattern.
+/// The most bytes of a pattern.
 const MAX_PATTERN_BYTES: usize = 1024;
 
-/// Finds files by name.
+/// The `glob` tool: finds files by name.
 #[derive(Debug)]
 pub struct Glob {
     spec: ToolSpec,
@@ -37,7 +37,7 @@ struct Arguments {
 }
 
 impl Glob {
-    /// The tool.
+    /// Creates the tool.
     pub fn new() -> Self {
         Self {
             spec: spec(
@@ -57,7 +57,7 @@ impl Glob {
         }
     }
 
-    /// The tool, with these places left alone.
+    /// Sets the places that the tool does not access.
     pub(crate) fn keeping(self, kept: &Arc<Kept>) -> Self {
         Self {
             kept: Arc::clone(kept),
@@ -94,12 +94,12 @@ impl Tool for Glob {
     }
 }
 
-/// Decides about names: a pattern without a slash looks only at the last part of a path.
+/// Matches names: a pattern without a slash matches only the last component of a path.
 #[derive(Debug)]
 pub(crate) struct NamePattern(GlobMatcher);
 
 impl NamePattern {
-    /// Understands a pattern.
+    /// Parses a pattern.
     pub(crate) fn new(pattern: &str) -> Result<Self, ToolFailure> {
         at_most("pattern", pattern, MAX_PATTERN_BYTES)?;
         let plain = pattern.trim_start_matches("./");
@@ -131,7 +131,7 @@ impl NamePattern {
             })
     }
 
-    /// Whether a found thing fits, seen from where the search began.
+    /// Returns whether an entry matches, relative to the start of the search.
     pub(crate) fn fits(&self, found: &Found, start: &Path) -> bool {
         self.0
             .is_match(found.path.strip_prefix(start).unwrap_or(&found.path))

@@ -1,4 +1,4 @@
-//! `grep`: files by content, with ripgrep's engine.
+//! `grep`: finds files by content, with ripgrep's engine.
 
 use std::fmt::Write as _;
 use std::io::Read as _;
@@ -26,26 +26,26 @@ use crate::glob::NamePattern;
 use crate::text::truncate_around;
 use crate::walk::{Walked, walk};
 
-/// The longest pattern.
+/// The most bytes of a pattern.
 const MAX_PATTERN_BYTES: usize = 2048;
-/// How large a compiled pattern may be.
+/// The most bytes of a compiled pattern.
 const MAX_REGEX_BYTES: usize = 2 * 1024 * 1024;
-/// How much of one file is searched.
+/// The most bytes of one file that are searched.
 const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
-/// The longest line that is searched.
+/// The most bytes of a line that is searched.
 const MAX_LINE_BYTES: usize = 4 * 1024 * 1024;
-/// How many characters of a line are shown.
+/// The most characters of a line that are shown.
 const MAX_LINE_CHARS: usize = 300;
-/// How many lines or files are given unless asked otherwise.
+/// The number of lines or files that are returned if the call sets no limit.
 const DEFAULT_LIMIT: u64 = 100;
-/// How many lines or files are ever given.
+/// The most lines or files that a call can request.
 const MAX_LIMIT: u64 = 1000;
-/// How many lines around a match are ever given.
+/// The most context lines around a match that a call can request.
 const MAX_CONTEXT: u64 = 20;
-/// How much is given altogether.
+/// The most bytes of a result.
 const MAX_ANSWER_BYTES: usize = 256 * 1024;
 
-/// Searches the content of files.
+/// The `grep` tool: searches the content of files.
 #[derive(Debug)]
 pub struct Grep {
     spec: ToolSpec,
@@ -77,7 +77,7 @@ enum Output {
 }
 
 impl Grep {
-    /// The tool.
+    /// Creates the tool.
     pub fn new() -> Self {
         Self {
             spec: spec(
@@ -102,7 +102,7 @@ impl Grep {
         }
     }
 
-    /// The tool, with these places left alone.
+    /// Sets the places that the tool does not access.
     pub(crate) fn keeping(self, kept: &Arc<Kept>) -> Self {
         Self {
             kept: Arc::clone(kept),
@@ -172,7 +172,7 @@ fn search(
     Ok(search.answer(arguments, walked))
 }
 
-/// A search through many files, and what it found so far.
+/// A search through many files, and its results so far.
 struct Search<'a> {
     matcher: RegexMatcher,
     searcher: Searcher,
@@ -180,9 +180,9 @@ struct Search<'a> {
     limit: u64,
     stop: &'a Stop,
     answer: String,
-    /// Lines or files given, depending on the output.
+    /// The lines or files in the result, depending on the output mode.
     given: u64,
-    /// Whether there was more than the limit.
+    /// Whether there were more matches than the limit.
     full: bool,
 }
 
@@ -220,7 +220,8 @@ impl<'a> Search<'a> {
             found: FileMatches::default(),
         };
         let reader = open.file.take(MAX_FILE_BYTES);
-        // A file with a line beyond the bound, or one that fails half-way, shows what came before.
+        // A file with a line over the limit, or one that fails midway, contributes the matches
+        // before that.
         self.searcher
             .search_reader(&self.matcher, reader, &mut sink)
             .ok();
@@ -282,28 +283,28 @@ fn compile(pattern: &str, ignore_case: bool) -> Result<RegexMatcher, ToolFailure
         })
 }
 
-/// What one file has.
+/// The matches of one file.
 #[derive(Debug, Default)]
 struct FileMatches {
     text: String,
     matches: u64,
-    /// Whether there was more than may be given.
+    /// Whether there were more matches than allowed.
     more: bool,
 }
 
-/// Collects what one file has.
+/// Collects the matches of one file.
 struct FileSink<'a> {
     path: &'a str,
     matcher: &'a RegexMatcher,
     output: Output,
-    /// How many matching lines may still be given.
+    /// How many more matching lines may be returned.
     allowed: u64,
     stop: &'a Stop,
     found: FileMatches,
 }
 
 impl FileSink<'_> {
-    /// Whether a further match is one too many.
+    /// Returns whether a further match would exceed the limit.
     fn is_full(&mut self) -> bool {
         let full = self.found.matches == self.allowed;
         self.found.more |= full;
@@ -349,7 +350,7 @@ impl Sink for FileSink<'_> {
         Ok(true)
     }
 
-    // Comes only before a further match.
+    // Called only before a further match.
     fn context_break(&mut self, _: &Searcher) -> Result<bool, Self::Error> {
         if self.is_full() {
             return Ok(false);

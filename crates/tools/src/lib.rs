@@ -1,8 +1,9 @@
-//! The tools an agent can use, one file each, with its description for the model beside the code.
+//! The tools that an agent can use, one file each, with the description for the model beside the
+//! code.
 //!
-//! Invariants: file tools resolve every path beneath a held descriptor of the workspace
-//! (`confine`); whatever a model can drive has a named bound; every failure is a sentence that
-//! says what the model can do next; dropping a call stops its work.
+//! Invariants: file tools resolve every path beneath an open descriptor of the workspace
+//! (`confine`); everything that a model controls has a named limit; every failure is a sentence
+//! that tells the model what to do next; dropping a call stops its work.
 
 mod arguments;
 mod ask;
@@ -57,19 +58,19 @@ pub use task::Task;
 pub use todo_write::TodoWrite;
 pub use write_file::WriteFile;
 
-/// What the standard tools need to know. The default is an empty environment, no sandbox, and a
+/// The settings of the standard tools. The default is an empty environment, no sandbox, and a
 /// machine without a home folder.
 #[derive(Clone, Debug, Default)]
 pub struct ToolSettings {
-    /// For the shell.
+    /// The settings of the shell tool.
     pub exec: ExecSettings,
-    /// What holds shell commands. Without one, only runs whose confinement is off have a shell.
+    /// The sandbox of shell commands. If `None`, only runs whose confinement is off have a shell.
     pub sandbox: Option<Arc<Sandbox>>,
-    /// Where things lie on this machine that file tools leave alone, as the sandbox does.
+    /// The places on this machine that file tools do not access, like the sandbox.
     pub places: Places,
 }
 
-/// All standard tools, in the order in which models read about them.
+/// Returns all standard tools, in the order in which they are described to models.
 pub fn standard_tools(settings: ToolSettings) -> Vec<Arc<dyn Tool>> {
     let kept = Arc::new(confine::Kept::of(&settings.places));
     vec![
@@ -112,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_model_reads_about_each_tool_is_small() {
+    fn tool_descriptions_are_small() {
         for tool in all() {
             let spec = tool.spec();
             let size = serde_json::to_string(spec).unwrap().len();

@@ -1,4 +1,4 @@
-//! `list_dir`: what a directory holds.
+//! `list_dir`: lists a directory.
 
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
@@ -17,14 +17,14 @@ use crate::blocking::{Stop, in_workspace};
 use crate::confine::{Kept, Kind, Workspace, read_link, stat};
 use crate::walk::{Found, walk};
 
-/// How many entries are listed.
+/// The most entries that are listed.
 const MAX_LISTED: usize = 1000;
-/// How deep a listing goes.
+/// The most levels of a listing.
 const MAX_DEPTH: u64 = 8;
-/// How many characters of a name or target are shown.
+/// The most characters of a name or link target that are shown.
 const MAX_NAME_CHARS: usize = 255;
 
-/// Lists directories.
+/// The `list_dir` tool: lists directories.
 #[derive(Debug)]
 pub struct ListDir {
     spec: ToolSpec,
@@ -39,7 +39,7 @@ struct Arguments {
 }
 
 impl ListDir {
-    /// The tool.
+    /// Creates the tool.
     pub fn new() -> Self {
         Self {
             spec: spec(
@@ -58,7 +58,7 @@ impl ListDir {
         }
     }
 
-    /// The tool, with these places left alone.
+    /// Sets the places that the tool does not access.
     pub(crate) fn keeping(self, kept: &Arc<Kept>) -> Self {
         Self {
             kept: Arc::clone(kept),

@@ -1,4 +1,4 @@
-//! Tests: ordinary work with files is not refused.
+//! Tests: ordinary file operations are not rejected.
 
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
@@ -53,7 +53,7 @@ async fn a_link_to_a_file_of_the_workspace_is_edited_and_stays_a_link() {
 }
 
 #[tokio::test]
-async fn a_link_to_what_may_not_be_written_is_refused() {
+async fn writing_through_a_link_to_a_protected_file_is_rejected() {
     let outside = Folder::with(&[("file", "one\n")]);
     let folder = Folder::with(&[
         (".git/config", "one\n"),
@@ -105,7 +105,7 @@ async fn a_link_to_what_may_not_be_written_is_refused() {
 }
 
 #[tokio::test]
-async fn odd_names_are_used_by_every_tool() {
+async fn every_tool_accepts_unusual_names() {
     let folder = Folder::with(&[]);
     for name in [
         "with space.txt",
@@ -137,7 +137,7 @@ async fn odd_names_are_used_by_every_tool() {
 }
 
 #[tokio::test]
-async fn a_file_keeps_what_an_edit_does_not_name() {
+async fn an_edit_keeps_the_rest_of_the_file() {
     let folder = Folder::with(&[("run.sh", "#!/bin/sh\none\n")]);
     let path = folder.path().join("run.sh");
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
@@ -156,7 +156,7 @@ async fn a_file_keeps_what_an_edit_does_not_name() {
 }
 
 #[tokio::test]
-async fn empty_and_large_files_are_answered_clearly() {
+async fn empty_and_large_files_get_a_clear_answer() {
     let folder = Folder::with(&[("empty", "")]);
     let text = done(&ReadFile::new(), &folder, json!({"path": "empty"})).await;
     assert_eq!(text, "(empty is empty)");

@@ -1,4 +1,4 @@
-//! Tests: no file tool uses what policy does not permit, whatever path leads there.
+//! Tests: no file tool uses a file that policy denies, whatever path leads to it.
 
 use std::path::Path;
 
@@ -41,7 +41,7 @@ fn refused(path: &str, rule: &str) -> String {
 }
 
 #[tokio::test]
-async fn reading() {
+async fn read_tools_respect_policy() {
     let tool = ReadFile::new();
     check(&tool, json!({"path": "open/f"}), "1\ttext\n").await;
     for path in [
@@ -58,7 +58,7 @@ async fn reading() {
         &refused("open/own.env", "open/own.env"),
     )
     .await;
-    // Nor is it named where something similar is looked for.
+    // The file is not suggested as a similar name either.
     check(
         &tool,
         json!({"path": "open/own.en"}),
@@ -68,7 +68,7 @@ async fn reading() {
 }
 
 #[tokio::test]
-async fn writing() {
+async fn write_tools_respect_policy() {
     let tool = WriteFile::new();
     for (path, rule) in [
         ("secret/key", "secret"),
@@ -96,7 +96,7 @@ async fn writing() {
 }
 
 #[tokio::test]
-async fn looking_around() {
+async fn listing_and_search_tools_respect_policy() {
     let list = ListDir::new();
     check(
         &list,

@@ -1,9 +1,9 @@
-//! Files that are pictures: known by their first bytes, never by their names.
+//! Recognizes image files by their first bytes, never by their names.
 
-/// The largest picture that a model is shown; providers refuse more.
+/// The most bytes of an image for a model; providers reject more.
 pub(crate) const MAX_PICTURE_BYTES: usize = 3 * 1024 * 1024;
 
-/// The media type of a picture that models can look at.
+/// Returns the media type of an image that models can read.
 pub(crate) fn media_type(bytes: &[u8]) -> Option<&'static str> {
     let starts = |magic: &[u8]| bytes.starts_with(magic);
     if starts(b"\x89PNG\r\n\x1a\n") {

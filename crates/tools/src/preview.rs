@@ -1,12 +1,12 @@
-//! What a person sees of a call before saying yes.
+//! The preview of a call for the approver.
 
 use sortie_base::truncate::truncate;
 use sortie_core::ToolFailure;
 
-/// How many characters are shown.
+/// The most characters of a preview.
 const MAX_PREVIEW_CHARS: usize = 8_000;
 
-/// What would happen, or why nothing would.
+/// Returns what the call would do, or why it would fail.
 pub(crate) fn shown(preview: Result<String, ToolFailure>) -> String {
     match preview {
         Ok(text) => truncate(&text, MAX_PREVIEW_CHARS),

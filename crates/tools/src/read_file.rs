@@ -1,4 +1,4 @@
-//! `read_file`: a part of a file, or of a long earlier output, with line numbers.
+//! `read_file`: returns a part of a file, or of an earlier long output, with line numbers.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -18,18 +18,18 @@ use crate::confine::{Kept, Workspace};
 use crate::picture::{MAX_PICTURE_BYTES, media_type};
 use crate::text::is_binary;
 
-/// The largest file that is read.
+/// The most bytes of a file that can be read.
 const MAX_FILE_BYTES: u64 = 10 * 1024 * 1024;
-/// How many lines are given unless fewer are asked for.
+/// The most lines that are returned.
 const MAX_LINES: u64 = 2000;
-/// How many characters of a line are given.
+/// The most characters of a line that are returned.
 const MAX_LINE_CHARS: usize = 2000;
-/// How much is given altogether.
+/// The most bytes of a result.
 const MAX_ANSWER_BYTES: usize = 256 * 1024;
-/// What stands before the id of an earlier output.
+/// The prefix of the id of an earlier output.
 const BLOB_PREFIX: &str = "blob:";
 
-/// Reads files.
+/// The `read_file` tool: reads files.
 #[derive(Debug)]
 pub struct ReadFile {
     spec: ToolSpec,
@@ -46,7 +46,7 @@ struct Arguments {
 }
 
 impl ReadFile {
-    /// The tool.
+    /// Creates the tool.
     pub fn new() -> Self {
         Self {
             spec: spec(
@@ -67,7 +67,7 @@ impl ReadFile {
         }
     }
 
-    /// The tool, with these places left alone.
+    /// Sets the places that the tool does not access.
     pub(crate) fn keeping(self, kept: &Arc<Kept>) -> Self {
         Self {
             kept: Arc::clone(kept),
@@ -192,7 +192,7 @@ fn render(bytes: &[u8], arguments: &Arguments) -> Result<String, ToolFailure> {
     Ok(answer)
 }
 
-/// The lines with their numbers, and the number of the last one that fitted.
+/// Returns the lines with their numbers, and the number of the last line that fits.
 fn numbered(text: &str, first: u64, limit: u64) -> (String, u64) {
     let mut answer = String::new();
     let mut last = first;
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn says_what_to_do_instead() {
+    async fn failures_tell_what_to_do_next() {
         let check_failure = async |content: &[u8], path: &str, expected: &str| {
             check(content, json!({"path": path}), expected).await;
         };

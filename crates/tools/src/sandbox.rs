@@ -1,4 +1,4 @@
-//! What a shell command is started in.
+//! Builds the sandbox policy of a shell command.
 
 use std::sync::Arc;
 use std::thread::available_parallelism;
@@ -10,22 +10,22 @@ use sortie_sandbox::{
 };
 
 const GIB: u64 = 1 << 30;
-/// How many processes and threads a command has at the same time.
+/// The most processes and threads of a command at the same time.
 const MAX_PROCESSES: u64 = 512;
-/// How much memory a command uses.
+/// The most bytes of memory that a command uses.
 const MAX_MEMORY_BYTES: u64 = 4 * GIB;
-/// How large a file may become.
+/// The most bytes of a file that a command writes.
 const MAX_FILE_BYTES: u64 = 2 * GIB;
-/// How many files a process has open.
+/// The most files that a process has open.
 const MAX_OPEN_FILES: u64 = 1024;
-/// How much its own folders for temporary files hold, each.
+/// The most bytes in each of the command's own temporary folders.
 const MAX_SCRATCH_BYTES: u64 = GIB;
-/// What a process gets beyond the time that all processors could spend on it.
+/// The CPU seconds of a process beyond those that all processors could spend within the time limit.
 const SPARE_CPU_SECONDS: u64 = 10;
 
 const NO_SANDBOX: &str = "This run may start commands only in a sandbox, and none is set up. Work with the file tools, or ask the operator to install bubblewrap, or to switch the sandbox off for this run.";
 
-/// What is to be held for one call, apart from the context it borrows.
+/// The confinement of one call, without the context that it borrows.
 #[derive(Debug)]
 pub(crate) struct Wanted {
     sandbox: Option<Arc<Sandbox>>,
@@ -34,7 +34,7 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
-    /// What the call's run was admitted with, for a command that gets this much time.
+    /// Returns the confinement that the run was admitted with, for a command with this time limit.
     pub(crate) fn of(
         context: &ToolContext<'_>,
         sandbox: Option<Arc<Sandbox>>,
@@ -55,7 +55,8 @@ impl Wanted {
         }
     }
 
-    /// The command that is really started, or why none is. Looks at files: not for async threads.
+    /// Returns the confined command, or why it cannot be started. Accesses files: not for async
+    /// threads.
     pub(crate) fn confine(mut self, command: Command) -> Result<Confined, ToolFailure> {
         match self.confinement.sandbox {
             SandboxMode::Off => {
@@ -81,11 +82,11 @@ impl Wanted {
     }
 }
 
-/// Lets git work in a worktree that was made for the run.
+/// Gives git access to a worktree that was created for the run.
 fn open_for_git(policy: &mut Policy, worktree: &Worktree) {
     policy.extra_read.clone_from(&worktree.git_reads);
     if worktree.root != policy.workspace {
-        // Else git would take everything beside the workspace for deleted.
+        // Otherwise git would report every file outside the workspace as deleted.
         policy.extra_read.push(worktree.root.clone());
     }
     match policy.access {
@@ -94,11 +95,12 @@ fn open_for_git(policy: &mut Policy, worktree: &Worktree) {
     }
 }
 
-/// Without a network, programs still get a loopback of their own where there can be one: tests of
-/// servers need it, and no other process listens there.
+/// Returns the network of a command. Without network access, programs still get their own loopback
+/// interface where the backend supports it: tests of servers need it, and no other process listens
+/// there.
 fn network(backend: Backend, allowed: bool) -> Result<Network, ToolFailure> {
     match backend {
-        // A run that must be held is not held by a sandbox that is switched off.
+        // A run that requires confinement must not run in a sandbox that is switched off.
         Backend::None => Err(ToolFailure::new(NO_SANDBOX)),
         Backend::Bubblewrap | Backend::Namespaces | Backend::Landlock if allowed => Ok(Network::On),
         Backend::Bubblewrap | Backend::Namespaces => Ok(Network::Loopback),

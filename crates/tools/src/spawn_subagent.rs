@@ -1,4 +1,4 @@
-//! `spawn_subagent`: a child in the background.
+//! `spawn_subagent`: starts a child in the background.
 
 use async_trait::async_trait;
 use serde::Deserialize;
@@ -13,13 +13,13 @@ use sortie_core::{
 use crate::arguments::{at_most, parse, spec, whole};
 use crate::budget::{self, Account};
 
-/// The longest task.
+/// The most bytes of a task.
 pub(crate) const MAX_TASK_BYTES: usize = 256 * 1024;
-/// How many characters of a label are kept.
+/// The most characters of a label that are kept.
 const MAX_LABEL_CHARS: usize = 100;
-/// The longest name of an agent, a model or a tool.
+/// The most bytes of the name of an agent, a model or a tool.
 const MAX_NAME_BYTES: usize = 200;
-/// How many tools, skills or folders a list names at most.
+/// The most tools, skills or folders in a list.
 const MAX_NAMES: usize = 200;
 
 const SPELLINGS: &[Spelling] = &[
@@ -42,7 +42,7 @@ const AGENT_AND_TIME: &[(&str, &str)] = &[
     ("timeout_seconds", "runTimeoutSeconds"),
 ];
 
-/// Starts children in the background.
+/// The `spawn_subagent` tool: starts children in the background.
 #[derive(Debug)]
 pub struct SpawnSubagent {
     spec: ToolSpec,
@@ -92,7 +92,7 @@ struct Skills {
 }
 
 impl SpawnSubagent {
-    /// The tool.
+    /// Creates the tool.
     pub fn new() -> Self {
         let names = json!({"type": "array", "items": {"type": "string"}});
         Self {
@@ -174,7 +174,7 @@ impl Tool for SpawnSubagent {
     }
 }
 
-/// What is answered at once when a child runs in the background.
+/// Returns the immediate result of a call that starts a child in the background.
 pub(crate) fn started(lang: Lang, spawned: Spawned) -> ToolAnswer {
     let (label, id) = (&spawned.child.label, spawned.child.run);
     let mut text = match lang {
@@ -196,7 +196,7 @@ pub(crate) fn started(lang: Lang, spawned: Spawned) -> ToolAnswer {
     }
 }
 
-/// The request, if a runtime can be troubled with it.
+/// Returns the request if it is within the limits.
 pub(crate) fn bounded(request: SpawnRequest) -> Result<SpawnRequest, ToolFailure> {
     at_most("task", &request.task, MAX_TASK_BYTES)?;
     if request.task.trim().is_empty() {
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn understands_every_wish() {
+    async fn every_argument_reaches_the_request() {
         let delegation = Delegation::default();
         let arguments = json!({
             "task": "t", "label": " 分析 ", "agentId": "explore", "model": "m", "thinking": "high",
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn wishes_about_tools_are_handed_on() {
+    async fn tool_narrowing_reaches_the_request() {
         let check = async |tools: Value, allow: Option<&[&str]>, inherit: Option<bool>| {
             let delegation = Delegation::default();
             spawn(json!({"task": "t", "tools": tools}), &delegation)
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn says_that_it_started() {
+    async fn answer_reports_start_or_queue_position() {
         let check = async |lang: Lang, queue_position: Option<u32>, expected: &str| {
             let delegation = Delegation {
                 lang,
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn refuses_before_it_troubles_anybody() {
+    async fn invalid_arguments_fail_without_a_request() {
         let check = async |arguments: Value, expected: &str| {
             let delegation = Delegation::default();
             let failure = spawn(arguments, &delegation).await.unwrap_err().to_string();
@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn passes_refusals_on() {
+    async fn refusal_of_the_spawner_is_returned() {
         let delegation = Delegation {
             refusal: Some("Error: Unknown agent type 'x'".into()),
             ..Delegation::default()
@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn answers_to_other_names() {
+    async fn other_spellings_are_accepted() {
         let delegation = Delegation::default();
         for spelling in SPELLINGS {
             let theirs = json!({"task": "t", "label": "l", "agent_type": "code"});

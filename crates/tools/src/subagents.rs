@@ -9,14 +9,14 @@ use sortie_core::{
 
 use crate::arguments::{at_most, parse, spec};
 
-/// How many children are named at once.
+/// The most children that one call can name.
 const MAX_IDS: usize = 200;
-/// The longest id or label.
+/// The most bytes of an id or label.
 const MAX_ID_BYTES: usize = 500;
-/// The longest message.
+/// The most bytes of a message.
 const MAX_MESSAGE_BYTES: usize = 64 * 1024;
 
-/// Manages the children of a run.
+/// The `subagents` tool: manages the children of a run.
 #[derive(Debug)]
 pub struct Subagents {
     spec: ToolSpec,
@@ -44,7 +44,7 @@ enum Action {
 }
 
 impl Subagents {
-    /// The tool.
+    /// Creates the tool.
     pub fn new() -> Self {
         Self {
             spec: spec(
@@ -160,7 +160,7 @@ fn said(message: Option<String>) -> Result<Option<String>, ToolFailure> {
     Ok(message)
 }
 
-/// The id of a question, or the child that asks it.
+/// Returns the id of a question, or the child that asks it.
 fn question(request: Option<String>, ids: Vec<String>) -> Result<String, ToolFailure> {
     let request = request.filter(|request| !request.trim().is_empty());
     let request = request.or_else(|| only(ids, "answer").ok()).ok_or_else(|| {
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn understands_actions() {
+    async fn each_action_becomes_a_request() {
         let id = || "a".to_owned();
         check(json!({"action": "list"}), Ok(ManageRequest::List)).await;
         check(
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn says_what_is_missing() {
+    async fn failures_name_the_missing_argument() {
         check(
             json!({"action": "get"}),
             Err("`get` needs exactly one `id`, and 0 were given. Use action list to see the ids."),

@@ -1,4 +1,4 @@
-//! `task`: a child whose result is the answer.
+//! `task`: runs a child and returns its result.
 
 use async_trait::async_trait;
 use serde::Deserialize;
@@ -28,7 +28,7 @@ const TYPE_AND_BACKGROUND: &[(&str, &str)] = &[
     ("run_in_background", "background"),
 ];
 
-/// Hands work to a child and waits for it.
+/// The `task` tool: runs a child and waits for its result.
 #[derive(Debug)]
 pub struct Task {
     spec: ToolSpec,
@@ -49,7 +49,7 @@ struct Arguments {
 }
 
 impl Task {
-    /// The tool.
+    /// Creates the tool.
     pub fn new() -> Self {
         Self {
             spec: spec(
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn waits_for_the_child() {
+    async fn task_waits_for_the_child() {
         let delegation = Delegation::default();
         let arguments = json!({"description": "find auth", "prompt": "Find it.",
             "subagent_type": "explore", "model": "m", "resume": "0190",
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn in_the_background_it_is_a_spawn() {
+    async fn background_task_answers_like_spawn_subagent() {
         let delegation = Delegation::default();
         let theirs = json!({"description": "find auth", "prompt": "Find it.",
             "agent_type": "explore", "run_in_background": true});

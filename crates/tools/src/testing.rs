@@ -1,4 +1,4 @@
-//! What the tests of the tools share: a folder to work in, and a runtime that only records.
+//! Shared by the tests of the tools: a temporary workspace, and a runtime that only records.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,7 +18,7 @@ use crate::confine::Workspace;
 const RUN: &str = "01900000-0000-7000-8000-000000000001";
 const CHILD: &str = "01900000-0000-7000-8000-000000000002";
 
-/// A workspace that vanishes with the test.
+/// A temporary workspace that is removed at the end of the test.
 #[derive(Debug)]
 pub(crate) struct Folder {
     folder: tempfile::TempDir,
@@ -64,7 +64,7 @@ impl Folder {
         rustix::fs::mkfifoat(rustix::fs::CWD, self.path().join(name), mode).unwrap();
     }
 
-    /// Makes a file look that many seconds old.
+    /// Sets the modification time of a file to that many seconds ago.
     pub(crate) fn age(&self, name: &str, seconds: u64) {
         let file = std::fs::File::options()
             .write(true)
@@ -84,7 +84,7 @@ impl Folder {
         id
     }
 
-    /// Whether a write left its temporary file behind, anywhere.
+    /// Returns whether a write left its temporary file behind in any folder.
     pub(crate) fn has_leftovers(&self) -> bool {
         fn within(folder: &Path) -> bool {
             std::fs::read_dir(folder)
@@ -98,7 +98,7 @@ impl Folder {
         within(self.path())
     }
 
-    /// Unique, because tests run side by side and find processes by it.
+    /// Returns a unique effect id: tests run concurrently and find processes by it.
     pub(crate) fn effect(&self) -> EffectId {
         let name = self.path().file_name().unwrap().to_string_lossy();
         EffectId::new(RUN.parse().unwrap(), &CallId::from_stored(name))
@@ -112,7 +112,7 @@ impl BlobReader for Folder {
     }
 }
 
-/// A spawner that records what it is asked for.
+/// A spawner that records its requests.
 #[derive(Debug)]
 pub(crate) struct Delegation {
     pub(crate) lang: Lang,
@@ -131,7 +131,7 @@ impl Default for Delegation {
             queue_position: None,
             refusal: None,
             permits: Rules::default(),
-            // Tests of what a sandbox holds have a real one.
+            // Tests of the confinement itself use a real sandbox.
             sandbox: SandboxMode::Off,
             requests: Mutex::default(),
             managed: Mutex::default(),
@@ -177,7 +177,7 @@ impl Spawner for Delegation {
     }
 }
 
-/// A policy: everything but what lies at or beneath these paths.
+/// A policy that permits everything except these paths and what is beneath them.
 #[derive(Debug, Default)]
 pub(crate) struct Rules {
     pub(crate) denied: Vec<&'static str>,
@@ -204,7 +204,7 @@ impl Permits for Rules {
     }
 }
 
-/// Everything a call refers to.
+/// Everything that the context of a call borrows.
 struct Setting {
     run: RunId,
     call: CallId,
@@ -274,7 +274,7 @@ pub(crate) async fn answer(
     answer_with(tool, folder, arguments, &Delegation::default()).await
 }
 
-/// What a person would see of a call.
+/// Returns the preview that an approver would see.
 pub(crate) async fn preview(
     tool: &dyn Tool,
     folder: &Folder,
@@ -327,7 +327,7 @@ pub(crate) async fn fingerprint(tool: &dyn Tool, folder: &Folder, arguments: &Va
     reconcile.fingerprint(&context, arguments).await
 }
 
-/// Ends what a call has left running.
+/// Ends the processes that a call has left running.
 pub(crate) async fn stop_remains(tool: &dyn Tool, folder: &Folder) -> usize {
     let Recovery::Once(Some(remains)) = tool.recovery() else {
         panic!("{:?}", tool.recovery());
@@ -357,7 +357,7 @@ pub(crate) async fn recover(
     }
 }
 
-/// The arguments under our names.
+/// Renames the arguments of a spelling to the names of the tool.
 pub(crate) fn rename(spelling: &Spelling, arguments: &Value) -> Value {
     let renamed: Map<String, Value> = arguments
         .as_object()

@@ -1,11 +1,11 @@
-//! Recognizes binary content, and shortens text and bytes between characters.
+//! Recognizes binary content, and truncates text and bytes at character boundaries.
 
 use sortie_base::truncate::{first_bytes, truncate};
 
-/// How many bytes are looked at to tell text from binary.
+/// The number of bytes that are checked to distinguish text from binary content.
 const BINARY_PROBE_BYTES: usize = 8 * 1024;
 
-/// Whether the bytes are no text: a NUL near the beginning.
+/// Returns whether the bytes are binary: they have a NUL near the beginning.
 pub(crate) fn is_binary(bytes: &[u8]) -> bool {
     bytes[..bytes.len().min(BINARY_PROBE_BYTES)].contains(&0)
 }
@@ -21,7 +21,7 @@ pub(crate) fn truncate_around(text: &str, at: usize, max_chars: usize) -> String
     format!("…{}", truncate(&rest, max_chars))
 }
 
-/// The longest beginning of `bytes` that does not end inside a character.
+/// Returns the longest prefix of `bytes` that does not end inside a character.
 pub(crate) fn whole_head(bytes: &[u8]) -> &[u8] {
     match std::str::from_utf8(&bytes[bytes.len().saturating_sub(3)..]) {
         Ok(_) => bytes,
@@ -35,7 +35,7 @@ pub(crate) fn whole_head(bytes: &[u8]) -> &[u8] {
     }
 }
 
-/// The longest end of `bytes` that does not begin inside a character.
+/// Returns the longest suffix of `bytes` that does not begin inside a character.
 pub(crate) fn whole_tail(bytes: &[u8]) -> &[u8] {
     // A character has at most three continuation bytes.
     let skipped = bytes

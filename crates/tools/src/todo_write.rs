@@ -1,4 +1,4 @@
-//! `todo_write`: the run's list of what is to be done.
+//! `todo_write`: updates the todo list of the run.
 
 use async_trait::async_trait;
 use serde::Deserialize;
@@ -10,9 +10,9 @@ use sortie_core::{
 
 use crate::arguments::{parse, spec};
 
-/// How many todos a list has at most.
+/// The most todos of a list.
 const MAX_TODOS: usize = 50;
-/// How many characters one has at most.
+/// The most characters of one todo.
 const MAX_CONTENT_CHARS: usize = 300;
 
 const SPELLINGS: &[Spelling] = &[Spelling {
@@ -20,7 +20,7 @@ const SPELLINGS: &[Spelling] = &[Spelling {
     renames: &[("items", "todos")],
 }];
 
-/// Keeps the todo list.
+/// The `todo_write` tool: replaces the todo list.
 #[derive(Debug)]
 pub struct TodoWrite {
     spec: ToolSpec,
@@ -32,7 +32,7 @@ struct Arguments {
 }
 
 impl TodoWrite {
-    /// The tool.
+    /// Creates the tool.
     pub fn new() -> Self {
         Self {
             spec: spec(

@@ -1,4 +1,4 @@
-//! Walking the workspace: through held descriptors, in order of names, past what git ignores.
+//! Walks the workspace through open descriptors, sorted by name, and skips what git ignores.
 
 use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
@@ -12,62 +12,60 @@ use sortie_core::ToolFailure;
 use crate::blocking::Stop;
 use crate::confine::{Kind, Listing, Workspace};
 
-/// How many entries one walk looks at.
+/// The most entries that one walk visits.
 const MAX_ENTRIES: usize = 200_000;
-/// How deep one walk goes.
+/// The most levels that one walk descends.
 const MAX_DEPTH: usize = 64;
-/// How much of one ignore file is read.
+/// The most bytes of one ignore file that are read.
 const MAX_RULES_BYTES: u64 = 256 * 1024;
-/// The longest rule that is used.
+/// The most bytes of a rule; longer rules are skipped.
 const MAX_RULE_BYTES: usize = 1024;
-/// How many rules of one file are used: all of them become one automaton.
+/// The most rules of one file that are used: all of them are compiled into one automaton.
 const MAX_RULES: usize = 2_000;
-/// Files with rules about what to leave out; later ones win.
+/// Files with ignore rules; later ones take precedence.
 const RULE_FILES: [&str; 2] = [".gitignore", ".ignore"];
 
-/// Something a walk came across.
+/// An entry that a walk visits.
 #[derive(Debug)]
 pub(crate) struct Found {
-    /// Its directory, held open.
+    /// The open directory of the entry.
     pub(crate) directory: Rc<OwnedFd>,
-    /// Its path, relative to the workspace.
+    /// The path relative to the workspace.
     pub(crate) path: PathBuf,
-    /// What it is.
     pub(crate) kind: Kind,
-    /// How far below the start; 1 for what the start holds.
+    /// The depth below the start; 1 for the entries of the start itself.
     pub(crate) depth: usize,
-    /// Whether git ignores it or owns it. Never walked into.
+    /// Whether git ignores the entry or it is a git folder. The walk does not descend into it.
     pub(crate) ignored: bool,
 }
 
 /// Why a walk ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
-    /// It saw everything.
+    /// The walk visited everything.
     Whole,
-    /// The visitor had enough.
+    /// The visitor stopped the walk.
     Enough,
-    /// It looked at as much as one walk may.
+    /// The walk reached a limit.
     Bounded,
 }
 
-/// What a walk came to.
+/// The outcome of a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Walked {
-    /// Why it ended.
     pub(crate) ended: Ended,
-    /// How many files and folders policy did not permit to be shown.
+    /// The number of files and folders that policy denies.
     pub(crate) withheld: usize,
 }
 
 impl Walked {
-    /// A look at one file alone.
+    /// The outcome of a search in a single file.
     pub(crate) const ONE_FILE: Self = Self {
         ended: Ended::Whole,
         withheld: 0,
     };
 
-    /// What to tell a model about it, in lines.
+    /// Returns notes about the outcome for the model, one per line.
     pub(crate) fn notes(self) -> Vec<String> {
         let mut notes = Vec::new();
         if self.withheld > 0 {
@@ -86,7 +84,7 @@ impl Walked {
     }
 }
 
-/// Walks below `start`, at most `max_depth` deep, and shows each entry to the visitor.
+/// Walks below `start`, at most `max_depth` deep, and passes each entry to the visitor.
 pub(crate) fn walk(
     workspace: &Workspace,
     start: &Path,
@@ -103,7 +101,7 @@ pub(crate) fn walk(
         seen: 0,
         withheld: 0,
     };
-    // The start itself must be a readable directory; what lies below may be unreadable.
+    // The start itself must be a readable directory; folders below it may be unreadable.
     let listing = workspace.list(start)?;
     let ended = match walker.listed(listing, start, 1) {
         ControlFlow::Continue(()) => Ended::Whole,
@@ -115,7 +113,7 @@ pub(crate) fn walk(
     })
 }
 
-/// The path of an entry of a directory.
+/// Returns the path of a directory entry.
 pub(crate) fn join(directory: &Path, name: &std::ffi::OsStr) -> PathBuf {
     if directory == Path::new(".") {
         PathBuf::from(name)
@@ -129,7 +127,7 @@ struct Walker<'a> {
     stop: &'a Stop,
     visit: &'a mut dyn FnMut(&Found) -> ControlFlow<()>,
     max_depth: usize,
-    /// The rules of each directory on the way, the outermost first.
+    /// The rules of each directory on the path, the outermost first.
     rules: Vec<Gitignore>,
     seen: usize,
     withheld: usize,
@@ -139,7 +137,7 @@ impl Walker<'_> {
     fn directory(&mut self, directory: &Path, depth: usize) -> ControlFlow<Ended> {
         match self.workspace.list(directory) {
             Ok(listing) => self.listed(listing, directory, depth),
-            // Vanished or unreadable meanwhile: there is nothing to show.
+            // The folder vanished or became unreadable: there is nothing to show.
             Err(_) => ControlFlow::Continue(()),
         }
     }
@@ -196,7 +194,7 @@ impl Walker<'_> {
     }
 }
 
-/// The rules of the directories above the start, within the workspace.
+/// Returns the rules of the directories above the start, within the workspace.
 fn rules_above(workspace: &Workspace, start: &Path) -> Vec<Gitignore> {
     let mut rules = vec![rules_from(
         workspace,
@@ -240,7 +238,7 @@ fn rules_from(workspace: &Workspace, directory: &Path, names: &[&str]) -> Gitign
         let text = String::from_utf8_lossy(&bytes);
         let usable = |line: &&str| line.len() <= MAX_RULE_BYTES && !is_too_deep(line);
         for line in text.lines().filter(usable).take(MAX_RULES) {
-            // git passes over lines it cannot read, and so do we.
+            // Like git, skip lines that cannot be parsed.
             builder.add_line(None, line).ok();
         }
     }
@@ -274,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn goes_by_name_and_depth() {
+    fn entries_are_sorted_by_name_and_limited_by_depth() {
         let files = [("b/c/d.txt", ""), ("a.txt", ""), (".hidden", "")];
         check(&files, ".", 1, &[".hidden", "a.txt", "b"]);
         check(
@@ -347,7 +345,7 @@ mod tests {
 
     /// A rule with 100,000 nested braces overflowed the stack of the glob compiler.
     #[test]
-    fn rules_that_nest_or_never_end_are_passed_over() {
+    fn nested_or_endless_rules_are_skipped() {
         let nested = format!("{}x{}", "{".repeat(100_000), "}".repeat(100_000));
         let rules = format!("{nested}\n{}\nignored\n", "*".repeat(50_000));
         let files = [

@@ -1,4 +1,4 @@
-//! `write_file`: a whole file.
+//! `write_file`: writes a whole file.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,12 +19,12 @@ use crate::fingerprint::{Fingerprint, State, reconcile, temporary_name};
 use crate::preview::shown;
 use crate::text::is_binary;
 
-/// The largest content that is written.
+/// The most bytes of content that can be written.
 const MAX_CONTENT_BYTES: usize = 10 * 1024 * 1024;
-/// The largest old content that the new one is compared with.
+/// The most bytes of old content that the new content is compared with.
 const MAX_COMPARED_BYTES: u64 = 2 * 1024 * 1024;
 
-/// Writes files.
+/// The `write_file` tool: creates or replaces files.
 #[derive(Debug)]
 pub struct WriteFile {
     spec: ToolSpec,
@@ -38,7 +38,7 @@ struct Arguments {
 }
 
 impl WriteFile {
-    /// The tool.
+    /// Creates the tool.
     pub fn new() -> Self {
         Self {
             spec: spec(
@@ -58,7 +58,7 @@ impl WriteFile {
         }
     }
 
-    /// The tool, with these places left alone.
+    /// Sets the places that the tool does not access.
     pub(crate) fn keeping(self, kept: &Arc<Kept>) -> Self {
         Self {
             kept: Arc::clone(kept),
@@ -178,7 +178,7 @@ fn account(existing: Option<&mut OpenFile>, place: &Place, path: &Path, content:
     }
 }
 
-/// What the write would change, for a person who decides about it.
+/// Returns what the write would change, for the approver.
 fn preview(workspace: &Workspace, arguments: &Arguments) -> Result<String, ToolFailure> {
     let path = workspace.locate(&arguments.path)?;
     let (existing, shown) = match workspace.find_place(&path)? {
@@ -279,7 +279,7 @@ mod tests {
         ] {
             check(path, "", &format!("! {path} is protected: agents, editors or git act on it without asking anybody. Do not write it; report what should stand there.")).await;
         }
-        // It acts only at the top of a repository.
+        // The file takes effect only at the top of a repository.
         check(
             "sub/lefthook.yml",
             "x",
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_person_sees_what_would_change() {
+    async fn preview_shows_the_diff_or_the_failure() {
         let check = async |path: &str, content: &str, expected: &str| {
             let folder = Folder::with(&[("old", "a\nb\n")]);
             folder.write("bin", b"\0");
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn knows_after_a_crash_whether_it_happened() {
+    async fn reconcile_after_a_crash_tells_whether_the_write_happened() {
         let tool = WriteFile::new();
         let arguments = json!({"path": "d/f", "content": "new\n"});
         let check = async |before: Option<&str>, after: Option<&str>, expected: &str| {
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn clears_up_after_its_own_crash() {
+    async fn retry_after_a_crash_removes_the_temporary_file() {
         let folder = Folder::with(&[]);
         folder.write(&temporary_name(&folder.effect()), b"half");
         let arguments = json!({"path": "f", "content": "whole"});

@@ -1,6 +1,6 @@
-//! What file tools leave alone also where it lies in the workspace: secrets of a home folder, what
-//! runs when its person logs in, and Sortie's own folders. The sandbox keeps the same from
-//! commands.
+//! The places that file tools do not access even inside the workspace: secrets of a home folder,
+//! files that run at login, and Sortie's own folders. The sandbox keeps commands from the same
+//! places.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -11,10 +11,10 @@ use sortie_sandbox::Places;
 
 use super::protected::is_beneath;
 
-/// How many links are followed to where a place really lies: as many as the system follows.
+/// The most links that are followed to find the real path of a place: the limit of the system.
 const MAX_LINKS: usize = 40;
 
-/// The places, absolute and as they are named.
+/// The hidden and protected places, absolute and as they are named.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Kept {
     home: Option<PathBuf>,
@@ -23,7 +23,7 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
-    /// Those of this machine.
+    /// Returns the places of this machine.
     pub(crate) fn of(places: &Places) -> Self {
         Self {
             home: places.home.clone(),
@@ -32,7 +32,8 @@ impl Kept {
         }
     }
 
-    /// Those that lie in the workspace now. Links may have changed since the last call.
+    /// Returns the places that are inside the workspace now. Links may have changed since the last
+    /// call.
     pub(super) fn inside(&self, root: &Path) -> KeptInside {
         let mut finder = Finder::default();
         let mut inside = |places: &[PathBuf]| -> BTreeSet<PathBuf> {
@@ -41,7 +42,8 @@ impl Kept {
         };
         let hidden = inside(&self.hidden);
         let mut protected = inside(&self.protected);
-        // A run whose workspace is such a folder was sent there on purpose, unlike into secrets.
+        // A run whose workspace is a protected folder was started there on purpose, so it may
+        // write. Hidden places (secrets) have no such exception.
         protected.remove(Path::new(""));
         KeptInside {
             home: self.home.clone(),
@@ -51,7 +53,7 @@ impl Kept {
     }
 }
 
-/// The places in one workspace, relative to it and without links.
+/// The places inside one workspace, relative to it and without links.
 #[derive(Debug, Default)]
 pub(super) struct KeptInside {
     home: Option<PathBuf>,
@@ -60,22 +62,22 @@ pub(super) struct KeptInside {
 }
 
 impl KeptInside {
-    /// The home folder of the person.
+    /// Returns the home folder of the user.
     pub(super) fn home(&self) -> Option<&Path> {
         self.home.as_deref()
     }
 
-    /// Whether nothing is hidden.
+    /// Returns whether no place is hidden.
     pub(super) fn hides_nothing(&self) -> bool {
         self.hidden.is_empty()
     }
 
-    /// Whether what really lies there is neither read nor written.
+    /// Returns whether the real path may be neither read nor written.
     pub(super) fn hides(&self, real: &Path) -> bool {
         self.hidden.iter().any(|place| is_beneath(real, place))
     }
 
-    /// Refuses to use what is hidden.
+    /// Rejects access to a hidden path.
     pub(super) fn refuse(&self, real: &Path, shown: &Path) -> Result<(), ToolFailure> {
         if !self.hides(real) {
             return Ok(());
@@ -86,7 +88,7 @@ impl KeptInside {
         )))
     }
 
-    /// Refuses to write what is hidden or protected.
+    /// Rejects writes to a hidden or protected path.
     pub(super) fn refuse_write(&self, real: &Path, shown: &Path) -> Result<(), ToolFailure> {
         self.refuse(real, shown)?;
         if !self.protected.iter().any(|place| is_beneath(real, place)) {
@@ -99,22 +101,22 @@ impl KeptInside {
     }
 }
 
-/// Where a place lies in the workspace; empty if it is the workspace. Of a folder that the
-/// workspace itself lies in, only the workspace is open to file tools anyway.
+/// Returns the path of a place relative to the workspace; empty if it is the workspace. A place
+/// that contains the workspace needs no entry: file tools cannot leave the workspace anyway.
 fn beneath(root: &Path, place: &Path) -> Option<PathBuf> {
     let count = root.components().count();
     is_beneath(place, root).then(|| place.components().skip(count).collect())
 }
 
-/// Finds where places really lie, whether or not there is anything yet.
+/// Finds the real paths of places, whether or not they exist yet.
 #[derive(Debug, Default)]
 struct Finder {
-    /// What was looked at and is no link: most places share their folders.
+    /// Paths that are known not to be links: most places share their parent folders.
     plain: BTreeSet<PathBuf>,
 }
 
 impl Finder {
-    /// The name itself, in the folder where it really lies, and where it leads if it is a link.
+    /// Returns the place in its real folder and, if the place is a link, also its target.
     fn find(&mut self, place: &Path) -> Vec<PathBuf> {
         let mut found = Vec::new();
         if let (Some(folder), Some(name)) = (place.parent(), place.file_name()) {
@@ -136,7 +138,7 @@ impl Finder {
             real.push(name);
             if let Some(target) = self.target(&real).filter(|_| left > 0) {
                 left -= 1;
-                // A target from the root replaces everything at its first part.
+                // An absolute target replaces the whole path at its first component.
                 real.pop();
                 pending.extend(reversed(&target));
             }
@@ -156,7 +158,7 @@ impl Finder {
     }
 }
 
-/// The parts of a path, the last one first.
+/// Returns the components of a path, the last one first.
 fn reversed(path: &Path) -> Vec<OsString> {
     let parts = path.components().rev();
     let named = parts.filter(|part| *part != Component::CurDir);

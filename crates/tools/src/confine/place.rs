@@ -1,4 +1,4 @@
-//! Where a file is written: its directory, held open, and its name there.
+//! The destination of a write: the open directory of a file, and its name there.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -16,11 +16,11 @@ use super::{
 };
 use crate::blocking::Stop;
 
-/// How deep a directory may lie that something is written to.
+/// The most components of a directory that is written to.
 const MAX_WRITE_DEPTH: usize = 256;
 
 impl Workspace {
-    /// The place of a file that is to be written, with its directory held.
+    /// Returns the destination of a write and opens its directory.
     pub(crate) fn place(&self, path: &Path, parents: Parents) -> Result<Place, ToolFailure> {
         match (self.find_place(path)?, parents) {
             (Some(place), _) => Ok(place),
@@ -33,8 +33,9 @@ impl Workspace {
         }
     }
 
-    /// The same, if its directory exists. If the path names a symbolic link to a file in the
-    /// workspace, the place is that of the file: the link stays, and both have to be permitted.
+    /// Returns the destination of a write if its directory exists. If the path names a symbolic
+    /// link to a file in the workspace, the destination is that file: the link stays, and policy
+    /// must permit both.
     pub(crate) fn find_place(&self, path: &Path) -> Result<Option<Place>, ToolFailure> {
         let Some(place) = self.find_exact(path, path)? else {
             return Ok(None);
@@ -61,7 +62,8 @@ impl Workspace {
         }))
     }
 
-    /// The place that a path names, links in its last part not followed. Failures name `shown`.
+    /// Returns the destination that a path names, without following a link in its last component.
+    /// Failures show the path `shown`.
     fn find_exact(&self, path: &Path, shown: &Path) -> Result<Option<Place>, ToolFailure> {
         let (folder, name) = parts(path)?;
         refuse_git_words(path).map_err(|_| of_git(shown))?;
@@ -93,7 +95,7 @@ impl Workspace {
         })
     }
 
-    /// Refuses to write what is protected or what policy does not permit.
+    /// Rejects a write to a path that is protected or that policy denies.
     fn refuse_write(&self, real: &Path, path: &Path) -> Result<(), ToolFailure> {
         protected::refuse(&self.real_root(path)?, real, path, self.kept.home())?;
         self.kept.refuse_write(real, path)?;
@@ -119,8 +121,8 @@ impl Workspace {
             here = match self.resolver.open(directory, &prefix, DIRECTORY_FLAGS) {
                 Ok(next) => next,
                 Err(Errno::NOENT) => {
-                    // No folder is made for a file that may not be, also if another process moves
-                    // folders.
+                    // Check before each directory is created: no directory may be created for a
+                    // file that policy denies, even if another process moves directories meanwhile.
                     let rest = Path::new(&component).join(components.as_path()).join(name);
                     let planned = self.real(here.as_fd(), &above)?.join(rest);
                     self.refuse_write(&planned, path)?;
@@ -148,7 +150,7 @@ impl Workspace {
             .map_err(|errno| self.explain(prefix, errno))
     }
 
-    /// Refuses a directory that is a `.git` or lies in one, whatever links led to it.
+    /// Rejects a directory that is a `.git` or inside one, whatever links led to it.
     fn refuse_git_objects(&self, directory: &OwnedFd, path: &Path) -> Result<(), ToolFailure> {
         let failed = |errno| self.explain(path, errno);
         let root = rustix::fs::fstat(&self.directory).map_err(failed)?;
@@ -164,7 +166,7 @@ impl Workspace {
             }
             let up =
                 rustix::fs::openat(&here, "..", DIRECTORY_FLAGS, Mode::empty()).map_err(failed)?;
-            // Only its identity is compared, so following a link here reveals nothing.
+            // Only the identity is compared, so following a link here reveals nothing.
             let git = rustix::fs::statat(&up, GIT_FOLDER, AtFlags::empty());
             if git.is_ok_and(|git| is_same(&git, &stat)) {
                 return Err(of_git(path));
@@ -178,38 +180,36 @@ impl Workspace {
     }
 }
 
-/// Whether missing directories of a path are made.
+/// Whether missing directories of a path are created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Parents {
-    /// They are.
     Create,
-    /// They must exist.
     Require,
 }
 
-/// Where a file is written: its directory, held open, and its name there.
+/// The destination of a write: the open directory of a file, and its name there.
 #[derive(Debug)]
 pub(crate) struct Place {
     path: PathBuf,
-    /// The file that `path` leads to, if `path` names a link; relative to the workspace.
+    /// The target relative to the workspace, if `path` names a link.
     target: Option<PathBuf>,
     pub(super) parent: OwnedFd,
     pub(super) name: OsString,
 }
 
-/// A new content for a place.
+/// New content for a file.
 #[derive(Debug)]
 pub(crate) struct NewContent<'a> {
-    /// The bytes.
     pub(crate) bytes: &'a [u8],
-    /// The name of the file that becomes the new one; left over only by a crash.
+    /// The name of the temporary file that is renamed to the destination; only a crash leaves it
+    /// behind.
     pub(crate) temporary: &'a str,
-    /// The file it is made from or replaces.
+    /// The file that the content was made from or replaces.
     pub(crate) replaces: Option<&'a Stat>,
 }
 
 impl Place {
-    /// The path for people and models, with the file that it leads to.
+    /// Returns the path for people and models, with the target of a link.
     pub(crate) fn shown(&self) -> String {
         match &self.target {
             None => self.path.display().to_string(),
@@ -222,7 +222,7 @@ impl Place {
             .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode as RawMode).is_symlink())
     }
 
-    /// The file that is there now and can be replaced.
+    /// Opens the file at the destination, if there is one and it can be replaced.
     pub(crate) fn existing(&self) -> Result<Option<OpenFile>, ToolFailure> {
         let opened = rustix::fs::openat(
             &self.parent,
@@ -246,7 +246,7 @@ impl Place {
         }
     }
 
-    /// Puts the new content there, wholly or not at all.
+    /// Replaces the content atomically: all of it or none.
     pub(crate) fn replace(&self, new: &NewContent<'_>, stop: &Stop) -> Result<(), ToolFailure> {
         let failed = |error: std::io::Error| {
             ToolFailure::new(format!(
@@ -265,13 +265,13 @@ impl Place {
             ));
         }
         temporary.rename_to(&self.name).map_err(failed)?;
-        // The rename is visible; only a power cut could still undo it, and then both files are
-        // whole.
+        // The rename is visible already. Only a power failure could still undo it, and then both
+        // files are intact.
         rustix::fs::fsync(&self.parent).ok();
         Ok(())
     }
 
-    /// Refuses if what is there is not what the new content was made from.
+    /// Fails if the file at the destination is not the one that the new content was made from.
     fn refuse_change(&self, before: Option<&Stat>) -> Result<(), ToolFailure> {
         let now = rustix::fs::statat(&self.parent, &self.name, AtFlags::SYMLINK_NOFOLLOW).ok();
         let unchanged = match (before, &now) {
@@ -309,7 +309,7 @@ impl Place {
     }
 }
 
-/// A file that will be renamed; removed again if it is not.
+/// A temporary file that is to be renamed. Dropping it removes the file if it was not renamed.
 pub(super) struct Temporary<'a> {
     parent: &'a OwnedFd,
     name: &'a str,
@@ -319,7 +319,7 @@ pub(super) struct Temporary<'a> {
 
 impl<'a> Temporary<'a> {
     pub(super) fn create(parent: &'a OwnedFd, new: &NewContent<'a>) -> std::io::Result<Self> {
-        // A crash of the same call may have left one behind.
+        // A crash of the same call may have left a temporary file behind.
         rustix::fs::unlinkat(parent, new.temporary, AtFlags::empty()).ok();
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -348,13 +348,13 @@ impl<'a> Temporary<'a> {
 impl Drop for Temporary<'_> {
     fn drop(&mut self) {
         if !self.renamed {
-            // Already gone is as good as removed.
+            // A file that is gone already needs no removal.
             rustix::fs::unlinkat(self.parent, self.name, AtFlags::empty()).ok();
         }
     }
 }
 
-/// Gives a new file the owner of the one it replaces, where the system lets us.
+/// Gives a new file the owner of the one it replaces, if the system permits it.
 fn keep_owner(file: &File, before: &Stat) {
     use rustix::process::{Gid, Uid};
     let same = rustix::fs::fstat(file)
@@ -362,12 +362,12 @@ fn keep_owner(file: &File, before: &Stat) {
     if !same {
         let owner = Some(Uid::from_raw(before.st_uid));
         let group = Some(Gid::from_raw(before.st_gid));
-        // Only root may give files away; for other users the file simply becomes theirs.
+        // Only root may change the owner; for other users the file becomes their own.
         rustix::fs::fchown(file, owner, group).ok();
     }
 }
 
-/// The directory of a file, and its name there.
+/// Splits a path into its directory and the file name.
 fn parts(path: &Path) -> Result<(&Path, &OsStr), ToolFailure> {
     let Some(Component::Normal(name)) = path.components().next_back() else {
         return Err(ToolFailure::new(format!(
@@ -381,13 +381,13 @@ fn parts(path: &Path) -> Result<(&Path, &OsStr), ToolFailure> {
     })
 }
 
-/// Whether a path leaves a folder again by `..`.
+/// Returns whether a path leaves a folder again by `..`.
 fn goes_back(path: &Path) -> bool {
     path.components()
         .any(|component| component == Component::ParentDir)
 }
 
-/// The failure of a path whose folders would have to be made only to leave them again.
+/// Returns the failure for a path whose folders would be created only to be left again by `..`.
 fn through_nothing(path: &Path) -> ToolFailure {
     ToolFailure::new(format!(
         "{} goes through a folder that does not exist and has `..` in it. Give the path without `..`.",

@@ -1,4 +1,4 @@
-//! What file tools never write: the places that the sandbox keeps commands from writing too.
+//! The places that file tools never write. The sandbox keeps commands from writing to them too.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use sortie_core::ToolFailure;
 use sortie_sandbox::named_by_settings;
 
-/// A folder whose content makes programs run; never written to, wherever it lies.
+/// A folder whose content makes programs run; file tools never write to it, in any folder.
 pub(super) const GIT_FOLDER: &str = ".git";
 
-/// Refuses a path that names a `.git`, also one that does not exist yet.
+/// Rejects a path that contains a `.git` component, whether or not it exists.
 pub(super) fn refuse_git_words(path: &Path) -> Result<(), ToolFailure> {
     if names_git(path) {
         Err(of_git(path))
@@ -23,7 +23,7 @@ fn names_git(path: &Path) -> bool {
         .any(|component| component.as_os_str().eq_ignore_ascii_case(GIT_FOLDER))
 }
 
-/// The failure of a write to git's own files.
+/// Returns the failure of a write to git's own files.
 pub(super) fn of_git(path: &Path) -> ToolFailure {
     ToolFailure::new(format!(
         "{} belongs to git's own files, which file tools never write: hooks and config there run programs. Use git commands instead.",
@@ -31,9 +31,9 @@ pub(super) fn of_git(path: &Path) -> ToolFailure {
     ))
 }
 
-/// Refuses what lies at or beneath a protected place, whether or not there is anything yet. `real`
-/// is where the write would really go; `root` is where the workspace really lies; `home` is the home
-/// folder with the person's own settings of git.
+/// Rejects a path at or beneath a protected place, whether or not it exists yet. `real` is the real
+/// destination of the write, `root` the real path of the workspace, and `home` the home folder with
+/// the user's git settings.
 pub(super) fn refuse(
     root: &Path,
     real: &Path,
@@ -64,7 +64,7 @@ pub(super) fn refuse(
     )))
 }
 
-/// Parts of a git folder, beside `HEAD`.
+/// Entries of a git folder, besides `HEAD`.
 const GIT_PARTS: [&str; 8] = [
     "config",
     "config.worktree",
@@ -76,8 +76,9 @@ const GIT_PARTS: [&str; 8] = [
     "worktrees",
 ];
 
-/// Whether a write would make or change a folder that git takes for a repository, whatever it is
-/// called. A `HEAD` is never written, so that writes beside each other cannot make one together.
+/// Returns whether a write would create or change a folder that git recognizes as a repository,
+/// whatever its name. File tools never write a `HEAD`, so that concurrent writes cannot create a
+/// repository together.
 fn makes_repository(root: &Path, real: &Path) -> bool {
     let is_head = |name: &OsStr| name.eq_ignore_ascii_case("HEAD");
     if real.file_name().is_some_and(is_head) {
@@ -92,8 +93,8 @@ fn makes_repository(root: &Path, real: &Path) -> bool {
     })
 }
 
-/// Whether settings of git name the place: hooks, further settings, a program. Those of the workspace
-/// count, and those of each repository on the way.
+/// Returns whether git settings name the path as hooks, as an include or as a program. The settings
+/// of the workspace and of each repository on the path apply.
 fn is_named_by_settings(root: &Path, real: &Path, home: Option<&Path>) -> bool {
     let mut folders: Vec<&Path> = real.ancestors().skip(1).collect();
     folders.reverse();
@@ -113,16 +114,18 @@ fn is_named_by_settings(root: &Path, real: &Path, home: Option<&Path>) -> bool {
     })
 }
 
-/// Where a protected place leads if a person made it a link to another place of the workspace.
+/// Returns the target of a protected place that the user made a link to another place of the
+/// workspace.
 fn led_to(root: &Path, place: &Path) -> PathBuf {
     let real = std::fs::canonicalize(root.join(place)).ok();
     let inside = real.and_then(|real| real.strip_prefix(root).map(Path::to_owned).ok());
-    // The workspace as a whole is not protected by a link to it.
+    // A link to the workspace itself does not protect the whole workspace.
     let inside = inside.filter(|inside| !inside.as_os_str().is_empty());
     inside.unwrap_or_else(|| place.to_owned())
 }
 
-/// Whether a path is a place or lies beneath it, on a file system of either kind.
+/// Returns whether a path is at or beneath a place, on case-sensitive and case-insensitive file
+/// systems.
 pub(super) fn is_beneath(path: &Path, place: &Path) -> bool {
     let mut names = path.components();
     place.components().all(|wanted| {

@@ -1,4 +1,4 @@
-//! Ways out of the workspace, and proof that none works.
+//! Tests that try to escape from the workspace, and prove that none succeeds.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -12,13 +12,12 @@ use crate::blocking::never;
 use crate::testing::{Folder, call};
 
 const SECRET: &str = "secret";
-/// How often file work tries to get through folders that are swapped under it, in all races
-/// together.
+/// The number of file operations on folders that are swapped meanwhile, in all races together.
 const RACE_OPERATIONS: usize = 250_000;
-/// How much of that belongs to each of the three races.
+/// The number of operations in each of the three races.
 const PER_RACE: [usize; 3] = [150_000, 50_000, 50_000];
 
-/// A workspace with every trap we know, and a folder outside it.
+/// A workspace with every known trap, and a folder outside it.
 struct Trap {
     inside: Folder,
     outside: Folder,
@@ -113,7 +112,7 @@ fn write(workspace: &Workspace, path: &str, text: &str) -> Result<(), ToolFailur
 }
 
 #[test]
-fn no_way_leads_out() {
+fn no_path_escapes_the_workspace() {
     let trap = Trap::set();
     for workspace in resolvers(&trap.inside) {
         for path in trap.ways_out() {
@@ -131,7 +130,7 @@ fn no_way_leads_out() {
 }
 
 #[tokio::test]
-async fn no_tool_gets_out() {
+async fn no_tool_escapes_the_workspace() {
     let trap = Trap::set();
     let calls = |path: &str| -> Vec<(Box<dyn Tool>, Value)> {
         vec![
@@ -172,7 +171,7 @@ async fn no_tool_gets_out() {
 }
 
 #[test]
-fn failures_say_what_to_do() {
+fn failures_tell_what_to_do_next() {
     let trap = Trap::set();
     let root = trap.inside.path().display().to_string();
     let check = |path: &str, expected: &str| {
@@ -195,11 +194,11 @@ fn failures_say_what_to_do() {
     );
 }
 
-/// Each of these overflowed the stack and ended the process: the failure of a missing file looked
-/// for similar names in its folder, whose failure looked for those of the folder, one frame per
-/// part.
+/// Each of these overflowed the stack and ended the process: the failure of a missing file searched
+/// for similar names in its folder, whose failure searched for those of the folder, one frame per
+/// component.
 #[tokio::test]
-async fn paths_with_many_parts_are_answered() {
+async fn paths_with_many_components_fail_without_stack_overflow() {
     let folder = Folder::with(&[("file", "text")]);
     let near = "a/".repeat(MAX_PATH_PARTS - 1) + "b";
     let far = "a/".repeat(2_000) + "b";
@@ -245,7 +244,7 @@ fn file_calls(path: &str) -> Vec<(Box<dyn Tool>, Value)> {
 }
 
 #[test]
-fn what_lies_inside_is_reached() {
+fn files_inside_the_workspace_are_accessible() {
     let trap = Trap::set();
     let root = trap.inside.path().display().to_string();
     let [kernel, components] = resolvers(&trap.inside);
@@ -271,9 +270,10 @@ fn absolute_paths_begin_with_the_root() {
     }
 }
 
-/// A process that can write above a workspace could redirect it by a link in its place.
+/// A process that can write above a workspace could redirect the workspace by replacing it with a
+/// link.
 #[test]
-fn a_root_that_became_a_link_is_not_followed() {
+fn root_replaced_by_a_link_is_not_followed() {
     let trap = Trap::set();
     let above = Folder::with(&[("sub/inner/file", "mine")]);
     let root = std::fs::canonicalize(above.path()).unwrap();
@@ -290,7 +290,7 @@ fn a_root_that_became_a_link_is_not_followed() {
         assert!(said.contains("is a link or not a folder"), "{said}");
     }
     assert_eq!(read(&held, "file").unwrap(), "mine", "what was held stays");
-    // A folder in its place is only another folder of those who can write there.
+    // A folder in its place is not an attack: it is one more folder of users who can write there.
     std::fs::remove_file(above.path().join("sub")).unwrap();
     above.write("sub/file", b"new");
     let workspace = Workspace::open(&roots[0]).unwrap();
@@ -329,7 +329,7 @@ fn a_file_changed_meanwhile_is_not_overwritten() {
     assert!(!folder.has_leftovers());
 }
 
-/// A folder that another thread swaps with others, as fast as it can, while the tools work.
+/// A folder that another thread swaps with others as fast as it can while the tools work.
 struct Swap {
     inside: Folder,
     outside: Folder,
@@ -344,7 +344,7 @@ impl Swap {
         Self { inside, outside }
     }
 
-    /// Exchanges the folder with the thing of another name until the work is done.
+    /// Swaps the folder with the other names in turn until the work has ended.
     fn while_swapping<T>(&self, others: &[&str], work: impl FnOnce() -> T) -> T {
         let swap = self.inside.path().join("swap");
         let others: Vec<PathBuf> = others
@@ -357,7 +357,8 @@ impl Swap {
                 let mut swaps = 0_usize;
                 while !done.load(Ordering::Relaxed) {
                     for other in &others {
-                        // There and back, so that each one meets the folder itself.
+                        // Twice, there and back, so that each name is swapped with the folder
+                        // itself.
                         for _ in 0..2 {
                             renameat_with(CWD, &swap, CWD, other, RenameFlags::EXCHANGE).unwrap();
                             swaps += 1;
@@ -366,7 +367,7 @@ impl Swap {
                 }
                 swaps
             });
-            // Also when an operation fails the test: the other thread must not run for ever.
+            // Set also when an operation fails the test: the other thread must not run forever.
             let ending = SetOnDrop(&done);
             let worked = work();
             drop(ending);
@@ -388,8 +389,8 @@ impl Swap {
 
 const DENIED: &str = "denied";
 
-/// Reads, lists and writes through the swapped folder; returns how often that came through and how
-/// often it was refused.
+/// Reads, lists and writes through the swapped folder; returns the number of operations that
+/// succeeded and that failed.
 fn work_through(workspace: &Workspace, operations: usize) -> (usize, usize) {
     let (mut through, mut refused) = (0, 0);
     for number in 0..operations {
@@ -429,7 +430,7 @@ impl Drop for SetOnDrop<'_> {
     }
 }
 
-/// A write without waiting for the disk, which would leave no time for the race.
+/// Writes without fsync, which would leave no time for the race.
 fn write_raw(workspace: &Workspace, path: &str) -> Result<(), ToolFailure> {
     let place = workspace.place(Path::new(path), Parents::Create)?;
     let new = NewContent {
@@ -443,7 +444,7 @@ fn write_raw(workspace: &Workspace, path: &str) -> Result<(), ToolFailure> {
 }
 
 #[test]
-fn the_races_are_as_many_operations_as_we_say() {
+fn race_operations_add_up_to_the_stated_total() {
     assert_eq!(PER_RACE.iter().sum::<usize>(), RACE_OPERATIONS);
 }
 
@@ -453,12 +454,12 @@ fn swapping_folders_opens_no_way_out() {
 }
 
 #[test]
-fn swapping_folders_opens_no_way_out_without_the_kernels_help() {
+fn swapping_folders_opens_no_way_out_without_openat2() {
     let open = |folder: &Folder| folder.workspace().with_components_only();
     race(open, &["bait"], PER_RACE[1]);
 }
 
-/// The folder becomes a link to one that policy denies, and a link to the outside, in turn.
+/// The folder becomes a link to a folder that policy denies, and a link to the outside, in turn.
 #[test]
 fn swapping_folders_does_not_get_past_policy() {
     let open = |folder: &Folder| {
@@ -473,8 +474,8 @@ fn swapping_folders_does_not_get_past_policy() {
     race(open, &["inner", "bait"], PER_RACE[2]);
 }
 
-/// The positive control: resolving first, checking what that gave, and opening by the path again
-/// loses the same race.
+/// Positive control: resolving a path, checking the result and then opening it by path again loses
+/// the same race.
 #[test]
 fn checking_first_and_opening_later_loses_the_race() {
     let swap = Swap::set();
@@ -497,7 +498,7 @@ fn checking_first_and_opening_later_loses_the_race() {
 }
 
 #[test]
-fn policy_is_asked_about_where_things_really_are() {
+fn policy_decides_about_real_paths() {
     let folder = Folder::with(&[("a/f", "1"), ("b/c/g", "2"), ("x (deleted)", "3")]);
     folder.link("a/to_c", Path::new("../b/c"));
     folder.link("to_g", Path::new("a/to_c/g"));
@@ -533,12 +534,12 @@ fn policy_is_asked_about_where_things_really_are() {
         &["b/c/new"],
     );
     let deep = |workspace: &Workspace| write(workspace, "a/to_c/p/q/new", "").unwrap();
-    // Once before each folder, and once when the file's folder is held.
+    // One check before each folder is created, and one when the folder of the file is open.
     check(&deep, &["b/c/p/q/new"; 3]);
 }
 
 #[test]
-fn an_object_that_lost_its_name_is_not_used() {
+fn unlinked_object_is_not_used() {
     let folder = Folder::with(&[("f", "1")]);
     let workspace = folder.workspace();
     let open = workspace.open_file(Path::new("f")).unwrap();
@@ -549,7 +550,7 @@ fn an_object_that_lost_its_name_is_not_used() {
 }
 
 #[test]
-fn no_folder_is_made_only_to_leave_it_again() {
+fn path_with_dotdot_creates_no_folder() {
     let check = |path: &str| {
         let folder = Folder::with(&[("src/f", "")]);
         for workspace in resolvers(&folder) {
@@ -577,7 +578,7 @@ fn no_folder_is_made_only_to_leave_it_again() {
 }
 
 #[test]
-fn no_folder_is_made_for_a_file_that_may_not_be() {
+fn denied_file_creates_no_folder() {
     let folder = Folder::with(&[]);
     for workspace in resolvers(&folder) {
         let workspace = workspace.behind(Gate::deciding(|path| {

@@ -1,15 +1,16 @@
-//! Output of a program, bounded while it streams: the beginning and the end are kept.
+//! Captures the output of a program within a limit while it streams: the beginning and the end are
+//! kept.
 
 use std::collections::VecDeque;
 
 use crate::text::{whole_head, whole_tail};
 
-/// How much of the beginning is kept.
+/// The most bytes of the beginning that are kept.
 pub(crate) const HEAD_BYTES: usize = 128 * 1024;
-/// How much of the end is kept: errors stand there.
+/// The most bytes of the end that are kept: errors are usually there.
 pub(crate) const TAIL_BYTES: usize = 384 * 1024;
 
-/// The output so far.
+/// The output captured so far.
 #[derive(Debug, Default)]
 pub(crate) struct Capture {
     head: Vec<u8>,
@@ -18,7 +19,7 @@ pub(crate) struct Capture {
 }
 
 impl Capture {
-    /// Takes more output.
+    /// Appends output.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         let room = HEAD_BYTES - self.head.len();
         let (head, rest) = bytes.split_at(room.min(bytes.len()));
@@ -30,7 +31,7 @@ impl Capture {
         self.dropped += (skipped + over) as u64;
     }
 
-    /// The output as text, with a note where something was left out.
+    /// Returns the output as text, with a note where the middle was dropped.
     pub(crate) fn into_text(mut self) -> String {
         let tail = self.tail.make_contiguous();
         if self.dropped == 0 {

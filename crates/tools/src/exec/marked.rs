@@ -1,14 +1,14 @@
-//! Processes that carry the name of an effect in their environment, found in `/proc`.
+//! Finds processes in `/proc` that carry the id of an effect in their environment.
 //!
 //! On systems other than Linux no process is found this way, and none is ended.
 
 use sortie_core::EffectId;
 
-/// The variable that every command and all its descendants carry.
+/// The environment variable of every command and all its descendants.
 pub(super) const VARIABLE: &str = "SORTIE_EFFECT";
 
-/// Sends the signal that cannot be refused to everyone who carries the effect, but never to this
-/// process; returns their numbers. One that is dead and not yet buried no longer counts.
+/// Sends SIGKILL to every process that carries the effect, except this one, and returns their pids.
+/// Zombies are not counted.
 pub(super) fn kill_marked(effect: &EffectId) -> Vec<u32> {
     platform::kill_with(format!("{VARIABLE}={effect}").as_bytes())
 }
@@ -26,10 +26,10 @@ mod platform {
             .filter(|number| *number != own && carries(*number, entry))
             .filter_map(|number| Some((number, hold(number, entry)?)))
             .collect();
-        // All are halted before the first one dies: else a shell would take the death of one step
-        // for its end, and continue with the next.
+        // Stop all of them before the first one is killed: otherwise a shell would treat the death
+        // of one step as its end and continue with the next.
         for (_, process) in &held {
-            // It may have ended by now.
+            // The process may have ended by now.
             pidfd_send_signal(process, Signal::STOP).ok();
         }
         held.into_iter()
@@ -47,8 +47,9 @@ mod platform {
             .filter_map(|process| process.ok()?.file_name().to_str()?.parse().ok())
     }
 
-    /// Whether it was started with this entry. One that vanished was not, nor one that we may not
-    /// look into. The kernel bounds the size of an environment to a few MiB.
+    /// Returns whether the process was started with this entry. False for a process that has
+    /// vanished or whose environment is not readable. The kernel limits the size of an environment
+    /// to a few MiB.
     fn carries(number: u32, entry: &[u8]) -> bool {
         std::fs::read(format!("/proc/{number}/environ")).is_ok_and(|environment| {
             environment
@@ -57,8 +58,8 @@ mod platform {
         })
     }
 
-    /// Holds a process with this entry. Its id may be reused by another process at any moment, so
-    /// it is looked at again once it is held, and signals go to the one that is held.
+    /// Opens a pidfd of a process with this entry. Its pid may be reused by another process at any
+    /// moment, so the environment is checked again after opening, and signals go to the pidfd.
     fn hold(number: u32, entry: &[u8]) -> Option<OwnedFd> {
         let pid = Pid::from_raw(i32::try_from(number).ok()?)?;
         let held = pidfd_open(pid, PidfdFlags::empty()).ok()?;

@@ -1,7 +1,7 @@
-//! A program with all its descendants: started, read, and stopped as one group.
+//! A program with all its descendants, started, read and stopped as one process group.
 //!
-//! The program is the supervisor of the command. The runtime holds its lifeline: the supervisor
-//! ends everything when the lifeline is dropped, and also when the runtime dies.
+//! The program is the supervisor of the command. The runtime owns its lifeline: the supervisor ends
+//! all processes when the lifeline is dropped, and also when the runtime dies.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -21,53 +21,52 @@ use tokio::time::timeout;
 use super::capture::Capture;
 use super::remains::sweep;
 
-/// How long a program may clean up after it was asked to end.
+/// The time that a program gets to clean up after SIGTERM.
 const TERM_GRACE: Duration = Duration::from_millis(500);
-/// How long output is awaited after the program ended and others still hold it open.
+/// How long to wait for output after the program has ended while other processes keep the pipe
+/// open.
 const PIPE_GRACE: Duration = Duration::from_millis(250);
-/// How long a supervisor gets to end everything that it started. It exits when no process of the
-/// command is left, so the workspace is swept only after that. It takes some milliseconds on an
-/// idle machine; only one that was stopped is waited for until then.
+/// The time that a supervisor gets to end all processes that it started. It exits when no process
+/// of the command is left; the workspace is swept only after that. This takes a few milliseconds on
+/// an idle machine; only a stopped supervisor uses up the whole time.
 const SUPERVISOR_GRACE: Duration = Duration::from_secs(5);
-/// How much is read at once.
+/// The most bytes of one read.
 const READ_BYTES: usize = 64 * 1024;
 
 /// How a program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// By itself or by a signal.
+    /// The program exited by itself or by a signal.
     Exited {
-        /// Its status.
         status: ExitStatus,
-        /// Whether others kept its output open and were stopped.
+        /// Whether other processes kept the output open and were stopped.
         held_open: bool,
     },
-    /// By its time limit.
+    /// The time limit of the program expired.
     TimedOut,
 }
 
-/// How a program ended, and whether it began.
+/// How a program ended, and whether the command was started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ended {
-    /// How it ended.
     pub(super) ending: Ending,
-    /// Whether the supervisor started nothing because its control group was removed before it could
-    /// join. The command is then to be started again, with a new group.
+    /// Whether the supervisor started no command because its control group was removed before it
+    /// could join. The command must then be started again, with a new group.
     pub(super) missed_its_group: bool,
 }
 
-/// A running program. Dropping it ends everything that belongs to it: at once, or as soon as its
-/// supervisor has found what left the group.
+/// A running program. Dropping it ends all of its processes: at once, or as soon as its supervisor
+/// has found those that left the group.
 #[derive(Debug)]
 pub(super) struct Process {
     group: Group,
     effect: EffectId,
-    /// Taken away only when this is dropped.
+    /// Taken only when this is dropped.
     child: Option<Child>,
     lifeline: Option<Lifeline>,
     /// Whether the leader is a supervisor, which exits after all processes of the command.
     supervised: bool,
-    /// Whether only the supervisor finds the processes that have left the group.
+    /// Whether only the supervisor can find the processes that have left the group.
     needs_supervisor: bool,
     /// Sweeps the workspace when it is dropped, which must not happen while the command runs.
     guard: Guard,
@@ -77,10 +76,10 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// Starts the program as the leader of its own group, both outputs in one pipe. A process that
-    /// was started owns the guard of the command; [`Process::into_guard`] gives it back.
+    /// Starts the program as the leader of its own group, with both outputs in one pipe. The
+    /// started process owns the guard of the command; [`Process::into_guard`] returns it.
     pub(super) fn start(confined: &mut Confined, effect: &EffectId) -> io::Result<Self> {
-        // Listened to before the start, so that no exit is missed.
+        // Subscribed before the start, so that no exit is missed.
         let exits = tokio::signal::unix::signal(SignalKind::child())?;
         let (reader, writer) = io::pipe()?;
         let reader = std::process::ChildStdout::from(OwnedFd::from(reader));
@@ -125,7 +124,8 @@ impl Process {
         })
     }
 
-    /// Reads until the program has ended or its time is up; nothing of it is left afterwards.
+    /// Reads output until the program has ended or its time limit expires. No process of it is left
+    /// afterwards.
     pub(super) async fn finish(
         &mut self,
         limit: Duration,
@@ -134,7 +134,7 @@ impl Process {
         let in_time = timeout(limit, self.read_until_exit(capture)).await;
         if in_time.is_err() {
             self.ask_to_end();
-            // Whether it went in peace or not, the whole group is killed next.
+            // Whether or not the program exited in time, the whole group is killed next.
             timeout(TERM_GRACE, self.read_until_exit(capture))
                 .await
                 .ok();
@@ -142,7 +142,7 @@ impl Process {
         let drained = timeout(PIPE_GRACE, self.drain(capture)).await;
         if self.supervised && !self.group.leader_has_exited() {
             self.hang_up();
-            // One that does not end by then is killed with its group.
+            // A supervisor that does not end in time is killed with its group.
             timeout(SUPERVISOR_GRACE, self.read_until_exit(capture))
                 .await
                 .ok();
@@ -161,7 +161,8 @@ impl Process {
         };
         let lost = self.needs_supervisor && status.signal().is_some();
         if lost || in_time.is_err() || drained.is_err() {
-            // What ended by itself is not swept, so that the usual call costs nothing.
+            // There is no sweep if the command ended by itself, so that the usual call costs
+            // nothing.
             sweep(&self.effect);
         }
         let report = self.lifeline.as_ref().and_then(Lifeline::report);
@@ -171,12 +172,11 @@ impl Process {
         })
     }
 
-    /// Asks the program to end by itself. Without namespaces the supervisor passes the request on:
-    /// a signal to the group could hit the supervisor before it has started to ignore it.
+    /// Requests the program to terminate. Without namespaces the supervisor forwards the request: a
+    /// signal to the group could reach the supervisor before it ignores that signal.
     ///
-    /// With namespaces the command is in a session of its own, which no signal to the group
-    /// reaches. The signal would end the supervisor before the namespace, so the supervisor ends
-    /// both.
+    /// With namespaces the command has its own session, which no signal to the group reaches. The
+    /// signal would end the supervisor before the namespace, so the supervisor ends both.
     fn ask_to_end(&mut self) {
         if self.supervised && !self.needs_supervisor {
             self.hang_up();
@@ -202,7 +202,7 @@ impl Process {
         while !self.group.leader_has_exited() {
             tokio::select! {
                 count = read(&mut self.output, &mut self.buffer) => capture.push(&self.buffer[..count]),
-                // The stream only ends with the runtime.
+                // The stream ends only with the runtime.
                 _ = self.exits.recv() => {}
             }
         }
@@ -216,12 +216,12 @@ impl Process {
     }
 }
 
-/// Reads once; at the end of the output closes it, and then never returns.
+/// Reads once. At end of file it closes the output; after that it never returns.
 async fn read(output: &mut Option<ChildStdout>, buffer: &mut [u8]) -> usize {
     let Some(open) = output else {
         return std::future::pending().await;
     };
-    // An output that cannot be read has ended as well.
+    // A read error counts as end of file.
     let count = open.read(buffer).await.unwrap_or(0);
     if count == 0 {
         *output = None;
@@ -229,8 +229,8 @@ async fn read(output: &mut Option<ChildStdout>, buffer: &mut [u8]) -> usize {
     count
 }
 
-/// A process group, named by its leader. While the leader is not reaped, its number cannot become
-/// another process's, so signals are sent only before that.
+/// A process group, identified by its leader. Until the leader is reaped its pid cannot be reused,
+/// so signals are sent only before that.
 #[derive(Clone, Copy, Debug)]
 struct Group {
     leader: Pid,
@@ -242,7 +242,7 @@ impl Group {
         rustix::process::kill_process_group(self.leader, signal).ok();
     }
 
-    /// Blocks until the leader has ended, or for this long.
+    /// Blocks until the leader has ended or `patience` has passed.
     #[cfg(target_os = "linux")]
     fn await_leader(&self, patience: Duration) {
         use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -250,23 +250,23 @@ impl Group {
         let Ok(patience) = Timespec::try_from(patience) else {
             return;
         };
-        // Without a handle the group is killed at once.
+        // Without a pidfd the group is killed at once.
         if let Ok(leader) = pidfd_open(self.leader, PidfdFlags::empty()) {
             let mut ended = [PollFd::new(&leader, PollFlags::IN)];
             poll(&mut ended, Some(&patience)).ok();
         }
     }
 
-    /// There are no supervisors here.
+    /// Does nothing: there are no supervisors on this system.
     #[cfg(not(target_os = "linux"))]
     fn await_leader(&self, _patience: Duration) {}
 
-    /// Whether the leader has ended; it is looked at but not reaped, so that its number stays ours.
+    /// Returns whether the leader has ended, without reaping it, so that its pid is not reused.
     fn leader_has_exited(&self) -> bool {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         match rustix::process::waitid(WaitId::Pid(self.leader), options) {
             Ok(status) => status.is_some(),
-            // Only this process may wait for it; if it is gone, it has ended.
+            // Only this process may wait for the leader; if it is gone, it has ended.
             Err(_) => true,
         }
     }
@@ -274,7 +274,7 @@ impl Group {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Once the leader was reaped it has no id, and the group was killed before.
+        // A reaped leader has no id, and its group was killed before.
         let Some(child) = self.child.take().filter(|child| child.id().is_some()) else {
             return;
         };
@@ -287,8 +287,9 @@ impl Drop for Process {
             guard: std::mem::take(&mut self.guard),
         };
         if self.supervised && !self.group.leader_has_exited() {
-            // Not in this thread: on a loaded machine it takes a while. Where no thread can be
-            // started, the closure and so the remains are dropped here, which does the same.
+            // Not on this thread: it takes a while on a loaded machine. If no thread can be
+            // started, the closure and with it the remains are dropped here, which has the same
+            // effect.
             let name = "exec cancel".to_owned();
             let end = move || drop(remains);
             std::thread::Builder::new().name(name).spawn(end).ok();
@@ -296,13 +297,13 @@ impl Drop for Process {
     }
 }
 
-/// A command whose call was dropped. Dropping this ends all of its processes, and only then drops
+/// A command whose call was dropped. Dropping this ends all of its processes and only then drops
 /// its guard, which sweeps the workspace.
 #[derive(Debug)]
 struct Remains {
     group: Group,
     effect: EffectId,
-    /// How long the leader may take to end everything; `None` if it is no supervisor.
+    /// The time that the leader gets to end all processes; `None` if it is not a supervisor.
     patience: Option<Duration>,
     child: Option<Child>,
     guard: Guard,
@@ -315,7 +316,7 @@ impl Drop for Remains {
         }
         self.group.signal(Signal::KILL);
         sweep(&self.effect);
-        // Not reaped before, so that the id of the group stays its own.
+        // Not reaped earlier, so that the id of the group is not reused.
         drop(self.child.take());
         drop(std::mem::take(&mut self.guard));
     }

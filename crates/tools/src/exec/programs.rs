@@ -1,16 +1,16 @@
-//! Notes on a command for a person who decides about it: the programs that it would start, and the
-//! files that it would write. The command itself is shown beside them, verbatim.
+//! Notes on a command for the approver: the programs that it would start, and the files that it
+//! would write. The command itself is shown beside them, verbatim.
 
 use sortie_shell::{Redirect, Simple, Understanding, Word, read};
 
 use sortie_base::truncate::truncate;
 
-/// How many programs are shown.
+/// The most programs that are shown.
 const MAX_PROGRAMS: usize = 40;
-/// How many characters of one are shown.
+/// The most characters of one program that are shown.
 const MAX_PROGRAM_CHARS: usize = 300;
 
-/// One program and its arguments per line, then the files that are written.
+/// Returns one program with its arguments per line, then the files that are written.
 pub(super) fn shown(command: &str) -> String {
     let understanding = read(command);
     let mut lines = programs(&understanding);
@@ -61,7 +61,7 @@ fn line(simple: &Simple) -> String {
     truncate(&words.join(" "), MAX_PROGRAM_CHARS)
 }
 
-/// A word as it could be typed, so that one word is never taken for two.
+/// Quotes a word as it could be typed, so that one word never looks like two.
 fn word(word: &Word) -> String {
     let plain = |text: &str| {
         let usual = |one: char| one.is_alphanumeric() || "-_./:=@%+,".contains(one);
@@ -69,7 +69,7 @@ fn word(word: &Word) -> String {
     };
     match word {
         Word::Known(text) if plain(text) => text.clone(),
-        // Hidden characters stay as they are: who shows the note writes them out, once.
+        // Hidden characters stay as they are: the code that displays the note escapes them, once.
         Word::Known(text) => {
             let text = text.replace('\\', "\\\\").replace('"', "\\\"");
             format!("\"{}\"", text.replace('\n', "\\n"))
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_certain_is_said() {
+    fn unclear_commands_are_noted() {
         let text = shown("$program x");
         assert!(text.contains("not wholly understood: "), "{text}");
         let text = shown("if");
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn is_bounded() {
+    fn number_of_programs_is_bounded() {
         let text = shown(&"true; ".repeat(100));
         assert_eq!(text.lines().count(), MAX_PROGRAMS + 1);
         assert!(text.ends_with("(60 more programs)"), "{text}");

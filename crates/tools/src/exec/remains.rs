@@ -1,4 +1,4 @@
-//! What a command leaves running when its call does not see its end.
+//! Processes that a command leaves running when its call does not wait for its end.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -9,12 +9,12 @@ use sortie_core::{EffectId, Remains};
 use super::Exec;
 use super::marked::kill_marked;
 
-/// How often is looked at most. With the pause this takes about a second.
+/// The most scans. With the pause they take about a second.
 const MAX_LOOKS: usize = 50;
-/// How long the dying get between two looks.
+/// The pause between two scans, in which killed processes end.
 const PAUSE: Duration = Duration::from_millis(20);
-/// How many scans in a row must find no process. One proves nothing: a process that is just being
-/// replaced by another program has no environment for a moment.
+/// The number of consecutive scans that must find no process. One is not enough: a process that is
+/// executing `exec` has no environment for a moment.
 const QUIET_LOOKS: usize = 2;
 /// The most scans of one sweep: each scan but the last has found a new process.
 const MAX_SWEEPS: usize = 5;
@@ -39,7 +39,7 @@ impl Remains for Exec {
 
 async fn look(effect: EffectId) -> Vec<u32> {
     let looked = tokio::task::spawn_blocking(move || kill_marked(&effect)).await;
-    // It only breaks off together with the whole runtime.
+    // The task fails only when the whole runtime shuts down.
     looked.unwrap_or_default()
 }
 
@@ -48,7 +48,7 @@ pub(super) fn sweep(effect: &EffectId) {
     let mut seen = BTreeSet::new();
     for _ in 0..MAX_SWEEPS {
         let found = kill_marked(effect);
-        // The killed take a moment to go; only a new process is a reason to scan again.
+        // Killed processes take a moment to end; only a new process is a reason to scan again.
         let before = seen.len();
         seen.extend(found);
         if seen.len() == before {

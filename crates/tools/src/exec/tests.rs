@@ -1,4 +1,4 @@
-//! The shell, against real processes.
+//! Tests of the shell tool with real processes.
 
 use std::process::{Child, Command};
 use std::sync::mpsc;
@@ -9,8 +9,8 @@ use rustix::process::{Pid, Signal, kill_process_group, test_kill_process};
 use super::*;
 use crate::testing::{Delegation, Folder, answer, answer_with, call, call_within, stop_remains};
 
-/// How long a test waits for a process to be gone. The promise is two seconds; a machine under load
-/// may take longer to let the dead be seen.
+/// How long a test waits for a process to end. The guarantee is two seconds; a machine under load
+/// may take longer until the end is visible.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 fn tool() -> Exec {
@@ -30,7 +30,7 @@ async fn check(command: &str, expected: &str) {
 }
 
 #[tokio::test]
-async fn answers_with_output_and_ending() {
+async fn returns_output_and_exit_status() {
     check("echo hi", "hi\nexit code: 0").await;
     check("printf hi; exit 3", "hi\nexit code: 3").await;
     check("true", "exit code: 0").await;
@@ -47,7 +47,7 @@ async fn answers_with_output_and_ending() {
 }
 
 #[tokio::test]
-async fn has_only_the_environment_it_was_given() {
+async fn command_gets_only_the_configured_environment() {
     check(
         "echo $GREETING; echo ${HOME-none}",
         "hello\nnone\nexit code: 0",
@@ -63,7 +63,7 @@ async fn has_only_the_environment_it_was_given() {
         .map(|(name, _)| name)
         .collect();
     names.sort_unstable();
-    // The last three are the shell's own.
+    // The shell itself sets the last three.
     assert_eq!(
         names,
         ["GREETING", "PATH", "PWD", "SHLVL", "SORTIE_EFFECT", "_"]
@@ -76,7 +76,7 @@ async fn has_only_the_environment_it_was_given() {
 }
 
 #[tokio::test]
-async fn starts_where_it_is_told() {
+async fn command_starts_in_workdir_inside_the_workspace() {
     let folder = Folder::with(&[("sub/x", "")]);
     folder.link("out", Path::new("/"));
     let run = async |workdir: &str| {
@@ -90,7 +90,7 @@ async fn starts_where_it_is_told() {
 }
 
 #[tokio::test]
-async fn time_can_only_be_lowered() {
+async fn timeout_argument_can_only_lower_the_limit() {
     let second = Duration::from_secs(1);
     let check = |max: u64, asked: Option<u64>, expected: u64| {
         assert_eq!(limit(second * max as u32, asked), second * expected as u32);
@@ -101,7 +101,7 @@ async fn time_can_only_be_lowered() {
     check(30, Some(300), 30);
 }
 
-/// Keeps paused time from running ahead by itself, so that it moves only by `advance`.
+/// Prevents paused time from advancing by itself, so that only `advance` moves it.
 fn hold_time() -> mpsc::Sender<()> {
     let (release, held) = mpsc::channel();
     tokio::task::spawn_blocking(move || held.recv());
@@ -116,11 +116,11 @@ async fn ready(folder: &Folder) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_timeout_ends_everything_it_started() {
+async fn timeout_ends_all_processes_of_the_command() {
     let _held = hold_time();
     let folder = Folder::with(&[]);
     folder.fifo("ready");
-    // The grandchild ignores the polite signal.
+    // The grandchild ignores SIGTERM.
     let command = "echo begun; bash -c 'trap \"\" TERM; echo $$ > inner; while [ ! -s outer ]; do :; done; echo x > ready; while :; do sleep 100; done' & echo $! > outer; wait";
     let tool = tool();
     let arguments = json!({"command": command, "timeout_seconds": 7});
@@ -141,7 +141,7 @@ async fn a_timeout_ends_everything_it_started() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn asked_to_end_it_may_clean_up() {
+async fn command_can_clean_up_on_sigterm() {
     let _held = hold_time();
     let folder = Folder::with(&[]);
     folder.fifo("ready");
@@ -175,11 +175,11 @@ async fn dropping_the_call_kills_the_group_at_once() {
     folder.gone("outer").await;
 }
 
-/// A command that leaves its group and its session, and says when it has.
+/// A command that leaves its group and its session, and reports when it has.
 const LEAVES: &str = "setsid bash -c 'echo $$ > inner; echo x > ready; exec sleep 100' &";
 
 #[tokio::test(start_paused = true)]
-async fn a_timeout_ends_those_who_left_the_group() {
+async fn timeout_ends_processes_that_left_the_group() {
     let _held = hold_time();
     let folder = Folder::with(&[]);
     folder.fifo("ready");
@@ -198,7 +198,7 @@ async fn a_timeout_ends_those_who_left_the_group() {
 }
 
 #[tokio::test]
-async fn dropping_the_call_ends_those_who_left_the_group() {
+async fn dropping_the_call_ends_processes_that_left_the_group() {
     let folder = Folder::with(&[]);
     folder.fifo("ready");
     let tool = tool();
@@ -211,7 +211,7 @@ async fn dropping_the_call_ends_those_who_left_the_group() {
 }
 
 #[tokio::test]
-async fn those_who_left_the_group_and_hold_the_output_are_ended() {
+async fn processes_outside_the_group_that_keep_the_output_open_are_ended() {
     let folder = Folder::with(&[]);
     folder.fifo("ready");
     let arguments = json!({"command": format!("{LEAVES} cat ready")});
@@ -223,7 +223,7 @@ async fn those_who_left_the_group_and_hold_the_output_are_ended() {
     folder.gone("inner").await;
 }
 
-/// A process in a session of its own, as a crash leaves it, that ends with the test.
+/// A process in its own session, as a crash leaves it. It is killed at the end of the test.
 struct Orphan(Child);
 
 impl Orphan {
@@ -246,7 +246,7 @@ impl Orphan {
 impl Drop for Orphan {
     fn drop(&mut self) {
         let leader = Pid::from_raw(i32::try_from(self.0.id()).unwrap()).unwrap();
-        // A test that went well has ended it already.
+        // A test that passed has ended it already.
         kill_process_group(leader, Signal::KILL).ok();
         self.0.kill().ok();
         self.0.wait().unwrap();
@@ -254,7 +254,7 @@ impl Drop for Orphan {
 }
 
 #[tokio::test]
-async fn what_a_crash_left_is_found_by_its_effect_and_ended() {
+async fn processes_left_by_a_crash_are_found_by_effect_and_ended() {
     let folder = Folder::with(&[]);
     folder.fifo("ready");
     let effect = folder.effect().to_string();
@@ -283,7 +283,7 @@ async fn what_a_crash_left_is_found_by_its_effect_and_ended() {
 }
 
 #[tokio::test]
-async fn a_flood_is_bounded_while_it_streams() {
+async fn large_output_is_bounded_while_it_streams() {
     let folder = Folder::with(&[]);
     let arguments = json!({"command": "yes | head -c 50000000; echo end"});
     let text = call(&tool(), &folder, arguments).await.unwrap();
@@ -298,7 +298,7 @@ async fn a_flood_is_bounded_while_it_streams() {
 }
 
 #[tokio::test]
-async fn background_processes_neither_hang_it_nor_survive() {
+async fn background_processes_neither_block_the_call_nor_survive() {
     let folder = Folder::with(&[]);
     let check = async |command: &str, expected: &str| {
         let began = Instant::now();
@@ -323,7 +323,7 @@ async fn background_processes_neither_hang_it_nor_survive() {
 }
 
 #[tokio::test]
-async fn many_run_side_by_side() {
+async fn concurrent_commands_return_their_own_results() {
     let folder = Arc::new(Folder::with(&[]));
     let tool = Arc::new(tool());
     let mut calls = tokio::task::JoinSet::new();
@@ -339,7 +339,7 @@ async fn many_run_side_by_side() {
 }
 
 #[tokio::test]
-async fn what_cannot_start_is_a_failure() {
+async fn command_that_cannot_start_fails() {
     let folder = Folder::with(&[]);
     let failure = call(&tool(), &folder, json!({"command": "a\0b"}))
         .await
@@ -359,7 +359,7 @@ async fn what_cannot_start_is_a_failure() {
 }
 
 #[tokio::test]
-async fn what_has_to_be_held_is_not_started_without_a_sandbox() {
+async fn confined_run_starts_no_command_without_a_sandbox() {
     let folder = Folder::with(&[]);
     let switched_off = Sandbox::new(
         sortie_sandbox::Mode::Off,
@@ -388,7 +388,7 @@ async fn what_has_to_be_held_is_not_started_without_a_sandbox() {
 }
 
 #[tokio::test]
-async fn a_bare_command_says_that_nothing_holds_it() {
+async fn unconfined_command_reports_no_confinement() {
     let folder = Folder::with(&[]);
     let answer = answer(&tool(), &folder, json!({"command": "true"})).await;
     let record = answer.unwrap().sandbox.unwrap();
@@ -400,7 +400,7 @@ async fn a_bare_command_says_that_nothing_holds_it() {
 }
 
 impl Folder {
-    /// Waits until the process whose number is in the file has ended.
+    /// Waits until the process whose pid is in the file has ended.
     async fn gone(&self, file: &str) {
         let number = self.read(file).trim().parse().unwrap();
         let pid = Pid::from_raw(number).unwrap();
@@ -415,7 +415,7 @@ impl Folder {
     }
 }
 
-/// Dead, and only waiting for the process it was left to.
+/// Returns whether the process is a zombie that only waits to be reaped.
 fn is_zombie(number: i32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{number}/stat")).unwrap_or_default();
     stat.rsplit_once(") ")

@@ -1,4 +1,4 @@
-//! Nothing that a command started outlives its call.
+//! Tests that no process of a command outlives its call.
 
 use std::os::unix::fs::symlink;
 use std::sync::Arc;
@@ -7,18 +7,18 @@ use std::time::{Duration, Instant};
 
 use crate::support::{OFFER, Scene, ending, shell};
 
-/// How many timeouts leave nothing.
+/// The number of timeouts that must leave no process.
 const TRIES: usize = 1_000;
-/// How many of them run at the same time.
+/// The number of commands that run at the same time.
 const AT_ONCE: usize = 50;
-/// How long a command gets: enough that it has left nothing undone to survive.
+/// The time limit of a command: enough for it to try every way to survive.
 const TIME: Duration = Duration::from_secs(1);
-/// How many commands lose their group.
+/// The number of commands whose control group is removed.
 const MAX_REMOVALS: usize = 10;
-/// How long the dead may take to be gone.
+/// The longest time until all processes have ended.
 const PROMISE: Duration = Duration::from_secs(2);
 
-/// A unique number of seconds to sleep, so that sleepers are found by it.
+/// Returns a unique number of seconds to sleep, which identifies the `sleep` processes of a test.
 fn unique(scene: &Scene) -> String {
     let name = scene.outside();
     let name = name.file_name().unwrap().to_string_lossy();
@@ -26,7 +26,8 @@ fn unique(scene: &Scene) -> String {
     format!("86400.{digits}")
 }
 
-/// Leaves its group, its session, its parent, its output and its environment, in all ways at once.
+/// Returns a command whose processes leave its group, session, parent, output and environment, in
+/// all ways at once.
 fn daemons(seconds: &str) -> String {
     format!(
         "trap '' TERM HUP INT; setsid sleep {seconds} & \
@@ -37,7 +38,7 @@ fn daemons(seconds: &str) -> String {
     )
 }
 
-/// Everybody with this word in their command line or environment.
+/// Returns the processes with this word in their command line or environment.
 fn who_has(word: &str) -> Vec<u32> {
     let has = |path: std::path::PathBuf| {
         std::fs::read(path).is_ok_and(|bytes| {
@@ -67,8 +68,8 @@ async fn nobody_has(word: &str) {
     }
 }
 
-/// Also without a sandbox: the supervisor adopts processes that leave the command. The detector
-/// detects them while they run.
+/// Holds without a sandbox too: the supervisor adopts processes that leave the command. The check
+/// finds them while they run.
 #[tokio::test]
 async fn a_timeout_without_a_sandbox_leaves_no_process() {
     let (mut scene, shell) = (Scene::new().bare(), shell());
@@ -88,7 +89,7 @@ async fn a_timeout_without_a_sandbox_leaves_no_process() {
 
 /// Another program removes the control group of a command before the command has joined it.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_command_whose_group_vanished_gets_another() {
+async fn command_whose_control_group_was_removed_gets_a_new_one() {
     if OFFER.cgroups.parents.is_empty() {
         println!("skipped: no control groups can be made here");
         return;
@@ -107,7 +108,8 @@ async fn a_command_whose_group_vanished_gets_another() {
     assert!(removed > 0, "no group was removed in time");
 }
 
-/// Removes the next group of this process before a process has joined it, until told to stop.
+/// Removes the next control group of this process before a process has joined it, until `stop` is
+/// set.
 fn remove_one_group(stop: &AtomicBool) -> bool {
     let ours = format!("sortie-{}-", std::process::id());
     while !stop.load(Ordering::SeqCst) {
@@ -115,7 +117,7 @@ fn remove_one_group(stop: &AtomicBool) -> bool {
             for entry in std::fs::read_dir(parent).unwrap().flatten() {
                 let name = entry.file_name();
                 let is_ours = name.to_str().is_some_and(|name| name.starts_with(&ours));
-                // A group with a process in it is busy.
+                // A group that contains a process is busy.
                 if is_ours && std::fs::remove_dir(entry.path()).is_ok() {
                     return true;
                 }
@@ -125,8 +127,8 @@ fn remove_one_group(stop: &AtomicBool) -> bool {
     false
 }
 
-/// Each try has a workspace of its own: that several commands of one workspace do not disturb each
-/// other is the sandbox's to hold.
+/// Each attempt has its own workspace: the tests of the sandbox cover several commands in one
+/// workspace.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thousand_timeouts_leave_no_process() {
     let first = Scene::new();
@@ -158,7 +160,7 @@ async fn a_thousand_timeouts_leave_no_process() {
     }
 }
 
-/// Waits until a command has said that it is ready, by a file in the workspace.
+/// Waits until a command reports that it is ready, by a file in the workspace.
 async fn ready(scene: &Scene) {
     while scene.read("ready").is_none_or(|text| text.is_empty()) {
         tokio::task::yield_now().await;
@@ -179,9 +181,9 @@ async fn a_dropped_call_leaves_no_process() {
     scene.is_left_empty().await;
 }
 
-/// What a crash left is found from outside by its effect, and ends as a whole.
+/// Processes that a crash left behind are found from outside by their effect, and all of them end.
 #[tokio::test]
-async fn what_is_in_a_sandbox_is_found_by_its_effect() {
+async fn sandboxed_processes_are_found_by_their_effect() {
     let (scene, shell) = (Scene::new(), shell());
     let (seconds, effect) = (unique(&scene), scene.effect());
     let command = daemons(&seconds).replace("echo ready", "echo x > ready");
@@ -195,9 +197,9 @@ async fn what_is_in_a_sandbox_is_found_by_its_effect() {
     nobody_has(&seconds).await;
 }
 
-/// Something else of the same name is protected as it is: a link stays one.
+/// A link with a protected name is protected as it is: it stays a link.
 #[tokio::test]
-async fn a_protected_link_is_put_back() {
+async fn protected_link_is_restored() {
     let (scene, shell) = (Scene::new(), shell());
     symlink("elsewhere", scene.workspace.join(".claude")).unwrap();
     let answer = scene

@@ -1,4 +1,4 @@
-//! What a run's confinement makes of its commands.
+//! Tests that the confinement of a run applies to its commands.
 
 use serde_json::json;
 use sortie_core::Worktree;
@@ -7,7 +7,7 @@ use crate::support::{Scene, backend, ending, shell};
 
 const WELL: &str = "exit code: 0";
 
-/// Tries a command in the sandbox and without: which of them ends well.
+/// Runs a command in the sandbox and without it, and checks which of the two succeeds.
 async fn check(scene: impl Fn() -> Scene, command: &str, held: bool) {
     let shell = shell();
     let answer = scene().run(&shell, command).await.unwrap();
@@ -32,7 +32,7 @@ fn beside() -> Scene {
 }
 
 #[tokio::test]
-async fn files() {
+async fn file_access_is_confined() {
     check(Scene::new, "echo x > made && cat made", true).await;
     check(beside, "cat ../secret", false).await;
     check(
@@ -47,7 +47,7 @@ async fn files() {
 }
 
 #[tokio::test]
-async fn a_command_answers_like_a_bare_one() {
+async fn confined_command_answers_like_an_unconfined_one() {
     let (scene, shell) = (Scene::new(), shell());
     let check = async |command: &str, expected: &str| {
         let answer = scene.run(&shell, command).await.unwrap();
@@ -59,7 +59,7 @@ async fn a_command_answers_like_a_bare_one() {
 }
 
 #[tokio::test]
-async fn the_network_is_as_the_run_was_given_it() {
+async fn network_access_follows_the_run() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let command = format!("exec 3<>/dev/tcp/127.0.0.1/{port}");
@@ -73,7 +73,7 @@ async fn the_network_is_as_the_run_was_given_it() {
 }
 
 #[tokio::test]
-async fn what_is_protected_stays_as_it_was() {
+async fn protected_files_stay_unchanged() {
     let command = "mkdir -p .claude && echo '{}' > .claude/settings.json";
     check(Scene::new, command, false).await;
     let (scene, shell) = (Scene::new(), shell());
@@ -83,7 +83,7 @@ async fn what_is_protected_stays_as_it_was() {
     scene.is_left_empty().await;
 }
 
-/// A repository, and a worktree that is linked to it as the workspace.
+/// Creates a repository, and a linked worktree of it as the workspace.
 async fn linked() -> Scene {
     let mut scene = Scene::new().bare();
     let make = "git init -q -b main . && echo 1 > f && git add f && git commit -qm one \
@@ -110,11 +110,11 @@ async fn linked() -> Scene {
 }
 
 #[tokio::test]
-async fn a_worktree_can_be_committed_in() {
+async fn commits_work_in_a_worktree() {
     for known in [true, false] {
         let mut scene = linked().await;
         if !known {
-            // A person's own worktree, which was not made for the run.
+            // A worktree of the user, which was not created for the run.
             scene.worktree = None;
         }
         let shell = shell();
@@ -128,7 +128,7 @@ async fn a_worktree_can_be_committed_in() {
     }
 }
 
-/// The workspace may be a folder of the worktree: what lies beside it is seen, and not changed.
+/// The workspace may be a folder inside the worktree: files beside it can be read but not changed.
 #[tokio::test]
 async fn a_folder_of_a_worktree_is_a_workspace_too() {
     let mut scene = linked().await;
@@ -143,7 +143,7 @@ async fn a_folder_of_a_worktree_is_a_workspace_too() {
 }
 
 #[tokio::test]
-async fn the_record_says_what_applied() {
+async fn record_reports_the_applied_confinement() {
     let (scene, shell) = (Scene::new(), shell());
     let answer = scene.run(&shell, "true").await.unwrap();
     let record = answer.sandbox.unwrap();
@@ -154,7 +154,7 @@ async fn the_record_says_what_applied() {
 }
 
 #[tokio::test]
-async fn a_folder_that_is_gone_is_a_failure() {
+async fn missing_workspace_is_a_failure() {
     let mut scene = Scene::new();
     scene.workspace = scene.outside().join("gone");
     let failure = scene.run(&shell(), "true").await.unwrap_err();
@@ -164,9 +164,10 @@ async fn a_folder_that_is_gone_is_a_failure() {
     );
 }
 
-/// Nothing is started where a link in place of the workspace leads, even when the sandbox is off.
+/// No command starts in the target of a link that has replaced the workspace, even when the sandbox
+/// is off.
 #[tokio::test]
-async fn a_folder_that_became_a_link_is_a_failure() {
+async fn workspace_replaced_by_a_link_is_a_failure() {
     for make in [Scene::new, || Scene::new().bare()] {
         let scene = make();
         let secrets = scene.outside().join("secrets");

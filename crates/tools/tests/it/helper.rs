@@ -1,4 +1,4 @@
-//! The sandbox's helper as a program of its own.
+//! The helper of the sandbox as a separate program.
 
 use std::process::ExitCode;
 

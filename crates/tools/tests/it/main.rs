@@ -1,7 +1,7 @@
-//! The shell in the real sandbox: what holds, and that nothing is left behind.
+//! Tests of the shell in the real sandbox: what it prevents, and that no process is left behind.
 //!
-//! What the sandbox refuses is also tried without one, where it must succeed: the refusal is the
-//! sandbox's, and not the machine's.
+//! Each operation that the sandbox prevents is also tried without one, where it must succeed: this
+//! proves that the sandbox prevents it, and not the machine.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops here")]
 

@@ -1,5 +1,5 @@
-//! Nothing that an agent leaves behind acts later: random layouts of repositories, random payloads,
-//! and then the commands of a person, outside of the sandbox.
+//! Tests that nothing an agent leaves behind runs later: random layouts of repositories, random
+//! payloads, and then the commands of a user outside the sandbox.
 
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -9,12 +9,12 @@ use sortie_tools::WriteFile;
 
 use crate::support::{Scene, shell};
 
-/// How many layouts one test tries; there are six tests, so that they run beside each other.
+/// The number of layouts in one test; there are six tests, so that they run in parallel.
 const LAYOUTS: u64 = 30;
-/// How many of them are tried without a sandbox too.
+/// The number of layouts that are also tried without a sandbox.
 const CONTROLS: u64 = 20;
 
-/// Numbers from a seed: the same seed is the same layout.
+/// Random numbers from a seed: the same seed gives the same layout.
 struct Dice(u64);
 
 impl Dice {
@@ -34,13 +34,14 @@ impl Dice {
     }
 }
 
-/// What a person has in a workspace before an agent comes. Each leaves a tracked file with a change.
+/// What a user has in a workspace before an agent starts. Each entry leaves a tracked file with a
+/// change.
 const LAYOUT: &[&str] = &[
-    // Nothing more than the repository at the top.
+    // Only the repository at the top.
     ":",
     "repo nested && git -C nested config alias.x status",
     "repo deep/er/nested",
-    // A repository with settings of the person's own, which the agent must not lose or change.
+    // A repository with the user's own settings, which the agent must not lose or change.
     "repo special && git -C special config core.pager cat && git -C special config alias.l log",
     "repo ../lib-source && git -c protocol.file.allow=always submodule --quiet add ../lib-source lib && git commit -qm lib",
     "git init -q --bare origin.git",
@@ -52,13 +53,14 @@ const LAYOUT: &[&str] = &[
     "git config include.path ../.gitconfig-shared",
 ];
 
-/// How an agent gets hold of a git folder: sets `W`, a working tree, and `G`, its git folder.
+/// Ways in which an agent gets a git folder: each sets `W`, a working tree, and `G`, its git
+/// folder.
 const PLACES: &[&str] = &[
     "repo NEW; W=$PWD/NEW; G=$W/.git",
     "repo NEW; W=$PWD/NEW; G=$W/.git; git add NEW",
     "repo NEW; git -C NEW worktree add -q ../WT -b other; W=$PWD/WT; G=$PWD/NEW/.git; echo x >> WT/f",
     "repo NEW; git -C NEW worktree add -q ../WT -b other; W=$PWD/WT; G=$PWD/NEW/.git/worktrees/WT; echo x >> WT/f",
-    // Nested, submodules, whatever is there already.
+    // Nested repositories and submodules that exist already.
     "W=$PWD/nested; G=$W/.git",
     "W=$PWD/special; G=$W/.git",
     "W=$PWD/deep/er/nested; G=$W/.git",
@@ -81,7 +83,7 @@ const PLACES: &[&str] = &[
     "repo NEW; mv NEW NEW2; repo NEW; mv NEW2/.git NEW/.git/modules-x; echo \"gitdir: $PWD/NEW/.git/modules-x\" > NEW2/.git; W=$PWD/NEW2; G=$PWD/NEW/.git/modules-x",
 ];
 
-/// What makes git run a program. `EVIL` is the program.
+/// Settings and files that make git run a program. `EVIL` is the program.
 const PAYLOADS: &[&str] = &[
     "printf '[core]\\n\\tfsmonitor = \"EVIL\"\\n' >> $G/config",
     "printf '[CORE]FsMonitor=\"EVIL\"\\n' >> $G/config",
@@ -103,7 +105,7 @@ const PAYLOADS: &[&str] = &[
     "printf '[submodule \"lib\"]\\n\\tpath = lib\\n\\turl = ./lib\\n\\tupdate = !EVIL\\n' >> $G/config; printf '[core]\\n\\tfsmonitor = \"EVIL\"\\n' >> $G/config",
 ];
 
-/// What an agent does afterwards.
+/// What an agent does after placing the payload.
 const ENDINGS: &[&str] = &[
     ":",
     ":",
@@ -114,13 +116,13 @@ const ENDINGS: &[&str] = &[
     "printf '[submodule \"n\"]\\n\\tpath = NEW\\n\\turl = ./NEW\\n' > .gitmodules; git add NEW .gitmodules",
 ];
 
-/// Functions for all scripts.
+/// Shell functions for all scripts.
 const FUNCTIONS: &str = "export GIT_CONFIG_GLOBAL=/dev/null GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b
 repo() { mkdir -p $1 && git -C $1 init -q -b main && echo f > $1/f && git -C $1 add f && git -C $1 commit -qm first && echo changed >> $1/f; }
 hooks() { for hook in post-index-change pre-commit post-checkout reference-transaction fsmonitor-watchman pre-auto-gc; do printf '#!/bin/sh\\nEVIL\\n' > $1/$hook; chmod 755 $1/$hook; done; }
 ";
 
-/// What a person does, at the top and wherever git would take a folder for a repository.
+/// The commands of the user, at the top and wherever git would recognize a folder as a repository.
 const PERSON: &str = "export GIT_CONFIG_GLOBAL=/dev/null GIT_PAGER=cat
 { echo .; find . -name .git -o -name HEAD | sed 's|/[^/]*$||' | grep -v '/\\.git\\(/\\|$\\)' | sort -u | head -n 20; } | while read -r folder; do
   (cd \"$folder\" && for command in status diff 'log -1 -p' 'stash list' 'add -n .' 'submodule status'; do git $command; done) </dev/null >/dev/null 2>&1
@@ -152,13 +154,13 @@ fn story(seed: u64) -> Story {
             steps.push(dice.one(PAYLOADS).to_owned());
         }
         steps.push(dice.one(ENDINGS).replace("NEW", &name));
-        // Sometimes each step is a command of its own.
+        // Sometimes each step is a separate command.
         if dice.below(3) == 0 {
             let mut earlier = String::new();
             for step in steps {
                 commands.push(format!("{earlier}{step}"));
                 if step.contains("W=") {
-                    // Only the names: what was made is there.
+                    // Only the variables are set again: the files exist already.
                     let names = step
                         .split(';')
                         .filter(|part| part.trim_start().starts_with(['W', 'G']));
@@ -172,12 +174,12 @@ fn story(seed: u64) -> Story {
     Story { layout, commands }
 }
 
-/// A workspace whose name needs no quotes in scripts.
+/// Creates a workspace whose name needs no quotes in scripts.
 fn plain() -> Scene {
     Scene::named("work")
 }
 
-/// Runs a script of the person.
+/// Runs a script as the user, outside the sandbox.
 fn outside(scene: &Scene, script: &str) {
     let status = Command::new("/bin/bash")
         .args(["-c", script])
@@ -192,7 +194,7 @@ fn outside(scene: &Scene, script: &str) {
     assert!(status.unwrap().success(), "{script}");
 }
 
-/// Lets a story happen, and says whether a program of the agent ran for the person.
+/// Runs a story, and returns whether a program of the agent ran for the user.
 async fn runs(scene: &Scene, story: &Story) -> bool {
     let proof = scene.outside().join("ran");
     let touch = format!("touch {}", proof.display());
@@ -259,9 +261,9 @@ async fn no_layout_makes_git_run_what_an_agent_left_6() {
     check(5).await;
 }
 
-/// Without what neutralises it, many of the same stories do run a program: the test can fail.
+/// Positive control: without the neutralisation, many of the same stories do run a program.
 #[tokio::test]
-async fn the_same_layouts_run_it_without_a_sandbox() {
+async fn the_same_layouts_run_programs_without_a_sandbox() {
     let mut ran = 0;
     for seed in 0..CONTROLS {
         ran += u64::from(runs(&plain().bare(), &story(seed)).await);
@@ -269,7 +271,7 @@ async fn the_same_layouts_run_it_without_a_sandbox() {
     assert!(ran * 3 > CONTROLS, "{ran} of {CONTROLS}");
 }
 
-/// Every payload, by itself, in a repository that the agent made.
+/// Tries every payload alone in a repository that the agent created.
 #[tokio::test]
 async fn each_payload_in_a_new_repository_runs_nothing() {
     for payload in PAYLOADS {
@@ -281,7 +283,7 @@ async fn each_payload_in_a_new_repository_runs_nothing() {
     }
 }
 
-/// One command in a plain workspace must leave nothing that runs for the person.
+/// Checks that one command in a plain workspace leaves nothing that runs for the user.
 async fn check_command(command: &str) {
     let story = |command: &str| Story {
         layout: "repo .".to_owned(),
@@ -291,7 +293,7 @@ async fn check_command(command: &str) {
     assert!(!runs(&plain(), &story(command)).await, "{command}");
 }
 
-/// Reaches a repository that the agent prepared in `.git/evil` of the top.
+/// Points git to a repository that the agent prepared in `.git/evil` of the top.
 const EVIL_AT_TOP: &str = "repo new; mv new/.git .git/evil; printf '[core]\\n\\tfsmonitor = \"EVIL\"\\n' >> .git/evil/config; git add new";
 
 #[tokio::test]
@@ -318,7 +320,7 @@ async fn a_pointer_with_a_trailing_blank_runs_nothing() {
 }
 
 #[tokio::test]
-async fn names_for_what_is_moved_aside_cannot_be_taken_beforehand() {
+async fn names_of_moved_files_cannot_be_occupied_beforehand() {
     let take = "for n in '' $(seq -f '-%g' 1 1100); do : > config.sortie-quarantine$n; mkdir hooks.sortie-quarantine$n; : > ../../link/.git.sortie-quarantine$n; done";
     check_command(&format!(
         "repo new; mkdir link; ln -s ../new/.git link/.git; git add new; cd new/.git; mkdir -p hooks; hooks hooks; printf '[core]\\n\\tfsmonitor = \"EVIL\"\\n' >> config; {take}"
@@ -337,14 +339,14 @@ async fn a_pointer_in_a_read_only_folder_runs_nothing() {
     .await;
 }
 
-/// Processes that make a repository hostile again and again, until they are killed.
+/// Processes that make a repository hostile again and again until they are killed.
 const WRITERS: &str = r#"repo new; git add new
 for n in 1 2 3 4 5 6 7 8; do
     setsid sh -c 'trap "" TERM; while :; do printf "[core]\n\tfsmonitor = \"EVIL\"\n" > new/.git/config.$$; mv new/.git/config.$$ new/.git/config; done' &
 done
 touch started; sleep 60"#;
 
-/// Fills in what the person must not run, and the functions.
+/// Fills in the program that the user must not run, and the shell functions.
 fn filled(scene: &Scene, command: &str) -> String {
     let evil = format!("touch {}; false", scene.outside().join("ran").display());
     format!("{FUNCTIONS}{command}").replace("EVIL", &evil)
@@ -393,7 +395,7 @@ async fn nothing_is_written_after_the_check_of_a_command_that_was_cancelled() {
     assert!(!scene.outside().join("ran").exists());
 }
 
-/// Every way to a git folder, by itself, with the plainest payload and what it needs of a layout.
+/// Tries every way to a git folder alone, with the simplest payload and the layout that it needs.
 #[tokio::test]
 async fn each_place_with_the_plainest_payload_runs_nothing() {
     let words = [
@@ -418,7 +420,7 @@ async fn each_place_with_the_plainest_payload_runs_nothing() {
     }
 }
 
-/// File tools make no repository, alone or together with commands.
+/// File tools create no repository, alone or together with commands.
 #[tokio::test]
 async fn file_tools_and_commands_together_make_no_repository_that_acts() {
     let files = [
@@ -431,7 +433,7 @@ async fn file_tools_and_commands_together_make_no_repository_that_acts() {
         ("refs/x", "x"),
     ];
     for folder in ["", "b/", "a/b/"] {
-        // For each file, whether a command writes it: then a file tool writes the others.
+        // Each bit selects whether a command writes the file; file tools write the others.
         for by_command in 0..16_u32 {
             let scene = plain();
             let proof = scene.outside().join("ran");
@@ -442,7 +444,7 @@ async fn file_tools_and_commands_together_make_no_repository_that_acts() {
                 let content = content.replace("EVIL", &format!("touch {}; false", proof.display()));
                 if by_command & (1 << bit) == 0 {
                     let arguments = json!({"path": path, "content": content});
-                    // It may be refused.
+                    // The write may fail.
                     scene.call(&writes, arguments).await.ok();
                 } else {
                     let command = format!(
@@ -457,9 +459,9 @@ async fn file_tools_and_commands_together_make_no_repository_that_acts() {
     }
 }
 
-/// What a person's own repository says stays, and what an agent commits stays.
+/// The settings of the user's repository and the commits of an agent are kept.
 #[tokio::test]
-async fn settings_of_a_person_and_commits_of_an_agent_stay() {
+async fn user_settings_and_agent_commits_are_kept() {
     let scene = plain();
     let fill = |text: &str| format!("{}\n{text}", FUNCTIONS.replace("EVIL", "true"));
     let layout = "set -e; repo .; repo special; git -C special config alias.l log; hooks special/.git/hooks; repo plain; printf '# mine\\n[user]\\nname = me\\n' >> plain/.git/config";
@@ -485,7 +487,7 @@ async fn settings_of_a_person_and_commits_of_an_agent_stay() {
         &scene,
         "set -e; for repo in special plain made; do test $(git -C $repo log --oneline | wc -l) = 2; done; git -C made rev-parse b",
     );
-    // The model, the record and so the audit say what was done.
+    // The result for the model and the record, and so the audit log, report what was neutralised.
     for part in [
         "made/.git/config",
         "alias.x",

@@ -1,8 +1,8 @@
-//! No command survives its runtime, at whatever moment of its start the runtime dies, and none
-//! survives a cancel or a timeout that comes while it starts.
+//! Tests that no command survives its runtime, at whatever moment of its start the runtime dies,
+//! and that none survives a cancel or a timeout while it starts.
 //!
-//! A second process of this binary stands for the runtime: it starts some commands and is killed
-//! when a certain number of processes has appeared below it, or some milliseconds after that. Each
+//! A second process of this binary acts as the runtime: it starts some commands and is killed when
+//! a certain number of processes has appeared below it, or some milliseconds after that. Each
 //! command writes a heartbeat, in processes that have left its group, its session and its
 //! environment.
 
@@ -17,25 +17,25 @@ use sortie_sandbox::{Backend, Bubblewrap, Cgroups, Mode, Offer};
 
 use crate::support::{OFFER, Scene, shell_in};
 
-/// How many commands the runtime starts before it is killed.
+/// The number of commands that the runtime starts before it is killed.
 const COMMANDS: usize = 5;
-/// The chain of a command: supervisor, `bwrap` twice, the helper inside, the shell and its
+/// The processes of a command: supervisor, `bwrap` twice, the helper inside, the shell and its
 /// children.
 const PROCESSES_OF_A_COMMAND: u64 = 6;
 /// The longest time between the start of a process and the kill.
 const MAX_DELAY_MICROS: u64 = 50_000;
-/// How long the dead may take to be gone.
+/// The longest time until all processes have ended.
 const PROMISE: Duration = Duration::from_secs(2);
-/// How long the runtime may take to start its commands; only a test that fails waits for it.
+/// The time that the runtime gets to start its commands; only a failing test uses it up.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The environment of the small runtime.
+/// The environment variables of the second process.
 const FOLDER: &str = "SORTIE_TEST_FOLDER";
 const BACKEND: &str = "SORTIE_TEST_BACKEND";
 const BWRAP: &str = "SORTIE_TEST_BWRAP";
 const GROUPS: &str = "SORTIE_TEST_GROUPS";
 
-/// Every way to start a command that works here.
+/// Returns every way to start a command that works on this machine.
 fn modes() -> Vec<Mode> {
     let mut modes = Vec::new();
     if OFFER.bubblewrap.is_some() {
@@ -67,7 +67,7 @@ fn mode(name: &str) -> Mode {
     backend.map_or(Mode::Off, Mode::Only)
 }
 
-/// A small generator: the same seed gives the same moments.
+/// A small random generator: the same seed gives the same moments.
 struct Random(u64);
 
 impl Random {
@@ -78,14 +78,14 @@ impl Random {
         self.0 % bound
     }
 
-    /// Many short delays, and some of every length.
+    /// Returns a random delay: many are short, some have any length.
     fn delay(&mut self) -> Duration {
         let scale = [500, 5_000, MAX_DELAY_MICROS][usize::try_from(self.below(3)).unwrap()];
         Duration::from_micros(self.below(scale))
     }
 }
 
-/// Writes heartbeats, and does not want to end. The word finds its processes.
+/// Returns a command that writes heartbeats and ignores signals. The word identifies its processes.
 fn canary(word: &str) -> String {
     format!(
         "trap '' TERM HUP INT; \
@@ -96,8 +96,8 @@ fn canary(word: &str) -> String {
     )
 }
 
-/// All processes that belong to a folder: by their command line, their environment or where they
-/// are.
+/// Returns all processes of a folder: found by their command line, their environment or their
+/// working directory.
 fn processes_of(folder: &Path) -> Vec<u32> {
     let word = folder.as_os_str().as_encoded_bytes();
     let has = |path: PathBuf| {
@@ -117,7 +117,7 @@ fn processes_of(folder: &Path) -> Vec<u32> {
         .collect()
 }
 
-/// All processes below another.
+/// Returns all descendants of a process.
 fn descendants(of: u32) -> BTreeSet<u32> {
     let mut found = BTreeSet::new();
     let mut next = vec![of];
@@ -136,14 +136,15 @@ fn descendants(of: u32) -> BTreeSet<u32> {
     found
 }
 
-/// What is left after the promised time; it is killed, so that a failing test leaves nothing.
+/// Returns the processes that are left after the guaranteed time. They are killed, so that a
+/// failing test leaves none behind.
 fn survivors(folder: &Path) -> Vec<u32> {
     let deadline = Instant::now() + PROMISE;
     let mut quiet = 0;
     loop {
         let left = processes_of(folder);
-        // One look proves nothing: a process that is just being replaced by another program has
-        // neither a command line nor an environment for a moment.
+        // One scan is not enough: a process that is executing `exec` has neither a command line nor
+        // an environment for a moment.
         quiet = if left.is_empty() { quiet + 1 } else { 0 };
         if quiet == 2 {
             return Vec::new();
@@ -151,7 +152,7 @@ fn survivors(folder: &Path) -> Vec<u32> {
         if Instant::now() > deadline && !left.is_empty() {
             for number in &left {
                 let number = Pid::from_raw(i32::try_from(*number).unwrap()).unwrap();
-                // It may have ended just now.
+                // The process may have ended just now.
                 kill_process(number, Signal::KILL).ok();
             }
             return left;
@@ -210,7 +211,7 @@ async fn a_runtime_in_small() {
     panic!("the commands have ended: {answers:?}");
 }
 
-/// Any version that can hold a command: the helper fails if the kernel has less.
+/// Any version that can confine a command: the helper fails if the kernel supports less.
 const OFFER_LANDLOCK: u32 = 3;
 
 fn runtime(folder: &Path, mode: Mode) -> std::process::Child {
@@ -235,7 +236,7 @@ fn runtime(folder: &Path, mode: Mode) -> std::process::Child {
     command.spawn().unwrap()
 }
 
-/// Kills a runtime once while it starts its commands; returns what is left.
+/// Kills a runtime once while it starts its commands, and returns the surviving processes.
 fn kill_once(mode: Mode, random: &mut Random) -> Vec<u32> {
     let place = tempfile::tempdir().unwrap();
     let folder = std::fs::canonicalize(place.path()).unwrap();
@@ -359,8 +360,8 @@ async fn no_command_survives_a_thousand_cancels_and_timeouts() {
     }
 }
 
-/// A process between the runtime and the command that was stopped keeps nothing alive in a PID
-/// namespace: the first process there watches the runtime itself.
+/// A stopped process between the runtime and the command keeps no process alive in a PID namespace:
+/// the first process there watches the runtime itself.
 #[test]
 fn stopped_processes_between_runtime_and_command_keep_nothing_alive() {
     for mode in modes() {

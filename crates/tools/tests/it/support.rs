@@ -29,12 +29,12 @@ fn places() -> Places {
     }
 }
 
-/// A shell with the best sandbox of this machine.
+/// Creates a shell with the best sandbox of this machine.
 pub(crate) fn shell() -> Exec {
     shell_in(Mode::Best, OFFER.clone())
 }
 
-/// A shell with this sandbox.
+/// Creates a shell with this sandbox.
 pub(crate) fn shell_in(mode: Mode, offer: Offer) -> Exec {
     let helper = PathBuf::from(HELPER);
     let sandbox = Sandbox::new(mode, offer, places(), helper);
@@ -48,7 +48,7 @@ pub(crate) fn shell_in(mode: Mode, offer: Offer) -> Exec {
     Exec::new(ExecSettings { environment }, Some(Arc::new(sandbox)))
 }
 
-/// Where and as whom commands run.
+/// The workspace and the settings that commands run with.
 #[derive(Debug)]
 pub(crate) struct Scene {
     folder: tempfile::TempDir,
@@ -65,7 +65,7 @@ impl Scene {
         Self::named("work 分析")
     }
 
-    /// The same in a workspace of this name.
+    /// Creates a scene with a workspace of this name.
     pub(crate) fn named(name: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let root = std::fs::canonicalize(folder.path()).unwrap();
@@ -82,7 +82,7 @@ impl Scene {
         }
     }
 
-    /// One whose workspace is there already, and stays.
+    /// Creates a scene with an existing workspace, which is not removed.
     pub(crate) fn at(workspace: &Path) -> Self {
         Self {
             workspace: workspace.to_owned(),
@@ -90,8 +90,7 @@ impl Scene {
         }
     }
 
-    /// Waits until nothing is left in the workspace: clean-up continues for a moment after the
-    /// result.
+    /// Waits until the workspace is empty: clean-up continues for a moment after the result.
     pub(crate) async fn is_left_empty(&self) {
         let look = async {
             while std::fs::read_dir(&self.workspace).unwrap().count() > 0 {
@@ -105,7 +104,7 @@ impl Scene {
         }
     }
 
-    /// A place beside the workspace.
+    /// Returns a folder beside the workspace.
     pub(crate) fn outside(&self) -> PathBuf {
         std::fs::canonicalize(self.folder.path()).unwrap()
     }
@@ -114,13 +113,13 @@ impl Scene {
         std::fs::read_to_string(self.workspace.join(name)).ok()
     }
 
-    /// Without a sandbox.
+    /// Switches the sandbox off.
     pub(crate) fn bare(mut self) -> Self {
         self.confinement.sandbox = SandboxMode::Off;
         self
     }
 
-    /// A unique effect: processes are found by it.
+    /// Returns a unique effect id: processes are found by it.
     pub(crate) fn effect(&self) -> EffectId {
         let name = self.folder.path().file_name().unwrap().to_string_lossy();
         let number = self.next.fetch_add(1, Ordering::Relaxed);
@@ -128,12 +127,11 @@ impl Scene {
         EffectId::new(RUN.parse().unwrap(), &call)
     }
 
-    /// Runs a command.
     pub(crate) async fn run(&self, shell: &Exec, command: &str) -> Result<ToolAnswer, ToolFailure> {
         self.run_as(shell, command, &self.effect()).await
     }
 
-    /// Runs a command as the effect of this name.
+    /// Runs a command with this effect id.
     pub(crate) async fn run_as(
         &self,
         shell: &Exec,
@@ -148,7 +146,7 @@ impl Scene {
         }
     }
 
-    /// Calls a tool that is asked about files, all of which policy permits.
+    /// Calls a file tool; policy permits all files.
     pub(crate) async fn call(&self, tool: &dyn Tool, arguments: Value) -> ToolReply {
         let (effect, call) = (self.effect(), CallId::new(1, 0));
         let context = ToolContext {
@@ -158,7 +156,7 @@ impl Scene {
         tool.run(&context, arguments).await
     }
 
-    /// Ends what a call has left running.
+    /// Ends the processes that a call has left running.
     pub(crate) async fn stop_remains(&self, shell: &Exec, effect: &EffectId) -> usize {
         let Recovery::Once(Some(remains)) = shell.recovery() else {
             panic!("{:?}", shell.recovery());
@@ -185,12 +183,12 @@ impl Scene {
     }
 }
 
-/// The end of the text: how the command ended.
+/// Returns the end of the text, which reports how the command ended.
 pub(crate) fn ending(answer: &ToolAnswer) -> &str {
     answer.text.lines().next_back().unwrap_or_default()
 }
 
-/// Where the answer says what held the command.
+/// Returns the backend that the answer reports.
 pub(crate) fn backend(answer: &ToolAnswer) -> Value {
     answer.sandbox.as_ref().unwrap()["backend"].clone()
 }
@@ -209,7 +207,7 @@ impl Permits for AnyFile {
     }
 }
 
-/// Everybody whom a shell never asks.
+/// Ports that the shell never uses.
 #[derive(Debug)]
 struct Nobody;
 

@@ -1,4 +1,4 @@
-//! A home folder as the workspace, with links of every kind.
+//! Tests with a home folder as the workspace, and links of every kind.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::{EditFile, Glob, Grep, ListDir, ReadFile, WriteFile};
 
 const SECRET: &str = "swordfish\n";
 
-/// A home folder with secrets, with work, and with links from one to the other.
+/// Creates a home folder with secrets, ordinary files, and links between them.
 fn home() -> Folder {
     let home = Folder::with(&[
         (".ssh/id_ed25519", SECRET),
@@ -43,7 +43,7 @@ fn kept(home: &Path) -> Kept {
     })
 }
 
-/// What may be done with a path: `r` it is read, `w` it is written.
+/// Returns the permitted access to a path: `r` for reading, `w` for writing.
 fn may(workspace: &Workspace, path: &str) -> String {
     let path = Path::new(path);
     let reads = workspace.find_file(path).is_ok_and(|open| open.is_some());
@@ -56,7 +56,8 @@ fn may(workspace: &Workspace, path: &str) -> String {
     )
 }
 
-/// Without the kernel's help no link is followed, so that no more may be done.
+/// Checks the permitted access. Without `openat2` no link is followed, so that no more may be
+/// permitted.
 fn check(root: &str, path: &str, expected: &str) {
     let home = home();
     let kept = kept(home.path());
@@ -71,7 +72,8 @@ fn check(root: &str, path: &str, expected: &str) {
     );
 }
 
-/// The same where more may be done if nothing is kept: else it would show nothing.
+/// Checks the permitted access, and that more would be permitted without the protected places:
+/// otherwise the case would prove nothing.
 fn check_kept(root: &str, path: &str, expected: &str) {
     check(root, path, expected);
     let home = home();
@@ -81,7 +83,7 @@ fn check_kept(root: &str, path: &str, expected: &str) {
 }
 
 #[test]
-fn a_home_folder_is_worked_in() {
+fn ordinary_files_of_a_home_folder_are_usable() {
     check(".", "work/f", "rw");
     check(".", "work/new/deep", "w");
     check(".", ".config/other/f", "rw");
@@ -90,7 +92,7 @@ fn a_home_folder_is_worked_in() {
 }
 
 #[test]
-fn secrets_of_a_home_folder_are_not_used() {
+fn secrets_of_a_home_folder_are_hidden() {
     for path in [
         ".ssh/id_ed25519",
         ".ssh/new",
@@ -116,7 +118,7 @@ fn secrets_of_a_home_folder_are_not_used() {
 }
 
 #[test]
-fn what_runs_at_login_is_not_written() {
+fn login_files_are_not_writable() {
     for (path, expected) in [
         (".bashrc", "r"),
         (".profile", ""),
@@ -130,12 +132,12 @@ fn what_runs_at_login_is_not_written() {
 }
 
 #[test]
-fn other_folders_as_workspace() {
+fn protected_places_apply_in_other_workspaces() {
     check("work", "f", "rw");
-    // Here a person keeps what another name leads to.
+    // The target of a link from a protected place is protected too.
     check_kept("dotfiles", "zshrc", "r");
     check_kept("dotfiles", "aws/credentials", "");
-    // A tree that Sortie made lies in its own folder, and is there to be worked in.
+    // A worktree that Sortie created is inside its own folder and must be usable.
     check(".state/trees/one", "f", "rw");
     check_kept(".state", "trees/one/f", "");
     check_kept(".ssh", "id_ed25519", "");
@@ -144,7 +146,7 @@ fn other_folders_as_workspace() {
 }
 
 #[test]
-fn the_home_folder_may_be_spelled_through_a_link() {
+fn home_folder_named_through_a_link_is_protected() {
     let home = home();
     let elsewhere = Folder::with(&[]);
     elsewhere.link("alias", home.path());
@@ -178,7 +180,7 @@ async fn check_tool(home: &Folder, tool: &dyn Tool, arguments: Value, expected: 
 }
 
 #[tokio::test]
-async fn no_tool_shows_it() {
+async fn no_tool_shows_a_secret() {
     let home = home();
     let kept = Arc::new(kept(home.path()));
     let check = async |tool: &dyn Tool, arguments: Value, expected: &str| {
@@ -210,7 +212,7 @@ async fn no_tool_shows_it() {
 }
 
 #[tokio::test]
-async fn no_tool_changes_it() {
+async fn no_tool_changes_a_protected_file() {
     let home = home();
     let kept = Arc::new(kept(home.path()));
     let new = ".ssh/authorized_keys";
