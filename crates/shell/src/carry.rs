@@ -1,4 +1,4 @@
-//! Completes a simple command with what it would start or change beyond its own words.
+//! Completes a simple command with the commands that it would start or change beyond its own words.
 
 mod arithmetic;
 mod git;
@@ -11,26 +11,26 @@ use crate::reader::MAX_DEPTH;
 use crate::script::{Redirect, Script, Simple, Understanding, Word};
 use crate::wrapper::{self, Call, MANAGERS, OPTION_TEXTS, Runs, UNREAD, Wrapper};
 
-/// How many levels a program counts that starts another: eight in a row are more than people
-/// writes, and each may be as long as the whole.
+/// The levels that count for a program that starts another: eight in a row are more than people
+/// write, and each may be as long as the whole command.
 const CARRIED_DEPTH: usize = MAX_DEPTH / 8;
 
-/// How many words behind `uv run` and its like may be the program: options and their values. Each
-/// is read on its own.
+/// The most words after `uv run` and similar commands that may be the program: options and their
+/// values. Each is parsed separately.
 const MOST_MANAGED_WORDS: usize = 6;
-/// In how many words of `npm exec` and its like a text for a shell is read.
+/// The most words of `npm exec` and similar commands that are parsed as shell text.
 const MOST_MANAGED_TEXTS: usize = 12;
 /// Short options of fd that take a value.
 const FD_VALUED: &str = "CEScdejot";
 
-/// Why a command cannot be told wholly.
+/// Why a command cannot be analyzed completely.
 type Doubt = Option<String>;
 
 /// Builtins that may change what later words mean.
 const CHANGERS: [&str; 8] = [
     "alias", "bind", "compgen", "complete", "enable", "fc", "let", "shopt",
 ];
-/// Builtins that give values to variables.
+/// Builtins that assign values to variables.
 const ASSIGNERS: [&str; 11] = [
     "declare",
     "export",
@@ -44,7 +44,7 @@ const ASSIGNERS: [&str; 11] = [
     "unset",
     "let",
 ];
-/// Builtins that evaluate the subscript of a variable's name.
+/// Builtins that evaluate the subscript of a variable name.
 const EVALUATORS: [&str; 15] = [
     "[",
     "declare",
@@ -62,7 +62,7 @@ const EVALUATORS: [&str; 15] = [
     "unset",
     "wait",
 ];
-/// Variables that make a program run something that cannot be read from their text.
+/// Variables that make a program run something that their text does not show.
 const RUN_LATER: [&str; 20] = [
     "BASHOPTS",
     "BASH_ENV",
@@ -77,7 +77,7 @@ const RUN_LATER: [&str; 20] = [
     "LD_AUDIT",
     "LD_LIBRARY_PATH",
     "LD_PRELOAD",
-    // Changes how programs read their options.
+    // Changes how programs parse their options.
     "POSIXLY_CORRECT",
     "PROMPT_COMMAND",
     "PS4",
@@ -86,7 +86,7 @@ const RUN_LATER: [&str; 20] = [
     "TAR_OPTIONS",
     "_POSIX2_VERSION",
 ];
-/// Variables whose text a program gives to a shell, or starts.
+/// Variables whose text a program passes to a shell, or starts.
 const RUN_AS_TEXT: [&str; 20] = [
     "BROWSER",
     "EDITOR",
@@ -110,7 +110,7 @@ const RUN_AS_TEXT: [&str; 20] = [
     "VISUAL",
 ];
 
-/// Adds what the command carries; says what remains in doubt.
+/// Adds the commands that the command carries; returns the remaining doubt.
 pub(crate) fn complete(command: &mut Simple, depth: usize) -> Doubt {
     let mut carrier = Carrier {
         depth,
@@ -124,8 +124,8 @@ pub(crate) fn complete(command: &mut Simple, depth: usize) -> Doubt {
         Some(Word::Unknown(_) | Word::Single(_)) => {
             carrier.doubt("a program's name is not known before it runs");
         }
-        // No program has such a name: the options before it were read in another way than the
-        // program that starts it reads them.
+        // No program has such a name: the program that starts it parses the options before it
+        // differently than this code did.
         Some(Word::Known(name)) if name.starts_with('-') => {
             carrier.doubt("a program's name looks like an option");
             let rest = command.arguments().to_vec();
@@ -141,10 +141,10 @@ pub(crate) fn complete(command: &mut Simple, depth: usize) -> Doubt {
     carrier.doubt
 }
 
-/// Gathers what one command carries.
+/// Collects the commands that one command carries.
 struct Carrier {
     depth: usize,
-    /// What the command reads, which all that it starts reads too.
+    /// The input of the command, which every program that it starts reads too.
     input: Vec<Redirect>,
     scripts: Vec<Script>,
     doubt: Doubt,
@@ -161,14 +161,14 @@ impl Carrier {
             if is_run_later(name) {
                 self.doubt(&format!("what {name} holds may be run"));
             } else if RUN_AS_TEXT.contains(&name) {
-                // `LESSOPEN` begins with a mark.
+                // The value of `LESSOPEN` begins with a mark.
                 let text = value.shape().trim_start_matches(['|', '-']);
                 self.line(&[value.with_text(text)]);
             }
         }
     }
 
-    /// Looks at what the shell's own commands change.
+    /// Handles what a builtin of the shell changes.
     fn builtin(&mut self, name: &str, command: &mut Simple) {
         let sets = command.arguments().first().and_then(Word::known);
         let printf = name == "printf" && sets.is_some_and(|first| first.starts_with("-v"));
@@ -197,13 +197,13 @@ impl Carrier {
         }
     }
 
-    /// Variables that a builtin sets by their name, such as `read PAGER`.
+    /// Checks variables that a builtin sets by name, such as `read PAGER`.
     fn named_variables(&mut self, builtin: &str, arguments: &[Word]) {
         for word in arguments {
             let text = word.shape();
             let (name, value) = text.split_once('=').unwrap_or((text, ""));
             let open = word.known().is_none() && name.contains(['$', '`', '*', '{', '<']);
-            // What `export NAME=value` sets was read as an assignment.
+            // The value in `export NAME=value` was parsed as an assignment.
             let unread = value.is_empty() && RUN_AS_TEXT.contains(&name);
             if open || unread || is_run_later(name) {
                 self.doubt(&format!("{builtin} may set a variable that is run"));
@@ -211,7 +211,7 @@ impl Carrier {
         }
     }
 
-    /// Looks at what the command starts.
+    /// Handles the programs that the command starts.
     fn started(&mut self, name: &str, command: &Simple) {
         let arguments = command.arguments();
         match name {
@@ -238,7 +238,7 @@ impl Carrier {
         }
     }
 
-    /// The operands of a builtin without options: `--` ends the options that there are not.
+    /// Returns the operands of a builtin without options: `--` only ends an empty list of options.
     fn builtin_operands<'a>(&mut self, name: &str, arguments: &'a [Word]) -> &'a [Word] {
         let first = arguments.first().and_then(Word::known).unwrap_or_default();
         if first == "--" {
@@ -250,13 +250,13 @@ impl Carrier {
         arguments
     }
 
-    /// Options whose value is a command, of programs that start nothing otherwise.
+    /// Parses option values that are commands, of programs that start nothing otherwise.
     fn option_texts(&mut self, name: &str, arguments: &[Word]) {
         let Some((_, valued, options)) = OPTION_TEXTS.iter().find(|(program, ..)| *program == name)
         else {
             return;
         };
-        // Without a dash the first word of tar is a cluster too; its values follow in their order.
+        // The first word of tar is a cluster even without a dash; its values follow in order.
         let first = arguments.first().map(Word::shape).unwrap_or_default();
         if name == "tar" && !first.starts_with('-') && first.contains(['F', 'I']) {
             self.doubt("how tar is called is not clear");
@@ -288,10 +288,10 @@ impl Carrier {
         }
     }
 
-    /// `uv run`, `bundle exec` and their like. Their options are many and change, so that each word
-    /// behind an option may be the program.
+    /// Handles `uv run`, `bundle exec` and similar commands. They have many options, which change
+    /// between versions, so each word after an option may be the program.
     fn managed(&mut self, name: &str, command: &Simple) {
-        // It takes shortened sub-commands, and with `-all` no name stands before the command.
+        // It accepts abbreviated subcommands, and with `-all` no name precedes the command.
         let is_exec = |word: &Word| !word.shape().is_empty() && "exec".starts_with(word.shape());
         if name == "ip" && command.arguments().iter().any(is_exec) {
             self.doubt("how ip is called is not clear");
@@ -314,7 +314,7 @@ impl Carrier {
                 return;
             }
             self.command(rest.get(at..).unwrap_or_default(), false);
-            // An option takes one word at most.
+            // An option takes at most one word.
             if !may_be_value {
                 return;
             }
@@ -322,7 +322,7 @@ impl Carrier {
         }
     }
 
-    /// `npm exec -c` and its like, whose text a shell reads.
+    /// Handles `npm exec -c` and similar commands, whose text a shell parses.
     fn managed_texts(&mut self, arguments: &[Word]) {
         for (word, next) in arguments.iter().zip(1..) {
             let text = word.shape();
@@ -337,7 +337,7 @@ impl Carrier {
             if !long && !short {
                 continue;
             }
-            // Each level of programs that start each other would read all of them again.
+            // Each level of programs that start each other would parse all of them again.
             if next > MOST_MANAGED_TEXTS {
                 return self.doubt("a text that is run stands behind too many words");
             }
@@ -367,7 +367,7 @@ impl Carrier {
         for text in &call.texts {
             match name {
                 "env" => self.split(text, &call.rest),
-                // The shell that they start reads the text as `sh -c` does, options included.
+                // The shell that they start parses the text as `sh -c` does, including options.
                 "su" | "runuser" => {
                     let user = usize::from(name == "runuser");
                     let arguments = call.rest.get(user..).unwrap_or_default();
@@ -390,7 +390,7 @@ impl Carrier {
         }
     }
 
-    /// One reading of what a wrapper starts.
+    /// Handles one interpretation of what a wrapper starts.
     fn inner(
         &mut self,
         name: &str,
@@ -439,14 +439,14 @@ impl Carrier {
         }
     }
 
-    /// A shell with these arguments.
+    /// Adds a shell with these arguments.
     fn shell_words(&mut self, arguments: &[Word]) {
         let mut words = vec![Word::Known("sh".to_owned())];
         words.extend(arguments.iter().cloned());
         self.command(&words, false);
     }
 
-    /// What `env -S` makes of its text: options and words of another `env`.
+    /// Handles the text of `env -S`: options and words of another `env`.
     fn split(&mut self, text: &Word, rest: &[Word]) {
         self.doubt("env splits a text by rules of its own");
         let mut words = vec![text.with_text(&format!("env {}", text.shape().replace("\\_", " ")))];
@@ -454,7 +454,7 @@ impl Carrier {
         self.line(&words);
     }
 
-    /// The command that is started by these words.
+    /// Adds the command that these words start.
     fn command(&mut self, words: &[Word], assigns: bool) {
         let mut inner = Simple {
             redirects: self.input.clone(),
@@ -492,7 +492,7 @@ impl Carrier {
         });
     }
 
-    /// The words that a shell joins and reads.
+    /// Parses the words that a shell joins to one text.
     fn line(&mut self, words: &[Word]) {
         let known: Option<Vec<&str>> = words.iter().map(Word::known).collect();
         match known {
@@ -501,7 +501,8 @@ impl Carrier {
                 self.doubt("a text that is run is not known before it runs");
                 let shapes: Vec<&str> = words.iter().map(Word::shape).collect();
                 let shapes = shapes.join(" ");
-                // What a substitution holds was read already; again at each level would be endless.
+                // The content of a substitution was parsed already; parsing it again at each level
+                // would not end.
                 if !["$(", "`", "<(", ">("]
                     .iter()
                     .any(|part| shapes.contains(part))
@@ -512,7 +513,7 @@ impl Carrier {
         }
     }
 
-    /// A text that a shell reads.
+    /// Parses a text that a shell runs.
     fn text(&mut self, text: &str) {
         match crate::read_at(text, self.depth + CARRIED_DEPTH, &self.input) {
             Understanding::Whole(script) => self.scripts.push(script),
@@ -526,12 +527,12 @@ impl Carrier {
         }
     }
 
-    /// What a shell reads from its input.
+    /// Parses the commands that a shell reads from its input.
     fn input(&mut self, command: &Simple) {
         let mut texts = 0;
         for redirect in &command.redirects {
             match redirect {
-                // Which of several descriptors is read is not told by their order.
+                // The order of the redirects does not show which of several descriptors is read.
                 Redirect::Text(word) => {
                     texts += 1;
                     self.line(std::slice::from_ref(word));
@@ -562,7 +563,7 @@ impl Carrier {
             let text = word.shape();
             let expands = word.may_split() && text.contains(['$', '`']);
             let begins = text.starts_with(['$', '`', '*', '?', '[', '{', '-']);
-            // One word with a slash, such as `"$PWD/src"`, is no action.
+            // A single word with a slash, such as `"$PWD/src"`, is not an action.
             let path = !word.may_split() && text.contains('/') && !text.contains(['(', '`', '{']);
             word.known().is_none() && (expands || begins) && !path
         };
@@ -576,7 +577,7 @@ impl Carrier {
             }
             let mut words: Vec<Word> = Vec::new();
             for word in rest.by_ref() {
-                // A `+` ends the command only where the files stand before it.
+                // A `+` ends the command only directly after `{}`.
                 let files = words.last().is_some_and(|last| last.shape() == "{}");
                 if word.shape() == ";" || (word.shape() == "+" && files) {
                     break;
@@ -587,7 +588,7 @@ impl Carrier {
         }
     }
 
-    /// `fd -x` starts the words behind it, up to a `;`.
+    /// Handles `fd -x`, which starts the words after it, up to a `;`.
     fn listed(&mut self, arguments: &[Word]) {
         let open = |word: &Word| word.may_split() && word.shape().contains(['$', '`']);
         if arguments.iter().any(open) {
@@ -616,7 +617,7 @@ impl Carrier {
     fn trapped(&mut self, arguments: &[Word]) {
         let first = arguments.first().and_then(Word::known).unwrap_or_default();
         if first.starts_with('-') && !matches!(first, "-" | "--") {
-            // It only lists, or it is an option of another version.
+            // `trap` only lists, or this is an option of another version.
             let lists = first
                 .trim_start_matches('-')
                 .chars()
@@ -645,7 +646,7 @@ fn is_input(redirect: &&Redirect) -> bool {
     }
 }
 
-/// The words behind the sub-command of a program that starts what they name.
+/// Returns the words after the subcommand of a program that starts what they name.
 fn managed_words<'a>(name: &str, arguments: &'a [Word]) -> Option<&'a [Word]> {
     let mut of_program = MANAGERS.iter().filter(|(program, ..)| *program == name);
     of_program.find_map(|(_, commands, operands)| {
@@ -657,7 +658,7 @@ fn managed_words<'a>(name: &str, arguments: &'a [Word]) -> Option<&'a [Word]> {
     })
 }
 
-/// The words behind a sub-command, before which options and their values may stand.
+/// Returns the words after a subcommand. Options and their values may precede it.
 fn behind<'a>(command: &str, words: &'a [Word]) -> Option<&'a [Word]> {
     let mut may_be_value = false;
     for (word, next) in words.iter().zip(1..) {
@@ -669,7 +670,7 @@ fn behind<'a>(command: &str, words: &'a [Word]) -> Option<&'a [Word]> {
         if text == command {
             return words.get(next..);
         }
-        // An option takes one word at most.
+        // An option takes at most one word.
         if !may_be_value {
             return None;
         }
@@ -678,8 +679,8 @@ fn behind<'a>(command: &str, words: &'a [Word]) -> Option<&'a [Word]> {
     None
 }
 
-/// What is attached to the short option whose value is a command, also in a cluster of letters. A
-/// letter before it that takes a value ends the cluster.
+/// Returns the value attached to a short option whose value is a command, also in a cluster of
+/// letters. A letter before it that takes a value ends the cluster.
 fn short_text<'a>(text: &'a str, valued: &str, options: &[&str]) -> Option<&'a str> {
     let mut short = options.iter().filter(|option| !option.starts_with("--"));
     if let Some(value) = short.find_map(|option| text.strip_prefix(*option)) {
@@ -709,14 +710,14 @@ fn wants_shell(call: &Call) -> bool {
     call.letters.contains(['s', 'i']) || call.before.iter().any(is_long)
 }
 
-/// Whether the command is one of a package manager or its like, which finds the program itself. A
-/// rule that allows it allows what it starts, as `npx *` is meant.
+/// Returns whether the command is a package manager or similar, which finds the program itself. A
+/// rule that allows it also allows the program that it starts, as `npx *` intends.
 pub(crate) fn is_managed(command: &Simple) -> bool {
     let name = command.program().unwrap_or_default();
     managed_words(name, command.arguments()).is_some()
 }
 
-/// Whether a variable makes programs run something that its text does not show.
+/// Returns whether a variable makes programs run something that its text does not show.
 fn is_run_later(name: &str) -> bool {
     RUN_LATER.contains(&name)
         || name.starts_with("BASH_FUNC")
@@ -735,7 +736,7 @@ fn names_command(arguments: &[Word]) -> bool {
     options.next().is_some()
 }
 
-/// What `xargs -I` replaces.
+/// Returns the strings that `xargs -I` replaces.
 fn replaced(arguments: &[Word]) -> Vec<&str> {
     let mut marks = Vec::new();
     let mut rest = arguments.iter();
@@ -759,10 +760,10 @@ fn replaced(arguments: &[Word]) -> Vec<&str> {
     marks
 }
 
-/// A word in which something is put before it is used.
+/// Marks a word as unknown if it contains a placeholder that is replaced before the command starts.
 fn mark(word: &Word, marks: &[&str]) -> Word {
     let text = word.shape();
-    // Alone it may stand for several words.
+    // A placeholder alone may become several words.
     if marks.contains(&text) {
         return Word::Unknown(text.to_owned());
     }

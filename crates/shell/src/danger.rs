@@ -1,4 +1,5 @@
-//! Commands that destroy what cannot be brought back: a courtesy on top of the sandbox.
+//! Commands that destroy data irrecoverably. This check is a convenience in addition to the
+//! sandbox, not a security boundary.
 
 mod arguments;
 mod git;
@@ -13,15 +14,15 @@ use sortie_base::truncate::truncate;
 use crate::carry::{ShellCall, is_shell};
 use crate::script::{Redirect, Script, Simple, Understanding, Word};
 
-/// How much of a command is shown to people.
+/// The most characters of a command that are shown to people.
 pub const MAX_SHOWN_CHARACTERS: usize = 200;
 /// The most dangers that are reported for one command line.
 pub const MAX_DANGERS: usize = 16;
 
-/// What is dangerous about a command.
+/// The kind of a danger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DangerKind {
-    /// Deletes a whole tree that matters.
+    /// Deletes a whole tree of important files.
     DeletesTree,
     /// Writes to a disk below its file system.
     WritesDisk,
@@ -31,15 +32,15 @@ pub enum DangerKind {
     ForkBomb,
     /// Changes owners or permissions of a whole system.
     ChangesPermissions,
-    /// Runs what was downloaded, unseen.
+    /// Runs a download that was not inspected.
     RunsDownload,
-    /// Changes or removes history that others have.
+    /// Changes or removes history that other people have.
     ForcesPush,
-    /// Throws away work that is not committed.
+    /// Discards uncommitted work.
     DiscardsWork,
     /// Rewrites the history of a repository.
     RewritesHistory,
-    /// Ends processes that are not its own.
+    /// Ends processes that the command did not start.
     EndsProcesses,
     /// Stops services, scheduled jobs or the firewall.
     StopsServices,
@@ -47,27 +48,26 @@ pub enum DangerKind {
     RemovesInfrastructure,
     /// Drops data of a database.
     DropsData,
-    /// Cannot be read, so that nothing above can be ruled out.
+    /// The command cannot be parsed, so that no danger can be ruled out.
     Unreadable,
 }
 
 /// One dangerous command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Danger {
-    /// What is dangerous about it.
     pub kind: DangerKind,
-    /// The command as it would be started, shortened.
+    /// The command as it would be started, truncated.
     pub command: String,
-    /// What it would do.
+    /// What the command would do.
     pub why: &'static str,
-    /// What to do instead.
+    /// The safer alternative.
     pub instead: &'static str,
 }
 
-/// What a rule says of a command.
+/// The danger that a rule finds in a command.
 type Found = Option<DangerKind>;
 
-/// Every danger in a command line. One that cannot be read at all is a danger itself.
+/// Returns every danger in a command line. A command line that cannot be parsed is a danger itself.
 pub fn dangers(understanding: &Understanding) -> Vec<Danger> {
     let script = match understanding {
         Understanding::Whole(script) | Understanding::Partly { script, .. } => script,
@@ -98,7 +98,7 @@ fn told(kind: DangerKind, command: String) -> Danger {
     }
 }
 
-/// Writing to a device by a redirect.
+/// Finds redirects that write to a device.
 fn written(command: &Simple) -> Found {
     let to_device = command.redirects.iter().any(|redirect| match redirect {
         Redirect::Writes(target) => targets::is_device(target.shape()),
@@ -107,7 +107,7 @@ fn written(command: &Simple) -> Found {
     to_device.then_some(DangerKind::WritesDisk)
 }
 
-/// The shells that get a download by a pipe.
+/// Returns the shells that get a download through a pipe.
 fn piped(script: &Script) -> impl Iterator<Item = &Simple> {
     script.pipelines.iter().filter_map(|stages| {
         let loads = |stage: &Range<usize>| commands(script, stage).iter().any(downloads);
@@ -119,7 +119,7 @@ fn piped(script: &Script) -> impl Iterator<Item = &Simple> {
     })
 }
 
-/// Shells whose text or file is a download: `sh -c "$(curl …)"`, `bash <(curl …)`.
+/// Finds shells whose text or file is a download: `sh -c "$(curl …)"`, `bash <(curl …)`.
 fn runs_download_inside(script: &Script, command: &Simple) -> Found {
     if !commands(script, &command.contains).iter().any(downloads) {
         return None;
@@ -170,7 +170,7 @@ fn runs_its_input(command: &Simple) -> bool {
     interpreter && !inline && (input || file.is_none())
 }
 
-/// The functions that call themselves in a pipe or in the background.
+/// Returns the functions that call themselves in a pipe or in the background.
 fn bombs(script: &Script) -> impl Iterator<Item = &str> {
     script.functions.iter().filter_map(|(name, body)| {
         let calls = |range: &Range<usize>| {
@@ -192,7 +192,7 @@ fn commands<'a>(script: &'a Script, range: &Range<usize>) -> &'a [Simple] {
     script.commands.get(range.clone()).unwrap_or_default()
 }
 
-/// The words as a person reads them, cut at a character.
+/// Returns the words for display, truncated at a character boundary.
 fn shown(command: &Simple) -> String {
     let mut text = String::new();
     let writes = command
@@ -214,7 +214,7 @@ fn shown(command: &Simple) -> String {
     truncate(text, MAX_SHOWN_CHARACTERS)
 }
 
-/// What each kind does, and what to do instead.
+/// Returns what each kind does, and the safer alternative.
 fn explained(kind: DangerKind) -> (&'static str, &'static str) {
     match kind {
         DangerKind::DeletesTree => (

@@ -1,24 +1,24 @@
-//! What a shell command would run, told without running it.
+//! Determines what a shell command would run, without running it.
 //!
-//! Rules about commands have to be matched on what the shell would start, never on its text:
-//! `"r"m`, `$'rm'`, `env rm` and `echo | xargs rm` all run `rm`. [`read`] resolves quoting to the
-//! real arguments, gathers every simple command wherever it stands, and sees through programs that
-//! start others. What it cannot tell for certain it says: a word is [`Word::Unknown`], an
-//! understanding is [`Understanding::Partly`] or [`Understanding::Not`].
+//! Rules about commands must match what the shell would start, never the text: `"r"m`, `$'rm'`,
+//! `env rm` and `echo | xargs rm` all run `rm`. [`read`] resolves quoting to the real arguments,
+//! collects every simple command at any nesting, and follows programs that start others. It reports
+//! what it cannot determine: a word is [`Word::Unknown`], an understanding is
+//! [`Understanding::Partly`] or [`Understanding::Not`].
 //!
-//! The grammar is bash's, read by hand and conservatively. Two ready parsers were measured first.
-//! `tree-sitter-bash` 0.25 misreads without an error: in `echo \ #x; rm y` it takes the second
-//! command for a comment, it cuts a word at a continued line, and loses nested backquotes.
-//! `brush-parser` 0.4 overflows the stack on nested input, needs seconds for 200 nested `case`,
-//! keeps what it read in a global cache, takes `{x}>f` for an argument, and brings 77 crates. A
-//! checker that accepts less than the shell is safe; one that reads something else is not. The
-//! tests compare it with bash itself.
+//! The grammar is that of bash, in a handwritten and conservative parser. Two existing parsers were
+//! evaluated first. `tree-sitter-bash` 0.25 misparses without an error: in `echo \ #x; rm y` it
+//! treats the second command as a comment, it splits a word at a continued line, and it loses
+//! nested backquotes. `brush-parser` 0.4 overflows the stack on nested input, needs seconds for 200
+//! nested `case`, keeps its input in a global cache, parses `{x}>f` as an argument, and adds 77
+//! crates. A checker that accepts less than the shell is safe; one that parses something else is
+//! not. The tests compare this crate with bash itself.
 //!
-//! Pure: no input, no output, no clock. Never panics, and its time is bounded by [`MAX_BYTES`],
+//! Pure: no input, no output, no clock. It never panics, and its time is bounded by [`MAX_BYTES`],
 //! [`MAX_DEPTH`] and [`MAX_COMMANDS`].
 //!
-//! What it does not see: the inside of script files and of other languages (`python -c`), what
-//! containers run (`docker exec`), and programs that a program starts on its own.
+//! It does not analyze the content of script files and of other languages (`python -c`), the
+//! commands inside containers (`docker exec`), and programs that a program starts on its own.
 
 mod carry;
 mod danger;
@@ -32,15 +32,15 @@ pub use pattern::{MAX_PATTERN_BYTES, Pattern, PatternError, Verdict};
 pub use reader::{MAX_BYTES, MAX_COMMANDS, MAX_DEPTH};
 pub use script::{Redirect, Script, Simple, Understanding, Word};
 
-/// Why a line with arithmetic and a quoted `$` is not understood wholly.
+/// Why a line with arithmetic and a quoted `$` is not completely understood.
 const COMPUTES: &str = "arithmetic may run what a quoted text holds";
 
-/// Reads a command line as bash would.
+/// Parses a command line as bash would.
 pub fn read(command: &str) -> Understanding {
     read_at(command, 0, &[])
 }
 
-/// Reads a text that stands inside `depth` others, which read this input.
+/// Parses a text nested in `depth` others, whose commands read this input.
 fn read_at(text: &str, depth: usize, input: &[Redirect]) -> Understanding {
     let gathered = match reader::gather(text, depth) {
         Ok(gathered) => gathered,
@@ -52,7 +52,7 @@ fn read_at(text: &str, depth: usize, input: &[Redirect]) -> Understanding {
     };
     let mut script = gathered.script;
     let mut doubt = (script.computes && gathered.quoted_dollar).then(|| COMPUTES.to_owned());
-    // Which of several commands reads the input is not told by the text.
+    // The text does not show which of several commands reads the input.
     if let [only] = script.commands.as_mut_slice()
         && only.redirects.is_empty()
     {
@@ -62,7 +62,7 @@ fn read_at(text: &str, depth: usize, input: &[Redirect]) -> Understanding {
         let found = carry::complete(command, depth);
         doubt = doubt.or(found);
     }
-    // One command makes a variable arithmetic, and another one assigns the text to it.
+    // One command makes a variable arithmetic, and another assigns the text to it.
     if doubt.is_none()
         && gathered.quoted_dollar
         && script.effective().into_iter().any(carry::may_compute)

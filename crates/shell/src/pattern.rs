@@ -5,14 +5,14 @@ use std::str::FromStr;
 
 use crate::script::{Redirect, Script, Simple, Understanding, Word};
 
-/// The longest pattern that is taken.
+/// The most bytes of a pattern.
 pub const MAX_PATTERN_BYTES: usize = 1_024;
 
-/// A shape of commands, matched on their words.
+/// A pattern of commands, matched on their words.
 ///
-/// A lone `*` at the end stands for any further words, also none; `*` inside a word for any
-/// characters of that word. Without a `*` at the end the words are all there may be. Quotes and
-/// backslashes take a `*` or a blank literally.
+/// A lone `*` at the end matches any number of further words, including none; a `*` inside a word
+/// matches any characters of that word. Without a `*` at the end the command must have no further
+/// words. Quotes and backslashes make a `*` or a blank literal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
     source: String,
@@ -20,27 +20,28 @@ pub struct Pattern {
     any_more: bool,
 }
 
-/// Why a text is no pattern.
+/// Why a text is not a pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PatternError {
-    /// It has no words.
+    /// The text has no words.
     Empty,
-    /// It is longer than [`MAX_PATTERN_BYTES`].
+    /// The text is longer than [`MAX_PATTERN_BYTES`].
     TooLong,
-    /// A quote or a backslash has no end.
+    /// A quote is not closed, or a backslash ends the text.
     Open,
 }
 
-/// What a list of denied patterns says about a command.
+/// The result of matching a list of denied patterns against a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict<'a> {
-    /// No pattern fits anything that the command runs.
+    /// No pattern matches anything that the command runs.
     Clear,
-    /// This pattern fits, or may fit, something that the command runs.
+    /// This pattern matches, or may match, something that the command runs.
     Fits(&'a Pattern),
-    /// No pattern is known to fit, and part of what runs cannot be told: treat it as denied.
+    /// No pattern is known to match, but part of the command cannot be analyzed: treat it as
+    /// denied.
     CannotCheck {
-        /// What could not be told.
+        /// What could not be analyzed.
         why: String,
     },
 }
@@ -52,10 +53,10 @@ enum Piece {
 }
 
 impl Pattern {
-    /// Whether all that the command runs, writes and sets is covered by allowed patterns.
+    /// Returns whether allowed patterns cover everything that the command runs, writes and sets.
     ///
-    /// Only for commands that are wholly understood, and that assign nothing, define nothing,
-    /// compute nothing and write no file.
+    /// True only for commands that are completely understood, and that assign nothing, define
+    /// nothing, compute nothing and write no file.
     pub fn all_fit(patterns: &[Pattern], understanding: &Understanding) -> bool {
         let script = match understanding {
             Understanding::Whole(script) => script,
@@ -68,10 +69,10 @@ impl Pattern {
             && commands.iter().all(|command| is_covered(patterns, command))
     }
 
-    /// The first denied pattern that anything the command runs fits, or may fit.
+    /// Returns the first denied pattern that matches, or may match, anything that the command runs.
     ///
-    /// A word that is not known fits everything, and a command that is not understood is never
-    /// [`Verdict::Clear`] while there is a pattern to check.
+    /// An unknown word matches everything, and a command that is not understood is never
+    /// [`Verdict::Clear`] if there is a pattern to check.
     pub fn any_fits<'a>(patterns: &'a [Pattern], understanding: &Understanding) -> Verdict<'a> {
         if patterns.is_empty() {
             return Verdict::Clear;
@@ -90,7 +91,7 @@ impl Pattern {
         }
     }
 
-    /// Whether the words surely fit.
+    /// Returns whether the words certainly match.
     fn fits(&self, words: &[Word]) -> bool {
         let tail = if self.any_more {
             words.get(self.words.len()..)
@@ -109,10 +110,10 @@ impl Pattern {
                 .all(|(pieces, word)| word.known().is_some_and(|text| matches(pieces, text)))
     }
 
-    /// Whether the command could fit, whatever its unknown words become.
+    /// Returns whether the command could match, whatever its unknown words become.
     fn may_fit(&self, command: &Simple) -> bool {
         let count = self.words.len();
-        // Which beginnings of the pattern the words up to here may have used up.
+        // The prefixes of the pattern that the words so far may have consumed.
         let mut reached = vec![false; count + 1];
         reached[0] = true;
         for (index, word) in command.words.iter().enumerate() {
@@ -196,7 +197,7 @@ fn is_harmless(redirect: &Redirect) -> bool {
     match redirect {
         Redirect::Duplicates | Redirect::Text(_) => true,
         Redirect::Writes(target) => target.known() == Some("/dev/null"),
-        // bash opens connections for these.
+        // Bash opens network connections for these.
         Redirect::Reads(source) => source
             .known()
             .is_some_and(|path| !path.starts_with("/dev/tcp/") && !path.starts_with("/dev/udp/")),
@@ -231,7 +232,7 @@ fn split(source: &str) -> Result<Vec<Vec<Piece>>, PatternError> {
     Ok(words)
 }
 
-/// Whether the text fits, in time bounded by the product of the lengths.
+/// Returns whether the text matches, in time bounded by the product of the lengths.
 fn matches(pieces: &[Piece], text: &str) -> bool {
     let text: Vec<char> = text.chars().collect();
     let (mut piece, mut at) = (0, 0);

@@ -1,4 +1,5 @@
-//! Reads bash's grammar, conservatively: what is not modelled exactly is refused, never guessed.
+//! Parses the grammar of bash, conservatively: syntax that is not modelled exactly is rejected,
+//! never guessed.
 
 mod compound;
 mod expansion;
@@ -9,33 +10,34 @@ mod word;
 use crate::script::{Script, Simple, Word};
 use heredoc::Pending;
 
-/// The longest command that is read: far beyond what a person or a model writes.
+/// The most bytes of a command: far more than a person or a model writes.
 pub const MAX_BYTES: usize = 64 * 1024;
-/// How deep commands may nest, substitutions and `sh -c` included; recursion is bounded by it.
+/// The most levels of nested commands, including substitutions and `sh -c`; it bounds the
+/// recursion.
 pub const MAX_DEPTH: usize = 32;
-/// How many simple commands one text may hold.
+/// The most simple commands of one text.
 pub const MAX_COMMANDS: usize = 4_000;
 
-/// Why a text was refused.
+/// Why a text was rejected.
 pub(crate) type Refusal = &'static str;
-/// The result of reading one piece.
+/// The result of parsing one piece.
 pub(crate) type Reading<T> = Result<T, Refusal>;
 
-/// What reading gathers, shared by nested readers.
+/// The results of parsing, shared by nested readers.
 #[derive(Debug, Default)]
 pub(crate) struct Gathered {
     pub(crate) script: Script,
-    /// Quoted text holds `$` or a backquote, which an evaluating expansion could run later.
+    /// Quoted text contains `$` or a backquote, which an evaluating expansion could run later.
     pub(crate) quoted_dollar: bool,
 }
 
-/// Reads a whole text at some depth.
+/// Parses a whole text at some depth.
 pub(crate) fn gather(text: &str, depth: usize) -> Reading<Gathered> {
     if text.len() > MAX_BYTES {
         return Err("it is longer than 64 KiB");
     }
     if text.contains(['\0', '\u{1}', '\u{7f}']) {
-        // bash marks quoting with these inside, and its own handling of them has had mistakes.
+        // Bash marks quoting with these internally, and its own handling of them has had bugs.
         return Err("it holds control characters that shells treat specially");
     }
     let mut gathered = Gathered::default();
@@ -44,7 +46,7 @@ pub(crate) fn gather(text: &str, depth: usize) -> Reading<Gathered> {
     Ok(gathered)
 }
 
-/// Which quotes surround the place that is read.
+/// The quotes around the current position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Quotes {
     None,
@@ -80,7 +82,7 @@ impl<'a> Reader<'a> {
         self.need(self.pending.is_empty(), "a here-document has no end")
     }
 
-    /// Reads a list of pipelines up to whatever closes it, which is left for the caller.
+    /// Parses a list of pipelines up to its closing token, which the caller consumes.
     fn list(&mut self) -> Reading<()> {
         self.nested(|reader| {
             loop {
@@ -104,7 +106,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Takes what separates two commands; false where none follows.
+    /// Consumes the separator of two commands; false if no command follows.
     fn separator(&mut self, start: usize) -> Reading<bool> {
         match self.peek() {
             Some('\n') => Ok(true),
@@ -145,7 +147,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Takes `!` and `time`, which stand before a whole pipeline.
+    /// Consumes `!` and `time`, which precede a whole pipeline.
     fn prefixes(&mut self) -> Reading<()> {
         loop {
             self.skip_blanks();
@@ -156,8 +158,8 @@ impl<'a> Reader<'a> {
                 return Ok(());
             }
             self.skip_blanks();
-            // The keyword takes `-p` and then `--`, each once. Any other option is one of the
-            // keyword in some shells and the name of a command in others.
+            // The keyword accepts `-p` and then `--`, each once. Any other option belongs to the
+            // keyword in some shells and is the name of a command in others.
             self.take_keyword("-p");
             self.skip_blanks();
             self.take_keyword("--");
@@ -177,7 +179,7 @@ impl<'a> Reader<'a> {
         result
     }
 
-    /// Reads another text, such as that between backquotes, into the same script.
+    /// Parses another text, such as that between backquotes, into the same script.
     fn inner(&mut self, text: Vec<char>) -> Reading<()> {
         self.need(self.depth < MAX_DEPTH, "it nests too deeply")?;
         Reader::new(text, self.depth + 1, self.gathered).program()
@@ -189,7 +191,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Notes that a name gets a value that only the running shell knows.
+    /// Records that a name gets a value that only the running shell knows.
     fn assigns(&mut self, name: String) -> Reading<()> {
         let count = self.count();
         self.push(Simple {
@@ -207,7 +209,7 @@ impl<'a> Reader<'a> {
         if holds { Ok(()) } else { Err(otherwise) }
     }
 
-    /// Refuses a line that is continued inside an operator: `$` and `(` on two lines are `$(`.
+    /// Rejects a line that is continued inside an operator: `$` and `(` on two lines are `$(`.
     fn refuse_continued(&self, distance: usize) -> Reading<()> {
         let continued =
             self.after(distance) == Some('\\') && self.after(distance + 1) == Some('\n');
@@ -252,18 +254,18 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Whether a word would begin here, so that `#` begins a comment.
+    /// Returns whether a word would begin here, so that `#` begins a comment.
     fn starts_word(&self) -> bool {
         let before = self.at.checked_sub(1).and_then(|at| self.text.get(at));
         match before {
             None => true,
-            // After a continued line the word may be going on: `a\⏎#b`. Callers that come from
-            // inside a word never get here, so a newline always ends the line before.
+            // After a continued line the word may continue: `a\⏎#b`. Callers inside a word never
+            // get here, so a newline always ends the previous line.
             Some(c) => is_meta(*c),
         }
     }
 
-    /// Skips blanks, comments and ends of lines, reading the here-documents that begin there.
+    /// Skips blanks, comments and line ends, and parses the here-documents that begin there.
     fn skip_lines(&mut self) -> Reading<()> {
         loop {
             self.skip_blanks();
@@ -275,7 +277,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Whether something stands here that ends a list.
+    /// Returns whether a token that ends a list is here.
     fn at_close(&self) -> bool {
         match self.peek() {
             None | Some(')') => true,
@@ -288,7 +290,7 @@ impl<'a> Reader<'a> {
         self.ahead(";;") || self.ahead(";&")
     }
 
-    /// Whether this keyword stands here as a word of its own.
+    /// Returns whether this keyword is here as a separate word.
     fn keyword(&self, word: &str) -> bool {
         let end = self.after(word.len());
         self.ahead(word) && end.is_none_or(|c| is_meta(c) && !matches!(c, '<' | '>'))
@@ -312,7 +314,7 @@ impl<'a> Reader<'a> {
 /// Keywords that end a list.
 const CLOSERS: [&str; 8] = ["then", "do", "done", "fi", "elif", "else", "esac", "}"];
 
-/// Whether the character ends a word where it is not quoted.
+/// Returns whether the character ends an unquoted word.
 fn is_meta(c: char) -> bool {
     matches!(
         c,

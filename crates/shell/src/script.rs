@@ -1,17 +1,18 @@
-//! What was read: the simple commands of a script, flat, and which of them belong together.
+//! The result of parsing: the simple commands of a script as a flat list, and how they belong
+//! together.
 
 use std::ops::Range;
 
 use crate::carry::is_managed;
 
-/// Everything a command line would run, as far as it can be told.
+/// Everything that a command line would run, as far as it can be determined.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Script {
-    /// Every simple command anywhere: in pipelines, lists, substitutions, functions, loops.
+    /// Every simple command at any nesting: in pipelines, lists, substitutions, functions, loops.
     pub commands: Vec<Simple>,
     /// Pipelines of two or more stages, as ranges of `commands`.
     pub pipelines: Vec<Vec<Range<usize>>>,
-    /// What runs in the background, as ranges of `commands`.
+    /// Commands that run in the background, as ranges of `commands`.
     pub background: Vec<Range<usize>>,
     /// Functions that are defined, with their bodies as ranges of `commands`.
     pub functions: Vec<(String, Range<usize>)>,
@@ -20,7 +21,7 @@ pub struct Script {
 }
 
 impl Script {
-    /// Every simple command, including commands that other programs start (`env`, `sh -c`).
+    /// Returns every simple command, including commands that other programs start (`env`, `sh -c`).
     pub fn effective(&self) -> Vec<&Simple> {
         let mut all = Vec::new();
         for command in &self.commands {
@@ -29,8 +30,8 @@ impl Script {
         all
     }
 
-    /// The commands that rules have to allow: all but what a package manager or its like starts, as
-    /// `npx *` is meant.
+    /// Returns the commands that rules must allow: all except those that a package manager or
+    /// similar program starts, as `npx *` intends.
     pub fn to_allow(&self) -> Vec<&Simple> {
         let mut all = Vec::new();
         for command in &self.commands {
@@ -42,7 +43,7 @@ impl Script {
         all
     }
 
-    /// This script and all that its commands carry.
+    /// Returns this script and all scripts that its commands carry.
     pub fn scripts(&self) -> Vec<&Script> {
         let mut all = vec![self];
         for carried in self.commands.iter().flat_map(|command| &command.carries) {
@@ -55,20 +56,20 @@ impl Script {
 /// One program with its arguments, as the shell would start it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Simple {
-    /// Variables that are set for it, or by it.
+    /// Variables that are set for the program, or by the command.
     pub assignments: Vec<(String, Word)>,
     /// The program and its arguments. Empty for a lone redirect or assignment.
     pub words: Vec<Word>,
-    /// Where its input and output go.
+    /// The redirects of input and output.
     pub redirects: Vec<Redirect>,
     /// The commands inside its words (`$(..)`, `<(..)`), as a range of the script's `commands`.
     pub contains: Range<usize>,
-    /// What it starts: the command after `env`, the text after `sh -c`.
+    /// The commands that it starts: the command after `env`, the text after `sh -c`.
     pub carries: Vec<Script>,
 }
 
 impl Simple {
-    /// This command and all that it carries.
+    /// Returns this command and all commands that it carries.
     pub fn effective(&self) -> Vec<&Simple> {
         let mut all = vec![self];
         for script in &self.carries {
@@ -77,13 +78,13 @@ impl Simple {
         all
     }
 
-    /// The program's name without its folder, where it is known.
+    /// Returns the name of the program without its folder, if it is known.
     pub fn program(&self) -> Option<&str> {
         let name = self.words.first()?.known()?;
         Some(name.rsplit('/').next().unwrap_or(name))
     }
 
-    /// The words after the program.
+    /// Returns the words after the program.
     pub fn arguments(&self) -> &[Word] {
         self.words.get(1..).unwrap_or_default()
     }
@@ -94,15 +95,14 @@ impl Simple {
 pub enum Word {
     /// Exactly this text.
     Known(String),
-    /// None, one or several words that only the running shell knows; the text shows how it is
-    /// written.
+    /// Zero or more words that only the running shell knows; the text shows how they are written.
     Unknown(String),
     /// Exactly one word that only the running shell knows, such as `"$x"`.
     Single(String),
 }
 
 impl Word {
-    /// The text, where it is certain.
+    /// Returns the text if it is certain.
     pub fn known(&self) -> Option<&str> {
         match self {
             Self::Known(text) => Some(text),
@@ -110,14 +110,14 @@ impl Word {
         }
     }
 
-    /// The text, or how it is written where it is not certain.
+    /// Returns the text, or how the word is written if its text is not certain.
     pub fn shape(&self) -> &str {
         match self {
             Self::Known(text) | Self::Unknown(text) | Self::Single(text) => text,
         }
     }
 
-    /// Whether it may become no word, or several.
+    /// Returns whether the word may become no word, or several.
     pub(crate) const fn may_split(&self) -> bool {
         match self {
             Self::Known(_) | Self::Single(_) => false,
@@ -125,7 +125,7 @@ impl Word {
         }
     }
 
-    /// A word of the same kind with another text.
+    /// Returns a word of the same kind with another text.
     pub(crate) fn with_text(&self, text: &str) -> Self {
         let text = text.to_owned();
         match self {
@@ -136,7 +136,7 @@ impl Word {
     }
 }
 
-/// Where an input comes from or an output goes to.
+/// The source of an input or the destination of an output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Redirect {
     /// Reads a file.
@@ -152,24 +152,24 @@ pub enum Redirect {
 /// How much of a command line was understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Understanding {
-    /// All that it runs is in the script.
+    /// The script contains everything that the command line runs.
     Whole(Script),
-    /// It runs something more, that cannot be told from its text.
+    /// The command line runs something more, which its text does not show.
     Partly {
-        /// What could be told.
+        /// The part that could be determined.
         script: Script,
-        /// What could not.
+        /// What could not be determined.
         why: String,
     },
-    /// Nothing certain can be said.
+    /// Nothing about the command line is certain.
     Not {
-        /// What was in the way.
+        /// Why the command line could not be parsed.
         why: String,
     },
 }
 
 impl Understanding {
-    /// What could be told, if anything.
+    /// Returns the part that could be determined, if any.
     pub fn script(&self) -> Option<&Script> {
         match self {
             Self::Whole(script) | Self::Partly { script, .. } => Some(script),

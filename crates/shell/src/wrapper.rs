@@ -1,4 +1,4 @@
-//! Programs that start the command in their own arguments, and how their options are read.
+//! Programs that start the command in their own arguments, and how their options are parsed.
 
 mod others;
 mod table;
@@ -13,7 +13,7 @@ pub(crate) use others::{MANAGERS, OPTION_TEXTS, UNREAD};
 pub(crate) enum Runs {
     /// The remaining words are the program and its arguments.
     Words,
-    /// The remaining words are joined and read by a shell.
+    /// A shell parses the remaining words, joined to one text.
     Line,
     /// The remaining words are arguments of a shell.
     Shell,
@@ -27,29 +27,30 @@ pub(crate) struct Wrapper {
     flags: &'static str,
     /// Short options with a value, attached or in the next word.
     valued: &'static str,
-    /// Short options whose value can only be attached.
+    /// Short options whose value must be attached.
     optional: &'static str,
-    /// Long options without a value, or with one that can only be attached.
+    /// Long options without a value, or with one that must be attached.
     long_flags: &'static [&'static str],
     long_valued: &'static [&'static str],
     /// Long options that take two words.
     long_pairs: &'static [&'static str],
-    /// Options whose value a shell reads: letters.
+    /// Short options whose value a shell parses.
     texts: &'static str,
-    /// Options whose value a shell reads: long names.
+    /// Long options whose value a shell parses.
     long_texts: &'static [&'static str],
-    /// How many words stand between the options and the command.
+    /// The number of words between the options and the command.
     operands: usize,
     pub(crate) runs: Runs,
-    /// Whether `NAME=value` may stand before the command.
+    /// Whether `NAME=value` may precede the command.
     pub(crate) assigns: bool,
-    /// Options may also follow operands.
+    /// Whether options may also follow operands.
     permutes: bool,
-    /// A lone `-` is an option.
+    /// Whether a lone `-` is an option.
     dash: bool,
-    /// Without a command it starts a shell, which reads its input.
+    /// Whether the program starts a shell, which reads its input, if no command is given.
     pub(crate) shell: bool,
-    /// Too unusual, or too different between versions, to be read for certain.
+    /// Whether the program is too unusual, or too different between versions, to be parsed with
+    /// certainty.
     doubtful: bool,
 }
 
@@ -66,14 +67,14 @@ pub(crate) fn find(name: &str) -> Option<&'static Wrapper> {
         .find(|wrapper| wrapper.names.contains(&name))
 }
 
-/// How a wrapper is called.
+/// The parsed arguments of a wrapper.
 #[derive(Debug)]
 pub(crate) struct Call {
     /// The words of the inner command.
     pub(crate) rest: Vec<Word>,
-    /// The inner command if an option that is not known takes the word after it.
+    /// The inner command under the assumption that an unknown option takes the word after it.
     pub(crate) other: Option<Vec<Word>>,
-    /// Texts that options hand to a shell.
+    /// Texts that options pass to a shell.
     pub(crate) texts: Vec<Word>,
     /// The letters of all short options.
     pub(crate) letters: String,
@@ -83,7 +84,7 @@ pub(crate) struct Call {
 }
 
 impl Wrapper {
-    /// Finds the inner command behind options and operands.
+    /// Finds the inner command after options and operands.
     pub(crate) fn call(&self, arguments: &[Word]) -> Call {
         let mut call = self.walk(arguments, false);
         if call.strange {
@@ -103,7 +104,7 @@ impl Wrapper {
         }
     }
 
-    /// Walks over the options; `swallow` says that one that is not known takes the next word.
+    /// Walks over the options. If `swallow`, an unknown option takes the next word.
     fn walk(&self, arguments: &[Word], swallow: bool) -> Walk {
         let mut walk = Walk::default();
         let mut operands = Vec::new();
@@ -113,12 +114,12 @@ impl Wrapper {
             let taken = match word {
                 _ if ended => Taken::Nothing,
                 Word::Known(text) => self.option(text, &mut walk),
-                // It may become anything, options included.
+                // The word may become anything, including options.
                 Word::Unknown(_) | Word::Single(_) => Taken::Nothing,
             };
             let count = match taken {
                 Taken::Nothing if operands.len() < self.operands || self.permutes => {
-                    // What is not known may be an option, or no word at all.
+                    // An unknown word may be an option, or no word at all.
                     walk.strange |= word.known().is_none();
                     operands.push(word.clone());
                     rest = after;
@@ -175,7 +176,7 @@ impl Wrapper {
     }
 
     fn long(&self, name: &str, attached: Option<&str>, walk: &mut Walk) -> Taken {
-        // A shortened name is not taken for certain: which ones are unique depends on the version.
+        // An abbreviated name is not certain: which ones are unique depends on the version.
         let shortened = |long: &&&str| name.len() > 1 && long.starts_with(name);
         let text = self.long_texts.iter().find(shortened);
         if let Some(text) = text {
@@ -244,14 +245,14 @@ struct Walk {
     strange: bool,
 }
 
-/// What an option takes with it.
+/// The words that an option consumes.
 enum Taken {
     Nothing,
     End,
     Flag,
     WithNext,
     WithTwo,
-    /// The next word, which a shell reads.
+    /// The next word, which a shell parses.
     Text,
     Strange,
 }

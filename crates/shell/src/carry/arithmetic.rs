@@ -1,13 +1,13 @@
-//! Builtins that make bash evaluate as arithmetic a text that another command holds.
+//! Builtins that make bash evaluate text of another command as arithmetic.
 
 use super::EVALUATORS;
 use crate::script::{Simple, Word};
 
-/// Builtins that give attributes to variables.
+/// Builtins that set attributes of variables.
 const DECLARERS: [&str; 5] = ["declare", "export", "local", "readonly", "typeset"];
 
-/// Whether the command gives a variable the attribute `-i` or `-n`, or uses a subscript, whose value
-/// bash evaluates: in `y='a[$(rm x)]'; test -v 'z[y]'` it runs `rm`.
+/// Returns whether the command sets the attribute `-i` or `-n` of a variable, or uses a subscript,
+/// whose value bash evaluates: in `y='a[$(rm x)]'; test -v 'z[y]'` it runs `rm`.
 pub(crate) fn may_compute(command: &Simple) -> bool {
     let name = command.program().unwrap_or_default();
     let arguments = command.arguments();
@@ -31,7 +31,7 @@ fn is_attribute(word: &Word) -> bool {
     text.starts_with(['-', '+']) && text.contains(['i', 'n'])
 }
 
-/// Whether a variable with a subscript, or one that is not known, follows the option.
+/// Returns whether the option is followed by a variable with a subscript or by an unknown word.
 fn names_variable(arguments: &[Word], option: &str) -> bool {
     let mut pairs = arguments.iter().zip(arguments.iter().skip(1));
     pairs.any(|(before, variable)| {
@@ -40,7 +40,7 @@ fn names_variable(arguments: &[Word], option: &str) -> bool {
     })
 }
 
-/// Whether the word is `NAME[…`, or assigns `NAME=([…`.
+/// Returns whether the word is `NAME[…`, or assigns `NAME=([…`.
 fn has_subscript(word: &Word) -> bool {
     let text = word.shape();
     let name = text.split_once('=').map_or(text, |(name, _)| name);

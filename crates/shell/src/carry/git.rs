@@ -1,9 +1,9 @@
-//! Commands that git starts on behalf of its arguments.
+//! Commands that git starts because of its arguments.
 
 use super::Carrier;
 use crate::script::{Simple, Word};
 
-/// Options before git's own command that take the next word.
+/// Options before the subcommand of git that take the next word.
 const VALUED: [&str; 5] = [
     "-C",
     "--git-dir",
@@ -11,7 +11,7 @@ const VALUED: [&str; 5] = [
     "--namespace",
     "--attr-source",
 ];
-/// Beginnings of settings that start nothing.
+/// Prefixes of settings that start no program.
 const HARMLESS: [&str; 12] = [
     "advice.",
     "color.",
@@ -58,7 +58,8 @@ impl Carrier {
         }
     }
 
-    /// The same command without what stands before its name, so that a rule for it fits.
+    /// Adds the same command without the options before its subcommand, so that a rule for it
+    /// matches.
     fn without_options(&mut self, name: &Word, after: &[Word]) {
         let mut words = vec![Word::Known("git".to_owned()), name.clone()];
         words.extend_from_slice(after);

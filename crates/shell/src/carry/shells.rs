@@ -1,4 +1,4 @@
-//! Shells that are started by a command, and files that one reads.
+//! Shells that a command starts, and files that a shell sources.
 
 use super::Carrier;
 use crate::script::{Simple, Word};
@@ -7,11 +7,11 @@ const SHELLS: [&str; 16] = [
     "ash", "bash", "csh", "dash", "fish", "ksh", "ksh93", "lksh", "mksh", "oksh", "posh", "rbash",
     "sh", "tcsh", "yash", "zsh",
 ];
-/// Shells with a grammar of their own.
+/// Shells with a different grammar.
 const FOREIGN: [&str; 3] = ["csh", "fish", "tcsh"];
-/// Long options of bash, which it takes with one dash too: those that take the next word.
+/// Long options of bash that take the next word. Bash also accepts them with one dash.
 const LONG_VALUED: [&str; 2] = ["rcfile", "init-file"];
-/// Long options of bash that take nothing.
+/// Long options of bash that take no value.
 const LONG_FLAGS: [&str; 14] = [
     "debug",
     "debugger",
@@ -28,20 +28,20 @@ const LONG_FLAGS: [&str; 14] = [
     "verbose",
     "version",
 ];
-/// Short options that all of these shells read in one way.
+/// Short options that all of these shells parse alike.
 const LETTERS: &str = "abcefhiklmnoprstuvxBCDEHOPT";
-/// What only bash and its like read as we do.
+/// Syntax that only bash and similar shells parse as this crate does.
 const NOT_COMMON: [&str; 13] = [
     "$'", "$\"", "{", "&>", "|&", "<(", ">(", "[[", "((", "function", "<<<", ";&", "+=",
 ];
 
-/// Whether the program is a shell.
+/// Returns whether the program is a shell.
 pub(crate) fn is_shell(name: &str) -> bool {
     SHELLS.contains(&name)
 }
 
 impl Carrier {
-    /// A shell with a text, a file, or its input.
+    /// Handles a shell that runs a text, a file, or its input.
     pub(super) fn shell(&mut self, name: &str, command: &Simple) {
         let call = ShellCall::of(command.arguments());
         if !call.certain || (FOREIGN.contains(&name) && !call.only_tells) {
@@ -67,7 +67,7 @@ impl Carrier {
         }
     }
 
-    /// A file that this shell reads.
+    /// Handles a file that this shell sources.
     pub(super) fn sourced(&mut self, name: &str, command: &Simple) {
         let words = self.builtin_operands(name, command.arguments());
         match words.first() {
@@ -77,7 +77,7 @@ impl Carrier {
         }
     }
 
-    /// What a file of commands holds is not read; that it is a file has to be certain.
+    /// Handles a file of commands. Its content is not read; it must be certain that it is a file.
     fn file(&mut self, file: &Word) {
         let text = file.shape();
         let in_home = text.starts_with("~/") && !text.contains(['$', '`', '*', '?', '[', '{']);
@@ -87,7 +87,7 @@ impl Carrier {
     }
 }
 
-/// How a shell is called.
+/// The parsed arguments of a shell.
 pub(crate) struct ShellCall<'a> {
     runs_text: bool,
     reads_input: bool,
@@ -112,7 +112,7 @@ impl<'a> ShellCall<'a> {
         while let Some(word) = rest.next() {
             let text = word.shape();
             if word.known().is_none() || !text.starts_with(['-', '+']) {
-                // It may become options, and nothing.
+                // The word may become options, or nothing.
                 call.certain &= !word.may_split();
                 call.operand = Some(word);
                 return call;
@@ -133,7 +133,7 @@ impl<'a> ShellCall<'a> {
                 }
                 _ if text.starts_with("--") => call.certain = false,
                 _ => {
-                    // With a plus these two mean the same.
+                    // These two letters mean the same after `+` as after `-`.
                     call.runs_text |= text.contains('c');
                     call.reads_input |= text.contains('s');
                     let letters = text.get(1..).unwrap_or_default();
@@ -148,19 +148,19 @@ impl<'a> ShellCall<'a> {
         call
     }
 
-    /// Whether the commands come from the standard input.
+    /// Returns whether the shell reads commands from its standard input.
     pub(crate) fn reads_input(&self) -> bool {
         let file = self.operand.is_some_and(|file| !is_input(file));
         !self.runs_text && !self.only_tells && (self.reads_input || !file)
     }
 
-    /// The text or the file that it runs.
+    /// Returns the text or the file that the shell runs.
     pub(crate) const fn operand(&self) -> Option<&'a Word> {
         self.operand
     }
 }
 
-/// Whether a file is the input, or the output of a command.
+/// Returns whether a file is the standard input, or the output of a command.
 fn is_input(file: &Word) -> bool {
     let text = file.shape();
     if text == "-" || text.starts_with("<(") {
@@ -168,7 +168,7 @@ fn is_input(file: &Word) -> bool {
     }
     let mut parts = text.split('/').filter(|part| !matches!(*part, "" | "."));
     let name = parts.clone().next_back().unwrap_or_default();
-    // Also where a folder was entered before: `cd /dev/fd; . ./0`.
+    // Holds after a change of directory too: `cd /dev/fd; . ./0`.
     let descriptor =
         name == "stdin" || (!name.is_empty() && name.bytes().all(|c| c.is_ascii_digit()));
     descriptor || parts.any(|part| matches!(part, "proc" | "fd")) || text.starts_with("/dev/")

@@ -1,4 +1,4 @@
-//! Options by meaning: `-rf`, `-fr`, `-r -f` and `--recursive --force` are the same.
+//! Options by meaning: `-rf`, `-fr`, `-r -f` and `--recursive --force` are equal.
 
 use crate::script::Word;
 
@@ -28,7 +28,8 @@ impl<'a> Arguments<'a> {
         found
     }
 
-    /// Whether one of these options is given, a long one also by its beginning as GNU takes it.
+    /// Returns whether one of these options is given. A long option may be abbreviated, as GNU
+    /// programs accept.
     pub(super) fn has(&self, letters: &str, longs: &[&str]) -> bool {
         let long = |given: &&str| {
             longs
@@ -38,23 +39,24 @@ impl<'a> Arguments<'a> {
         self.letters.iter().any(|letter| letters.contains(*letter)) || self.longs.iter().any(long)
     }
 
-    /// Whether this long option is given, as it is written.
+    /// Returns whether this long option is given, without abbreviation.
     pub(super) fn has_exactly(&self, long: &str) -> bool {
         self.longs.contains(&long)
     }
 
-    /// The first operand, most often the name of a sub-command.
+    /// Returns the first operand, most often the name of a subcommand.
     pub(super) fn first(&self) -> &'a str {
         self.operands.first().copied().unwrap_or_default()
     }
 
-    /// The operand after the first one.
+    /// Returns the operand after the first one.
     pub(super) fn second(&self) -> &'a str {
         self.operands.get(1).copied().unwrap_or_default()
     }
 }
 
-/// Two letters are the least that GNU's programs take for most options; one is often ambiguous.
+/// Returns whether `given` abbreviates the long option. GNU programs accept two letters for most
+/// options; one letter is often ambiguous.
 fn is_short_for(given: &str, long: &str) -> bool {
     given.len() > 1 && long.starts_with(given)
 }

@@ -1,4 +1,4 @@
-//! What git can throw away.
+//! Git commands that discard work.
 
 use super::arguments::Arguments;
 use super::rules::when;
@@ -6,7 +6,7 @@ use super::{DangerKind, Found};
 use crate::script::Word;
 
 pub(super) fn judge(words: &[Word]) -> Found {
-    // Options before the name were taken off when the command was read.
+    // Options before the subcommand were removed when the command was parsed.
     let (name, rest) = words.split_first()?;
     let arguments = Arguments::of(rest);
     match name.shape() {

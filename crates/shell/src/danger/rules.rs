@@ -1,11 +1,11 @@
-//! Which programs are dangerous with which arguments.
+//! The programs that are dangerous, and with which arguments.
 
 use super::arguments::Arguments;
 use super::targets::{is_device, is_precious, is_system_root};
 use super::{DangerKind, Found, git, services};
 use crate::script::{Simple, Word};
 
-/// Judges one command by the table of its program.
+/// Checks one command by the rules of its program.
 pub(super) fn judge(command: &Simple) -> Found {
     let program = command.program()?;
     let arguments = Arguments::of(command.arguments());
@@ -45,7 +45,7 @@ fn removes(arguments: &Arguments<'_>) -> Found {
     )
 }
 
-/// `find` deletes everything below a path that matters, without choosing.
+/// Checks `find`, which deletes everything below an important path if no test selects files.
 fn finds(command: &Simple) -> Found {
     let words: Vec<&str> = command.arguments().iter().map(Word::shape).collect();
     let start = words
@@ -118,7 +118,7 @@ fn stops(arguments: &Arguments<'_>) -> Found {
     when(!only_tells, DangerKind::StopsMachine)
 }
 
-/// `kill -9 -1` ends everything, and `kill 1` the machine's first process.
+/// Checks `kill`: `kill -9 -1` ends all processes, and `kill 1` the first process of the machine.
 fn kills(command: &Simple) -> Found {
     let mut words: Vec<&str> = command.arguments().iter().map(Word::shape).collect();
     let signal = words.first().copied().unwrap_or_default();
@@ -137,7 +137,7 @@ fn kills_by_name(command: &Simple, arguments: &Arguments<'_>) -> Found {
         .iter()
         .any(|text| matches!(*text, "" | "." | ".*"));
     let of_user = arguments.has("uU", &["user", "euid", "uid"]);
-    // The name of the user is the operand that is left.
+    // The remaining operand is the name of the user.
     let only_user = of_user && arguments.operands.len() <= 1;
     let some = !command.arguments().is_empty();
     when(some && (all || only_user), DangerKind::EndsProcesses)

@@ -1,4 +1,4 @@
-//! Services, containers, infrastructure and databases.
+//! Dangers for services, containers, infrastructure and databases.
 
 use super::arguments::Arguments;
 use super::rules::when;
@@ -72,7 +72,7 @@ fn any_word(command: &Simple, words: &[&str]) -> bool {
     texts.any(|text| words.contains(&text.as_str()))
 }
 
-/// Whether a statement among the arguments drops a database, a table or all rows.
+/// Returns whether a statement in the arguments drops a database, a table or all rows.
 fn drops(command: &Simple) -> bool {
     command.arguments().iter().any(|word| {
         let text = word.shape().to_lowercase();

@@ -1,6 +1,6 @@
-//! Which paths matter too much to be changed as a whole.
+//! Paths that are too important to be changed as a whole.
 
-/// Folders that hold a system or all files of a user.
+/// Folders that contain a system or all files of a user.
 const ROOTS: [&str; 24] = [
     "/Applications",
     "/Library",
@@ -27,13 +27,13 @@ const ROOTS: [&str; 24] = [
     "/usr/lib",
     "/var",
 ];
-/// Ways to write the home folder.
+/// Spellings of the home folder.
 const HOMES: [&str; 4] = ["~", "$HOME", "${HOME}", "~root"];
-/// Ways to write the folder one is in, or all that it holds.
+/// Spellings of the current folder, or of all its entries.
 const HERE: [&str; 11] = [
     ".", "..", "*", ".*", "**", "$PWD", "${PWD}", "$(pwd)", "`pwd`", "{*,.*}", "{.,}*",
 ];
-/// Devices that take anything without harm.
+/// Devices that accept any data without harm.
 const SAFE_DEVICES: [&str; 13] = [
     "fd/", "full", "null", "pts/", "random", "shm/", "stderr", "stdin", "stdout", "tcp/", "tty",
     "udp/", "urandom",
@@ -53,14 +53,15 @@ pub(super) fn is_system_root(path: &str) -> bool {
         || path == concat!("/", "root")
 }
 
-/// Whether deleting the path deletes all there is to work on.
+/// Returns whether deleting the path deletes a system root, a home folder, the current folder, a
+/// folder above it, or the repository.
 pub(super) fn is_precious(path: &str) -> bool {
     let tidied = tidy(path);
     let above = tidied.split('/').all(|part| part == "..");
     is_system_root(path) || above || HERE.contains(&tidied.as_str()) || tidied == ".git"
 }
 
-/// Whether writing to the path writes to a disk.
+/// Returns whether writing to the path writes to a disk.
 pub(super) fn is_device(path: &str) -> bool {
     let path = tidy(path);
     path.strip_prefix("/dev/").is_some_and(|name| {
@@ -74,7 +75,7 @@ pub(super) fn is_device(path: &str) -> bool {
     })
 }
 
-/// The path without detours: `/usr/../etc/*` is `/etc`.
+/// Normalizes a path: `/usr/../etc/*` is `/etc`.
 fn tidy(path: &str) -> String {
     let absolute = path.starts_with('/');
     let mut parts: Vec<&str> = Vec::new();

@@ -1,10 +1,10 @@
-//! Commands made of commands: groups, conditions, loops, choices, functions.
+//! Compound commands: groups, conditions, loops, choices, functions.
 
 use super::word::Token;
 use super::{Reader, Reading, is_name};
 
 impl Reader<'_> {
-    /// Reads one command of a pipeline.
+    /// Parses one command of a pipeline.
     pub(super) fn command(&mut self) -> Reading<()> {
         self.skip_blanks();
         if self.compound()? {
@@ -18,7 +18,7 @@ impl Reader<'_> {
         self.simple()
     }
 
-    /// Reads a compound command, if one stands here.
+    /// Parses a compound command, if there is one here.
     fn compound(&mut self) -> Reading<bool> {
         if self.take("((") {
             self.arithmetic(false)?;
@@ -68,7 +68,7 @@ impl Reader<'_> {
         self.expect("done")
     }
 
-    /// Reads a loop over words or numbers.
+    /// Parses a loop over words or numbers.
     fn each(&mut self, may_count: bool) -> Reading<()> {
         self.skip_blanks();
         if may_count && self.take("((") {
@@ -138,7 +138,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads `[[ … ]]`, which starts nothing but what its words hold.
+    /// Parses `[[ … ]]`, which starts only the substitutions in its words.
     fn test(&mut self) -> Reading<()> {
         loop {
             while matches!(self.peek(), Some(' ' | '\t' | '\n')) {
@@ -156,7 +156,7 @@ impl Reader<'_> {
                 continue;
             }
             let token = self.word()?.ok_or("a test is unusual")?;
-            // Numbers are computed, and what a variable holds is evaluated again.
+            // Numbers are computed, and the value of a variable is evaluated again.
             let computes = ["-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-v", "-R"];
             self.gathered.script.computes |= computes.contains(&token.text.as_str());
             if token.text == "=~" {
@@ -165,14 +165,14 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads a regular expression, refusing those whose brackets need rules of their own.
+    /// Parses a regular expression; rejects those whose brackets need special rules.
     fn expression(&mut self) -> Reading<()> {
         self.needed_word()?;
         let plain_end = matches!(self.peek(), Some(' ' | '\t' | '\n'));
         self.need(plain_end, "a regular expression is unusual")
     }
 
-    /// Reads the definition of a function after its name.
+    /// Parses the definition of a function after its name.
     pub(super) fn function(&mut self, name: &Token) -> Reading<()> {
         self.need(name.plain, "a function has an unusual name")?;
         self.skip_blanks();

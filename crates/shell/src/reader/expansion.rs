@@ -1,10 +1,10 @@
-//! What begins with `$` or a backquote.
+//! Expansions and quotes that begin with `$` or a backquote.
 
 use super::word::Token;
 use super::{Quotes, Reader, Reading, is_name_part, is_name_start};
 
 impl Reader<'_> {
-    /// Whether the `$` here begins an expansion or a quote rather than standing for itself.
+    /// Returns whether the `$` here begins an expansion or a quote and is not literal.
     pub(super) fn expansion_begins(&self) -> bool {
         self.after(1).is_some_and(|c| {
             is_name_part(c) || is_special(c) || matches!(c, '(' | '{' | '[' | '\'' | '"')
@@ -36,7 +36,7 @@ impl Reader<'_> {
             Some('"') if quotes == Quotes::None => {
                 self.at += 1;
                 token.quoted = true;
-                // The shell may put a translation in its place.
+                // The shell may replace the text by a translation.
                 self.double_quoted(&mut Token::default())?;
             }
             Some(c) if is_name_start(c) => {
@@ -46,7 +46,7 @@ impl Reader<'_> {
                 }
             }
             Some(c) if c.is_ascii_digit() || is_special(c) => self.at += 2,
-            // In bash 5.3 and in other shells more forms may follow; here `$` stands for itself.
+            // In bash 5.3 and in other shells more forms may follow; here the `$` is literal.
             Some(_) | None => {
                 self.at += 1;
                 token.text.push('$');
@@ -54,7 +54,7 @@ impl Reader<'_> {
             }
         }
         token.unknown = true;
-        // Between double quotes only `@`, also by another name, becomes several words.
+        // Between double quotes only `@`, also through an indirect name, becomes several words.
         let source = self.text.get(start..self.at).unwrap_or_default();
         let several = source.contains(&'@') || source.contains(&'!');
         let translated = next == Some('"');
@@ -63,7 +63,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads commands up to the parenthesis that closes them.
+    /// Parses commands up to the closing parenthesis.
     pub(super) fn commands_to_parenthesis(&mut self) -> Reading<()> {
         let waiting = std::mem::take(&mut self.pending);
         let start = self.at;
@@ -73,7 +73,7 @@ impl Reader<'_> {
         self.need(self.pending.is_empty(), "a here-document has no text")?;
         let inside = self.text.get(start..self.at).unwrap_or_default();
         let one_line = waiting.is_empty() || !inside.contains(&'\n');
-        // Whose text comes first is not the same in all shells.
+        // Shells disagree about which text comes first.
         self.need(
             one_line,
             "a substitution goes over the beginning of a here-document",
@@ -82,7 +82,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads the text between backquotes, whose own backslashes are resolved first.
+    /// Parses the text between backquotes, after resolving its own backslashes.
     pub(super) fn backquoted(&mut self, token: &mut Token, quotes: Quotes) -> Reading<()> {
         let start = self.at;
         self.at += 1;
@@ -114,7 +114,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads `${…}` after its opening brace.
+    /// Parses `${…}` after its opening brace.
     fn parameter(&mut self, quotes: Quotes) -> Reading<()> {
         if self.peek() == Some('!') {
             self.gathered.script.computes = true;
@@ -127,7 +127,7 @@ impl Reader<'_> {
         let plain = match operator {
             [Some('}' | '-' | '+' | '?' | '#' | '%' | '/' | '^' | ','), _]
             | [Some(':'), Some('-' | '+' | '?')] => true,
-            // Offsets, subscripts, `@P`, `:=` and what else may come compute or assign.
+            // Offsets, subscripts, `@P`, `:=` and other forms compute or assign.
             [Some(_), _] => false,
             [None, _] => return Err("a brace has no end"),
         };
@@ -199,7 +199,7 @@ impl Reader<'_> {
         Err("a quote has no end")
     }
 
-    /// Reads arithmetic up to its `))`; `;` only in the head of a loop.
+    /// Parses arithmetic up to its `))`; accepts `;` only in the head of a loop.
     pub(super) fn arithmetic(&mut self, semicolons: bool) -> Reading<()> {
         self.nested(|reader| {
             let mut open = 0_usize;
@@ -212,7 +212,7 @@ impl Reader<'_> {
                     ')' => open -= 1,
                     '(' => open += 1,
                     '$' => {
-                        // What a variable holds is evaluated again.
+                        // The value of a variable is evaluated again.
                         reader.gathered.script.computes = true;
                         reader.dollar(&mut unseen, Quotes::Double)?;
                         continue;
@@ -233,7 +233,7 @@ impl Reader<'_> {
         })
     }
 
-    /// Reads `$'…'`, where backslashes stand for other characters.
+    /// Parses `$'…'`, where backslashes escape other characters.
     fn ansi_quoted(&mut self, token: &mut Token) -> Reading<()> {
         token.quoted = true;
         self.at += 2;
@@ -303,7 +303,7 @@ impl Reader<'_> {
                 self.literal(token, c);
                 Ok(())
             }
-            // Which bytes these become depends on the locale.
+            // The resulting bytes depend on the locale.
             Some(_) | None => {
                 token.unknown = true;
                 token.text.push('\u{fffd}');

@@ -1,24 +1,24 @@
-//! Here-documents: their text begins on the line after the one that announces them.
+//! Here-documents: the text begins on the line after the one that announces it.
 
 use super::word::Token;
 use super::{Quotes, Reader, Reading};
 use crate::script::{Redirect, Simple};
 
-/// A here-document whose text has not come yet.
+/// A here-document whose text was not parsed yet.
 #[derive(Debug)]
 pub(super) struct Pending {
     end: String,
     strip_tabs: bool,
     expands: bool,
-    /// Which command reads it.
+    /// The index of the command that reads it.
     pub(super) reader: usize,
 }
 
 impl Reader<'_> {
-    /// Notes a here-document after its `<<`.
+    /// Records a here-document after its `<<`.
     pub(super) fn announce_here_document(&mut self, strip_tabs: bool) -> Reading<()> {
         let end = self.needed_word()?;
-        // The delimiter is not expanded: `$x` ends at a line that says `$x`.
+        // The delimiter is not expanded: `$x` ends at a line that is literally `$x`.
         self.need(
             !end.unknown || end.quoted,
             "a here-document has an unusual end",
@@ -35,7 +35,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Says which command reads the here-documents that were announced inside it.
+    /// Sets the command that reads the here-documents announced inside it.
     pub(super) fn claim_here_documents(&mut self) {
         let command = self.count();
         for pending in &mut self.pending {
@@ -45,7 +45,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads the texts that begin here.
+    /// Parses the here-documents that begin here.
     pub(super) fn here_documents(&mut self) -> Reading<()> {
         for pending in std::mem::take(&mut self.pending) {
             let text = self.here_text(&pending)?;
@@ -64,7 +64,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads the text as it would be between double quotes, where quotes stand for themselves.
+    /// Parses the text as between double quotes, where quotes are literal.
     fn expand_text(&mut self, token: &mut Token) -> Reading<()> {
         while let Some(c) = self.peek() {
             match c {
@@ -97,7 +97,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Takes one line; in a text that expands, a backslash at its end joins the next one.
+    /// Consumes one line; in a text that is expanded, a backslash at its end joins the next line.
     fn here_line(&mut self, joins: bool) -> String {
         let mut line = String::new();
         while let Some(c) = self.peek() {

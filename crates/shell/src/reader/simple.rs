@@ -6,14 +6,14 @@ use crate::script::{Redirect, Simple, Word};
 
 /// Commands whose arguments may be assignments, arrays included.
 const DECLARATIONS: [&str; 6] = ["declare", "export", "local", "readonly", "typeset", "alias"];
-/// Words with a meaning of their own where a command begins.
+/// Words that are keywords at the beginning of a command.
 const KEYWORDS: [&str; 22] = [
     "!", "[[", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for", "function",
     "if", "select", "then", "time", "until", "while", "{", "}", "((", "]]",
 ];
 
 impl Reader<'_> {
-    /// Reads a simple command, or the definition of a function.
+    /// Parses a simple command, or the definition of a function.
     pub(super) fn simple(&mut self) -> Reading<()> {
         let start = self.count();
         let mut command = Simple::default();
@@ -82,7 +82,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads the words between the parentheses of an array.
+    /// Parses the words between the parentheses of an array.
     fn array(&mut self) -> Reading<()> {
         self.at += 1;
         loop {
@@ -113,7 +113,7 @@ impl Reader<'_> {
         last.is_some_and(|pending| pending.reader == usize::MAX)
     }
 
-    /// Whether the word is the number of the descriptor that is redirected next.
+    /// Returns whether the word is the number of the descriptor that the next operator redirects.
     fn is_number_of(&mut self, token: &Token) -> Reading<bool> {
         if !token.plain || !matches!(self.peek(), Some('<' | '>')) {
             return Ok(false);
@@ -123,7 +123,7 @@ impl Reader<'_> {
         Ok(token.text.chars().all(|c| c.is_ascii_digit()))
     }
 
-    /// Reads redirects that follow a compound command.
+    /// Parses the redirects after a compound command.
     pub(super) fn trailing_redirects(&mut self) -> Reading<()> {
         let start = self.count();
         let mut holder = Simple::default();
@@ -151,7 +151,7 @@ impl Reader<'_> {
         self.push(holder)
     }
 
-    /// Reads one redirect, if one stands here.
+    /// Parses one redirect, if there is one here.
     fn redirect(&mut self, command: &mut Simple) -> Reading<bool> {
         let substitution = self.ahead("<(") || self.ahead(">(");
         let operator = OPERATORS.iter().find(|(text, _)| self.ahead(text));
@@ -186,7 +186,8 @@ impl Reader<'_> {
             }
             Kind::CopiesInput => {
                 let word = self.target()?;
-                // A shell that reads its input reads what was opened elsewhere.
+                // A shell that reads its standard input then reads a descriptor that was opened
+                // elsewhere.
                 let source = word.with_text(&format!("/dev/fd/{}", word.shape()));
                 command.redirects.push(copied(word));
                 command.redirects.push(Redirect::Reads(source));
@@ -212,7 +213,7 @@ enum Kind {
     CopiesInput,
 }
 
-/// Longer ones first.
+/// Redirect operators, the longer ones first.
 const OPERATORS: [(&str, Kind); 12] = [
     ("<<<", Kind::Text),
     ("<<-", Kind::HereTabs),
@@ -228,7 +229,7 @@ const OPERATORS: [(&str, Kind); 12] = [
     ("&>", Kind::Writes),
 ];
 
-/// What follows `>&`: a descriptor, or a file.
+/// Returns the redirect of `>&`: a descriptor, or a file.
 fn copied(word: Word) -> Redirect {
     let descriptor = word.known().is_some_and(|text| {
         let number = text.strip_suffix('-').unwrap_or(text);

@@ -1,21 +1,21 @@
-//! Words: quoting is resolved, and what depends on the running shell is marked as unknown.
+//! Words: quoting is resolved, and text that depends on the running shell is marked as unknown.
 
 use super::{Quotes, Reader, Reading, is_meta, is_name};
 use crate::script::Word;
 
-/// One word as it is being read.
+/// A word while it is being parsed.
 #[derive(Debug, Default)]
 pub(super) struct Token {
-    /// The text with quoting resolved; expansions stand as they are written.
+    /// The text with quoting resolved; expansions stay as they are written.
     pub(super) text: String,
     pub(super) unknown: bool,
-    /// It may become no word, or several.
+    /// Whether the word may become no word, or several.
     pub(super) splits: bool,
-    /// Written without any quoting or expansion, so that it may be a keyword or a number.
+    /// Whether the word has no quoting or expansion, so that it may be a keyword or a number.
     pub(super) plain: bool,
-    /// Some of it is quoted.
+    /// Whether a part of the word is quoted.
     pub(super) quoted: bool,
-    /// Where the value begins, if the word has the form of an assignment.
+    /// The offset of the value, if the word has the form of an assignment.
     pub(super) value_at: Option<usize>,
     brace: bool,
     brace_parts: bool,
@@ -36,7 +36,7 @@ impl Token {
         }
     }
 
-    /// The name that is assigned to, if the word has the form of an assignment.
+    /// Returns the name that is assigned to, if the word has the form of an assignment.
     pub(super) fn assigned(&self) -> Option<&str> {
         let before = self.text.get(..self.value_at?)?;
         Some(before.trim_end_matches('=').trim_end_matches('+'))
@@ -53,7 +53,7 @@ impl Token {
 }
 
 impl Reader<'_> {
-    /// Reads one word; none where no word begins.
+    /// Parses one word; `None` if no word begins here.
     pub(super) fn word(&mut self) -> Reading<Option<Token>> {
         let mut token = Token {
             plain: true,
@@ -87,7 +87,7 @@ impl Reader<'_> {
         Ok(if nothing { None } else { Some(token) })
     }
 
-    /// Reads a word that has to be there.
+    /// Parses a word that is required.
     pub(super) fn needed_word(&mut self) -> Reading<Token> {
         self.skip_blanks();
         self.word()?.ok_or("a word is missing")
@@ -142,7 +142,7 @@ impl Reader<'_> {
         Err("a quote has no end")
     }
 
-    /// Reads from one double quote to the next.
+    /// Parses from one double quote to the next.
     pub(super) fn double_quoted(&mut self, token: &mut Token) -> Reading<()> {
         self.at += 1;
         while let Some(c) = self.peek() {
@@ -164,7 +164,7 @@ impl Reader<'_> {
         Err("a quote has no end")
     }
 
-    /// Reads a backslash where it only quotes what would be special in double quotes.
+    /// Parses a backslash that only quotes characters that are special in double quotes.
     pub(super) fn escaped_in_text(&mut self, token: &mut Token, quote_too: bool) {
         match self.after(1) {
             Some('\n') => self.at += 2,
@@ -183,13 +183,13 @@ impl Reader<'_> {
         }
     }
 
-    /// Adds a character that stands for itself.
+    /// Adds a literal character.
     pub(super) fn literal(&mut self, token: &mut Token, c: char) {
         self.gathered.quoted_dollar |= matches!(c, '$' | '`');
         token.text.push(c);
     }
 
-    /// Refuses a quoted end of line while a here-document waits for its text.
+    /// Rejects a quoted line end while a here-document is pending.
     pub(super) fn inside_quotes(&mut self, c: char) -> Reading<()> {
         self.need(
             c != '\n' || self.pending.is_empty(),

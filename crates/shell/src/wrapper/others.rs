@@ -1,7 +1,7 @@
-//! Programs that start a command only with some sub-command or option.
+//! Programs that start a command only with certain subcommands or options.
 
-/// Programs with a sub-command, of one or two words, that starts the command behind it, and how many
-/// words stand between the two. Without a sub-command the program itself does.
+/// Programs with a subcommand, of one or two words, that starts the command after it, and the
+/// number of words between the two. With an empty subcommand the program itself starts the command.
 pub(crate) const MANAGERS: &[(&str, &str, usize)] = &[
     ("asdf", "exec", 0),
     ("bun", "x", 0),
@@ -36,7 +36,7 @@ pub(crate) const MANAGERS: &[(&str, &str, usize)] = &[
     ("yarn", "exec", 0),
 ];
 
-/// Programs, their short options with another value, and their options whose value is a command.
+/// Programs, their short options with other values, and their options whose value is a command.
 pub(crate) const OPTION_TEXTS: &[(&str, &str, &[&str])] = &[
     ("less", "", &["--lessopen"]),
     ("man", "CEHLMRSTXZemprs", &["-P", "--pager"]),
@@ -61,7 +61,7 @@ pub(crate) const OPTION_TEXTS: &[(&str, &str, &[&str])] = &[
     ("zip", "", &["-TT", "--unzip-command"]),
 ];
 
-/// Programs that start commands in ways that are not read here.
+/// Programs that start commands in ways that this crate does not parse.
 pub(crate) const UNREAD: &[&str] = &[
     "at",
     "batch",

@@ -1,4 +1,4 @@
-//! The programs themselves, by their manuals.
+//! The table of wrappers, written from their manuals.
 
 use super::{Runs, Wrapper};
 
@@ -21,7 +21,7 @@ const PLAIN: Wrapper = Wrapper {
     doubtful: false,
 };
 
-/// The dynamic loader starts the program that it is given.
+/// The dynamic loader, which starts the program in its arguments.
 pub(super) const LOADER: Wrapper = Wrapper {
     doubtful: true,
     ..PLAIN
@@ -197,7 +197,7 @@ pub(super) const WRAPPERS: &[Wrapper] = &[
         operands: 1,
         ..PLAIN
     },
-    // Newer versions take no priority with some policies.
+    // Newer versions accept no priority with some policies.
     Wrapper {
         names: &["chrt"],
         flags: "abdfimoprRv",
@@ -279,7 +279,7 @@ pub(super) const WRAPPERS: &[Wrapper] = &[
         ],
         ..PLAIN
     },
-    // The architecture may be left out.
+    // The architecture is optional.
     Wrapper {
         names: &["setarch"],
         flags: "3BFILRSTXZv",
@@ -488,7 +488,7 @@ pub(super) const WRAPPERS: &[Wrapper] = &[
         shell: true,
         ..PLAIN
     },
-    // With `-u` the words are a command, and options end before it; otherwise it is `su`.
+    // With `-u` the words are a command, and options end before it; otherwise it behaves like `su`.
     Wrapper {
         names: &["runuser"],
         flags: "flmpP",

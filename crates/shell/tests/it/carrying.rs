@@ -2,7 +2,7 @@ use sortie_shell::Understanding;
 
 use super::rendered;
 
-/// The commands that are seen through one command, without itself.
+/// Checks the commands that are found inside one command, without the command itself.
 fn check(command: &str, expected: &str) {
     let understanding = sortie_shell::read(command);
     let all = rendered(&understanding);
@@ -20,11 +20,11 @@ fn check(command: &str, expected: &str) {
 }
 
 #[test]
-fn programs_that_start_others_are_seen_through() {
+fn commands_inside_wrappers_are_found() {
     check("env -i X=1 rm -rf /", "X=… rm -rf /");
     check("env -u A --chdir=/x rm y", "rm y");
     check("/usr/bin/env rm y", "rm y");
-    // An option that is not known may take the word after it.
+    // An unknown option may take the word after it.
     check("env --strange rm y", "?rm y ; y");
     check("env --strange=1 rm y", "?rm y");
     check("env -S 'rm y'", "?env rm y ; rm y");
@@ -105,7 +105,7 @@ fn programs_that_start_others_are_seen_through() {
 }
 
 #[test]
-fn options_with_a_command_are_seen_in_clusters() {
+fn commands_in_option_clusters_are_found() {
     check("rsync -ae 'rm y' a b:c", "rm y");
     check("rsync -aerm a b:c", "rm");
     check("rsync -avT /exe a b", "");
@@ -121,7 +121,7 @@ fn options_with_a_command_are_seen_in_clusters() {
 }
 
 #[test]
-fn package_managers_are_seen_through() {
+fn commands_of_package_managers_are_found() {
     check("npx -c 'rm y'", "rm y ; (rm y)");
     check("npm exec -c 'rm y'", "rm y ; (rm y)");
     check("npm exec --call 'rm y'", "rm y ; (rm y)");
@@ -134,7 +134,7 @@ fn package_managers_are_seen_through() {
     check("uv tool install rm", "");
     check("bun x rm y", "rm y");
     check("uv run --with a rm y", "a rm y ; rm y");
-    // More options than are read.
+    // There are more options than are parsed.
     check(
         "uv run --with a --with b --with c rm y",
         "?a --with b --with c rm y ; b --with c rm y ; c rm y",
@@ -142,7 +142,7 @@ fn package_managers_are_seen_through() {
 }
 
 #[test]
-fn arithmetic_in_another_command_is_doubted() {
+fn arithmetic_on_text_of_another_command_causes_doubt() {
     for command in [
         "declare -i n; n='a[$(rm x)]'",
         "declare -ai n; n=('a[$(rm x)]')",
@@ -171,7 +171,7 @@ fn arithmetic_in_another_command_is_doubted() {
 }
 
 #[test]
-fn shells_and_evaluation_are_read() {
+fn texts_of_shells_and_eval_are_parsed() {
     check("sh -c 'rm y'", "rm y");
     check("bash -lc 'a; rm y'", "a ; rm y");
     check("bash -o pipefail -ec 'rm y'", "rm y");
@@ -217,7 +217,7 @@ fn shells_and_evaluation_are_read() {
 }
 
 #[test]
-fn git_starts_programs_too() {
+fn programs_that_git_starts_are_found() {
     check("git -c alias.x='!rm y' x", "rm y ; git x");
     check("git -c alias.x='push -f' x", "git push -f ; git x");
     check("git -c user.name=x commit", "git commit");
@@ -230,7 +230,7 @@ fn git_starts_programs_too() {
 }
 
 #[test]
-fn builtins_that_change_meaning_are_doubted() {
+fn builtins_that_change_later_words_cause_doubt() {
     for command in [
         "alias ls=rm",
         "shopt -s extglob",
@@ -252,7 +252,7 @@ fn builtins_that_change_meaning_are_doubted() {
 }
 
 #[test]
-fn deep_chains_end_in_doubt() {
+fn deep_chains_cause_doubt() {
     for command in [
         "env ".repeat(100),
         "eval ".repeat(100),

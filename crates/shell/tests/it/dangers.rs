@@ -103,7 +103,7 @@ fn ordinary_work_is_not_dangerous() {
 }
 
 #[test]
-fn trees_that_matter_are_not_deleted() {
+fn deleting_important_trees_is_dangerous() {
     check_all(
         DangerKind::DeletesTree,
         &[
@@ -169,7 +169,7 @@ fn trees_that_matter_are_not_deleted() {
 }
 
 #[test]
-fn machines_disks_and_processes_are_left_alone() {
+fn attacks_on_machine_disks_and_processes_are_dangerous() {
     check_all(
         DangerKind::WritesDisk,
         &[
@@ -235,7 +235,7 @@ fn machines_disks_and_processes_are_left_alone() {
 }
 
 #[test]
-fn downloads_are_read_before_they_run() {
+fn running_a_download_is_dangerous() {
     check_all(
         DangerKind::RunsDownload,
         &[
@@ -257,7 +257,7 @@ fn downloads_are_read_before_they_run() {
 }
 
 #[test]
-fn work_and_history_are_kept() {
+fn discarding_work_or_history_is_dangerous() {
     check_all(
         DangerKind::ForcesPush,
         &[
@@ -302,7 +302,7 @@ fn work_and_history_are_kept() {
 }
 
 #[test]
-fn services_and_data_are_kept() {
+fn removing_services_or_data_is_dangerous() {
     check_all(
         DangerKind::StopsServices,
         &[
@@ -339,14 +339,14 @@ fn services_and_data_are_kept() {
 }
 
 #[test]
-fn what_cannot_be_read_cannot_be_ruled_out() {
+fn unparsable_command_is_dangerous() {
     check("echo 'open", Some(DangerKind::Unreadable));
     let long = format!("rm -rf / {}", "é".repeat(70_000));
     check(&long, Some(DangerKind::Unreadable));
 }
 
 #[test]
-fn what_is_shown_is_bounded() {
+fn reported_dangers_are_bounded() {
     let command = format!("rm -rf / {}", "é".repeat(10_000));
     let found = dangers(&read(&command));
     assert_eq!(found[0].command.chars().count(), 201);

@@ -1,4 +1,4 @@
-//! Runs commands under the real bash, in one process, and records what it started.
+//! Runs commands under the real bash, in one process, and records the programs that it started.
 
 use std::fs;
 use std::io::Write as _;
@@ -6,8 +6,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Reads commands from a file, and runs each in a shell where every program is only recorded:
-/// nothing but bash is on its path, and bash calls the handler for what it does not find.
+/// Reads commands from a file and runs each in a shell where every program is only recorded: only
+/// bash is on its path, and bash calls the handler for each program that it does not find.
 const DRIVER: &str = r#"
 exec 2>/dev/null
 ln -s "$BASH" "$PROGRAMS/bash"
@@ -25,23 +25,23 @@ done 9< "$CASES"
 wait
 "#;
 
-/// What was started, and by which of the commands.
+/// A program that was started, and the index of its command.
 #[derive(Debug)]
 pub(crate) struct Started {
     pub(crate) case: usize,
     pub(crate) argv: Vec<String>,
 }
 
-/// Programs that start the command in their arguments; the real ones are used where they exist.
+/// Programs that start the command in their arguments; the real ones are used if they exist.
 const WRAPPERS: [&str; 22] = [
     "chroot", "choom", "chrt", "env", "find", "flock", "git", "ionice", "linux64", "nice", "nohup",
     "prlimit", "runuser", "script", "setarch", "setpriv", "setsid", "sh", "stdbuf", "taskset",
     "timeout", "unshare",
 ];
-/// Where they are looked for.
+/// The folders that are searched for them.
 const FOLDERS: [&str; 4] = ["/usr/bin", "/bin", "/usr/sbin", "/sbin"];
 
-/// Commands that were run with the real wrappers, and what they started.
+/// Commands that were run with the real wrappers, and the programs that they started.
 #[derive(Debug)]
 pub(crate) struct Recorded {
     pub(crate) commands: Vec<String>,
@@ -49,7 +49,7 @@ pub(crate) struct Recorded {
 }
 
 /// Runs commands in which `git push -f CASE` is a program that is only recorded. It is called by
-/// its path, so that no wrapper that clears the environment finds another one.
+/// its path, so that a wrapper that clears the environment cannot find another one.
 pub(crate) fn run_recorded(generate: impl FnOnce(&str) -> Vec<String>) -> Recorded {
     let folder = tempfile::tempdir().unwrap();
     let recorders = folder.path().join("recorders");
@@ -74,7 +74,7 @@ pub(crate) fn run_recorded(generate: impl FnOnce(&str) -> Vec<String>) -> Record
     Recorded { commands, started }
 }
 
-/// Runs all commands; gives everything that they started.
+/// Runs all commands and returns every program that they started.
 pub(crate) fn run(commands: &[String]) -> Vec<Started> {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("programs")).unwrap();
@@ -112,7 +112,7 @@ fn run_in(folder: &tempfile::TempDir, commands: &[String]) -> Vec<Started> {
     parsed(&fs::read(&log).unwrap())
 }
 
-/// A program in the folder itself, which a rule for `git` must not cover.
+/// Creates a program in the folder itself, which a rule for `git` must not cover.
 fn local_program(path: &Path) {
     let text = "#!/bin/bash\nprintf '\\1%s' \"$CASE\" ./git \"$@\" >> \"$LOG\"; printf '\\2' >> \"$LOG\"\n";
     fs::write(path, text).unwrap();

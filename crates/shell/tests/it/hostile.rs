@@ -3,10 +3,10 @@ use std::time::{Duration, Instant};
 use proptest::prelude::*;
 use sortie_shell::{MAX_BYTES, Pattern, Understanding, dangers, read};
 
-/// Far above what it takes, and far below what a blow-up would take.
+/// Far more than a call takes, and far less than a blow-up would take.
 const LONGEST: Duration = Duration::from_secs(5);
 
-/// Does everything there is to do with a command.
+/// Calls every public function with a command.
 fn use_all(command: &str) -> Understanding {
     let understanding = read(command);
     let patterns: Vec<Pattern> = ["git status *", "* *a*b*c", "rm *"]
@@ -18,7 +18,7 @@ fn use_all(command: &str) -> Understanding {
     understanding
 }
 
-/// Pieces of bash that mean something together.
+/// Pieces of bash that have a meaning in combination.
 const FRAGMENTS: [&str; 62] = [
     "ls",
     "rm",
@@ -155,7 +155,7 @@ fn deep_nesting_takes_bounded_time() {
 }
 
 #[test]
-fn what_is_too_long_too_deep_or_too_much_is_not_understood() {
+fn input_beyond_a_limit_is_not_understood() {
     let too_long = "a".repeat(MAX_BYTES + 1);
     let too_deep = "( ".repeat(100) + "ls" + &" )".repeat(100);
     let too_much = "a;".repeat(10_000);

@@ -1,4 +1,4 @@
-//! One binary: what is read, what is carried, which patterns fit, what is dangerous, and bash itself.
+//! Tests of parsing, carried commands, patterns and dangers, and comparisons with bash itself.
 
 #![expect(
     clippy::unwrap_used,
@@ -18,7 +18,7 @@ mod real_words;
 
 use sortie_shell::{Script, Simple, Understanding, Word};
 
-/// The commands as a line of text: unknown words as `<how they are written>`.
+/// Renders the commands as a line of text: unknown words as `<how they are written>`.
 fn rendered(understanding: &Understanding) -> String {
     match understanding {
         Understanding::Whole(script) => commands(script),

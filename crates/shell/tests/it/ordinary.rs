@@ -1,8 +1,9 @@
-//! Ordinary command lines are understood wholly, so that no rule stops them for caution's sake.
+//! Tests that ordinary command lines are completely understood, so that no rule stops them out of
+//! caution.
 
 use sortie_shell::{Pattern, Understanding, Verdict, dangers, read};
 
-/// What people and models write every day, with the options that programs which start others take.
+/// Everyday commands of people and models, with the options of programs that start others.
 const ORDINARY: &[&str] = &[
     "time cargo test",
     "time -p cargo test --workspace 2>&1 | tail -20",

@@ -16,7 +16,7 @@ const ALLOWED: [&str; 8] = [
 ];
 
 #[test]
-fn allowed_is_only_what_is_wholly_covered() {
+fn only_completely_covered_commands_are_allowed() {
     let allowed = patterns(&ALLOWED);
     let check = |command: &str, expected: bool| {
         let understanding = read(command);
@@ -102,7 +102,7 @@ fn allowed_is_only_what_is_wholly_covered() {
 }
 
 #[test]
-fn denied_is_what_may_fit() {
+fn commands_that_may_match_are_denied() {
     let denied = patterns(&["rm *", "git push *", "npm publish", "docker *--privileged*"]);
     let check = |command: &str, expected: &str| {
         let understanding = read(command);

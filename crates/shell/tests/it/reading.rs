@@ -31,7 +31,7 @@ fn quoting_is_resolved_to_the_words_that_run() {
 }
 
 #[test]
-fn what_only_the_shell_knows_is_unknown() {
+fn expansions_of_the_running_shell_are_unknown() {
     check("ls *.rs", "ls <*.rs>");
     check("ls '*.rs' \\*", "ls *.rs *");
     check("ls ~ ~/x a=~/y", "ls <~> <~/x> <a=~/y>");
@@ -43,7 +43,7 @@ fn what_only_the_shell_knows_is_unknown() {
 }
 
 #[test]
-fn commands_are_found_wherever_they_stand() {
+fn commands_are_found_at_any_nesting() {
     check("a | b && c || d; e & f", "a ; b ; c ; d ; e ; f");
     check("(a; { b; }; (c))", "a ; b ; c");
     check("echo $(a \"$(b)\")", "b ; a <$(b)> ; echo <$(a \"$(b)\")>");
@@ -99,7 +99,7 @@ fn here_documents_are_text_or_commands() {
 }
 
 #[test]
-fn what_is_not_modelled_exactly_is_refused() {
+fn syntax_that_is_not_modelled_is_rejected() {
     for command in [
         "echo 'a",
         "echo \"a",

@@ -1,5 +1,6 @@
-//! Builtins, keywords and programs that carry a command, with their options in every placement:
-//! what the real bash starts through them is seen by deny rules and by the danger check.
+//! Tests builtins, keywords and programs that carry a command, with their options in every
+//! placement: deny rules and the danger check find every command that the real bash starts through
+//! them.
 
 use std::collections::BTreeSet;
 
@@ -8,25 +9,25 @@ use sortie_shell::{DangerKind, Pattern, Verdict, dangers, read};
 use crate::executor;
 
 const CASES: usize = 1_000;
-/// Fewer commands that start the payload would show little.
+/// The least commands that must start the payload: fewer would prove little.
 const LEAST_STARTED: usize = CASES / 4;
 
-/// How a carrier takes its command.
+/// How a carrier accepts its command.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Takes {
     /// As the words that follow.
     Words,
-    /// As one text that a shell reads.
+    /// As one text that a shell parses.
     Text,
     /// As text on its standard input.
     Input,
 }
 
-/// One way to start a command. Written from the manuals, not from the checker's own table.
+/// One way to start a command. Written from the manuals, not from the table of the checker.
 struct Carrier {
     name: &'static str,
     options: &'static [&'static str],
-    /// Stands between the options and the command.
+    /// The word between the options and the command.
     operand: &'static str,
     takes: Takes,
 }
@@ -447,7 +448,7 @@ impl Maker {
         &from[self.random.usize(..from.len())]
     }
 
-    /// A command that may start the payload, through up to four carriers.
+    /// Generates a command that may start the payload, through up to four carriers.
     fn command(&mut self, depth: usize) -> String {
         if depth == 0 {
             return self.payload.clone();
@@ -472,7 +473,7 @@ impl Maker {
         match carrier.takes {
             Takes::Words => words.push(inner),
             Takes::Text => {
-                // Attached to the option, or a word of its own.
+                // Attached to the option, or as a separate word.
                 let text = quoted(&inner);
                 let attach = carrier.operand.starts_with("--") && self.random.bool();
                 words.push(if attach { format!("={text}") } else { text });
@@ -499,7 +500,7 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
-/// Commands whose payload says which case it belongs to.
+/// Generates commands whose payload contains the number of its case.
 fn generated(programs: &str) -> Vec<String> {
     let mut random = fastrand::Rng::with_seed(11);
     (0..CASES)
@@ -515,9 +516,9 @@ fn generated(programs: &str) -> Vec<String> {
 }
 
 #[test]
-fn whatever_carries_a_command_is_seen_through() {
+fn carried_commands_are_found_behind_every_option() {
     let ran = executor::run_recorded(generated);
-    // What bash does not find is recorded too, and is not the payload.
+    // Programs that bash does not find are recorded too; they are not the payload.
     let payload = ran.started.iter().filter(|one| one.argv[0] == "git");
     let started: BTreeSet<usize> = payload.map(|one| one.case).collect();
     let denied: Vec<Pattern> = vec!["git push *".parse().unwrap()];

@@ -1,14 +1,15 @@
-//! What the checker allows, bash runs and nothing else; what it clears, bash does not run.
+//! Tests against bash: allowed commands run only allowed programs, and cleared commands run no
+//! denied program.
 
 use sortie_shell::{Pattern, Verdict, read};
 
 use crate::executor;
 
 const CASES: usize = 2_500;
-/// More than are ever needed to find enough commands.
+/// More attempts than are needed to find enough commands.
 const MOST_TRIES: usize = 3_000_000;
 
-/// Tricky pieces: each is found somewhere in a real way around a checker.
+/// Tricky pieces: each is part of a real way around a checker.
 const PIECES: [&str; 90] = [
     "$\\\n",
     "<\\\n",
@@ -114,7 +115,7 @@ fn command(random: &mut fastrand::Rng) -> String {
     command
 }
 
-/// Commands that a checker lets pass, with something tricky in each.
+/// Generates commands that a checker accepts, with something tricky in each.
 fn passing(seed: u64, passes: impl Fn(&str) -> bool) -> Vec<String> {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut found = Vec::new();
@@ -134,7 +135,7 @@ fn patterns(texts: &[&str]) -> Vec<Pattern> {
     texts.iter().map(|text| text.parse().unwrap()).collect()
 }
 
-/// What the allowed patterns mean, said once more and in another way.
+/// Returns whether the allowed patterns permit the program, by an independent implementation.
 fn is_allowed(argv: &[String]) -> bool {
     match argv {
         [program, ..] if program == "ls" => true,
@@ -176,9 +177,9 @@ fn what_is_clear_of_a_denied_program_does_not_run_it() {
     assert_eq!(beyond(&commands, is_allowed), Vec::<String>::new());
 }
 
-/// The harness finds what a checker of text lets through, so that its silence means something.
+/// Positive control: the harness finds commands that a checker of text wrongly accepts.
 #[test]
-fn a_checker_of_text_is_caught() {
+fn text_based_checker_fails_the_harness() {
     let commands = passing(3, |command| {
         let programs = command.split([';', '|', '&']).map(str::trim_start);
         programs

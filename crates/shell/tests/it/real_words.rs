@@ -1,4 +1,4 @@
-//! The words that are read are the words that bash passes on.
+//! Tests that the parsed words are the words that bash passes to programs.
 
 use sortie_shell::{Understanding, Word, read};
 
@@ -68,7 +68,7 @@ const PIECES: [&str; 58] = [
 ];
 
 #[test]
-fn words_are_those_that_bash_passes_on() {
+fn parsed_words_are_those_that_bash_passes_to_programs() {
     let mut random = fastrand::Rng::with_seed(20_261_116);
     let commands: Vec<String> = (0..CASES).map(|_| command(&mut random)).collect();
     let started = executor::run(&commands);
@@ -102,7 +102,7 @@ fn command(random: &mut fastrand::Rng) -> String {
     command
 }
 
-/// The words, if the checker claims to know all of them.
+/// Returns the words, if the checker reports all of them as known.
 fn known_words(command: &str) -> Option<Vec<String>> {
     let Understanding::Whole(script) = read(command) else {
         return None;
