@@ -1,11 +1,11 @@
-//! What a new run may do: the meet of all layers that have a say.
+//! Computes what a new run may do: the intersection of all layers that apply.
 
 use sortie_core::{Layer, Mode, Policy, PolicyLayer, Rules, ToolNarrowing, ToolSelection};
 
 use crate::{Compiled, ToolFacts};
 
-/// Tools that no child gets by default: session, system, login and memory tools, ways to speak to
-/// people, and the usual names of ways to start further runs.
+/// The tools that a child never gets by default: session, system, login and memory tools, tools
+/// that contact people, and the usual names of tools that start further runs.
 pub const DENIED_TO_CHILDREN: &[&str] = &[
     "sessions_list",
     "sessions_history",
@@ -32,22 +32,23 @@ pub const DENIED_TO_CHILDREN: &[&str] = &[
     "agent",
     "subagents",
 ];
-/// Every way to start further runs, whatever it is called.
+/// The group of all tools that start further runs, whatever their names.
 const SPAWNING: &str = "group:spawn";
 
-/// The default deny, and whether the depth allows this run to spawn after all.
+/// The default deny at a depth, and whether a run at that depth may spawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DefaultDeny {
     /// A root run: nothing is denied by default.
     Root,
     /// A child that may not have children.
     Leaf,
-    /// A child that an operator's depth setting lets have children.
+    /// A child that may have children because the operator's depth setting permits it.
     Nesting,
 }
 
 impl DefaultDeny {
-    /// The rule for a run at `depth`, where `max_depth` is how deep runs may be.
+    /// Returns the default deny for a run at `depth`, where `max_depth` is the deepest level of
+    /// runs.
     pub const fn at(depth: u32, max_depth: u32) -> Self {
         if depth == 0 {
             Self::Root
@@ -59,92 +60,90 @@ impl DefaultDeny {
     }
 }
 
-/// Everything that decides what a new run may do.
+/// Everything that determines what a new run may do.
 #[derive(Clone, Copy, Debug)]
 pub struct AdmissionRequest<'a> {
-    /// Every registered tool.
     pub registered: &'a [ToolFacts],
-    /// How far below the root it is.
+    /// The depth of the run below the root.
     pub depth: u32,
-    /// The run that spawns it; `None` for a root.
+    /// The run that spawns the new run; `None` for a root.
     pub parent: Option<Parent<'a>>,
-    /// The operator's layers that speak about this run: global, provider, group, sandbox.
+    /// The operator's layers that apply to this run: global, provider, group, sandbox.
     pub operator: &'a [PolicyLayer],
-    /// The agent that it runs.
+    /// The agent of the run.
     pub agent: AgentRules<'a>,
-    /// What holds for subagents; of no effect for a root.
+    /// The rules for subagents; without effect for a root.
     pub subagents: SubagentRules<'a>,
-    /// What the spawn call asked for.
+    /// The narrowing that the spawn call requests.
     pub narrowing: &'a ToolNarrowing,
-    /// The mode that was asked for; a child's is never freer than its parent's.
+    /// The requested mode; the mode of a child never permits more than that of its parent.
     pub mode: Mode,
-    /// Whether commands that look dangerous are treated like all others, if the parent's are too.
+    /// Whether dangerous commands are treated like all others, if the parent permits this too.
     pub allow_dangerous: bool,
-    /// Whether its commands run in a sandbox of the operating system.
+    /// Whether the operating system confines the commands of the run in a sandbox.
     pub sandboxed: bool,
 }
 
-/// The run that asks for a child.
+/// The run that spawns a child.
 #[derive(Clone, Copy, Debug)]
 pub struct Parent<'a> {
-    /// The name of its agent.
+    /// The name of the parent's agent.
     pub agent: &'a str,
-    /// What it may do itself.
+    /// The policy of the parent.
     pub policy: &'a Policy,
-    /// The tools it was given.
+    /// The tools that the parent was granted.
     pub tools: &'a [String],
-    /// What an operator lets children of its agent do instead of what it may do itself.
+    /// The tools that the operator grants to children of this agent, in place of the parent's own.
     pub delegate_ceiling: Option<&'a [String]>,
 }
 
-/// What is known about an agent.
+/// The rules of an agent.
 #[derive(Clone, Copy, Debug)]
 pub struct AgentRules<'a> {
-    /// Its name.
     pub name: &'a str,
-    /// The tools of its definition.
+    /// The tools that its definition selects.
     pub selection: &'a ToolSelection,
-    /// What an operator set for it.
+    /// The rules that the operator set for it.
     pub settings: &'a Rules,
-    /// Whether it may change anything.
+    /// Whether the agent is read-only.
     pub read_only: bool,
 }
 
-/// What an operator set for all subagents.
+/// The rules that the operator set for all subagents.
 #[derive(Clone, Copy, Debug)]
 pub struct SubagentRules<'a> {
-    /// What is denied by default at this depth.
+    /// The default deny at this depth.
     pub default_deny: DefaultDeny,
-    /// Their tools. What `allow` names is not denied by default.
+    /// The tool rules of subagents. `allow` lifts the default deny for the tools that it names.
     pub rules: &'a Rules,
-    /// Whether an agent that names no tools of its own starts with its parent's.
+    /// Whether an agent that names no tools starts with those of its parent.
     pub inherit: bool,
 }
 
 /// What a new run may do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Admitted {
-    /// Its policy.
     pub policy: Policy,
     /// The names of its tools, in registration order.
     pub tools: Vec<String>,
 }
 
-/// A run that would have no tool at all, and what took the last ones away.
+/// The reason why a run would have no tool at all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Denial {
-    /// Each registered tool with the layer that took it away.
+    /// Each registered tool with the layer that removed it.
     pub removed: Vec<(String, Layer)>,
-    /// What is wrong with the policy, as a sentence, if it could not be read.
+    /// Why the policy could not be parsed, as a sentence; `None` if it was parsed.
     pub unreadable: Option<String>,
 }
 
-/// Decides what a new run may do, or says what has taken every tool away.
+/// Determines what a new run may do, or reports what removed every tool.
 ///
-/// The policy begins with all layers of the parent and adds the run's own, so that a child can
-/// never do more than its parent. Only where an operator set a `delegate_ceiling` for the parent's
-/// agent does that list stand in place of what makes the parent itself narrow: its agent's rules,
-/// and the allow list that it was spawned with. Everything that others are bound by stays.
+/// The policy begins with all layers of the parent and adds those of the run, so that a child can
+/// never do more than its parent. The only exception is a `delegate_ceiling` that the operator set
+/// for the agent of the parent: this list then replaces the layers that narrow only the parent
+/// itself, which are the rules of its agent and the allow list that it was spawned with. All layers
+/// that bind other runs too stay.
 pub fn admit(question: &AdmissionRequest<'_>) -> Result<Admitted, Denial> {
     let own = own_layers(question);
     let policy = policy_of(question, own.clone());
@@ -174,7 +173,8 @@ pub fn admit(question: &AdmissionRequest<'_>) -> Result<Admitted, Denial> {
     Ok(Admitted { policy, tools })
 }
 
-/// Names what takes a tool away: the run's own layers first, as they are what the reader asked for.
+/// Returns the layer that removes a tool. The layers of the run itself come first, because the
+/// caller asked for them.
 fn removing_layer(
     question: &AdmissionRequest<'_>,
     tool: &ToolFacts,
@@ -198,7 +198,7 @@ impl Parent<'_> {
         self.delegate_ceiling.is_none() && !self.tools.contains(&tool.name)
     }
 
-    /// The layers that bind a child at `depth` from outside.
+    /// Returns the layers that bind a child at `depth` from outside.
     fn ceiling(&self, depth: u32) -> Vec<PolicyLayer> {
         let Some(allowed) = self.delegate_ceiling else {
             return self.policy.layers.clone();
@@ -289,7 +289,7 @@ fn subagent_layers(question: &AdmissionRequest<'_>) -> Vec<PolicyLayer> {
         DefaultDeny::Nesting => layers.push(default_layer(lifted, &[SPAWNING])),
         DefaultDeny::Leaf => {
             layers.push(default_layer(lifted, &[]));
-            // The depth is a limit of its own: naming a tool does not lift it.
+            // The depth is a separate limit: naming a tool does not lift it.
             layers.push(PolicyLayer {
                 deny: vec![SPAWNING.to_owned()],
                 ..PolicyLayer::new(Layer::Subagent, "max_depth")
@@ -317,7 +317,8 @@ fn default_layer(mut lifted: Vec<String>, always: &[&str]) -> PolicyLayer {
     }
 }
 
-/// An agent that names no tools and inherits none has only the tools that the spawn call names.
+/// Returns the layer of an agent that names no tools and inherits none: it has only the tools that
+/// the spawn call or the subagent rules name.
 fn not_inheriting(question: &AdmissionRequest<'_>) -> Option<PolicyLayer> {
     let inherits = question.subagents.inherit && question.narrowing.inherit.unwrap_or(true);
     let agent = question.agent;

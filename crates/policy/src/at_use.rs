@@ -1,4 +1,4 @@
-//! What a call really uses, asked about at the moment of use.
+//! Decides about the objects that a call really uses, at the moment of use.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -11,8 +11,8 @@ use crate::{Call, Compiled};
 
 /// Decides about the files and servers that one call really uses, after links and redirects.
 ///
-/// The same rules decide again, about the real thing. What they would ask a person about is refused
-/// unless the person was asked about exactly that, by the same rule.
+/// The same rules decide again, now about the real object. If they require an approval, the use is
+/// denied unless the approver has approved exactly that object, because of the same rule.
 #[derive(Debug)]
 pub struct AtUse<'a> {
     policy: &'a Compiled,
@@ -21,7 +21,7 @@ pub struct AtUse<'a> {
 }
 
 impl<'a> AtUse<'a> {
-    /// Decides for a call that was allowed, or that a person said yes to.
+    /// Creates the check for a call that was allowed or approved.
     pub const fn new(policy: &'a Compiled, call: Call<'a>) -> Self {
         Self {
             policy,
@@ -30,7 +30,8 @@ impl<'a> AtUse<'a> {
         }
     }
 
-    /// Whether the file at this path may be used, relative to the workspace and without links.
+    /// Checks whether the call may use the file at this path, relative to the workspace and without
+    /// links.
     pub fn permits_path(&self, path: &Path) -> Result<(), Ruling> {
         let real = Object::really(self.call, Real::Path(path));
         self.permits(&real, || {
@@ -39,7 +40,7 @@ impl<'a> AtUse<'a> {
         })
     }
 
-    /// Whether this host may be asked.
+    /// Checks whether the call may connect to this host.
     pub fn permits_host(&self, host: &str) -> Result<(), Ruling> {
         let real = Object::really(self.call, Real::Host(host));
         self.permits(&real, || {
@@ -89,7 +90,7 @@ fn sentence(ruling: &Ruling) -> String {
     }
 }
 
-/// How a refusal names the real file. A name that could break the sentence is left out.
+/// Returns how a denial names the real file. A name that could break the sentence is left out.
 fn name_of<'a>(real: &'a Object<'_>) -> &'a str {
     match real.place() {
         Some(Place::Inside(path)) if !path.is_empty() && !path.contains(char::is_control) => {
@@ -99,8 +100,8 @@ fn name_of<'a>(real: &'a Object<'_>) -> &'a str {
     }
 }
 
-/// Whether a yes to one place is a yes to the other: it is the same, or what a tool that looks into
-/// folders finds beneath.
+/// Returns whether the approval of one place covers the other: it is the same place, or it is
+/// beneath a folder and the tool searches folders.
 fn same_place(words: Option<&Place>, real: Option<&Place>, looks_into: bool) -> bool {
     let (Some(Place::Inside(words)), Some(Place::Inside(real))) = (words, real) else {
         return false;

@@ -1,11 +1,11 @@
-//! The commands that rules name.
+//! Command patterns of rules.
 
 use sortie_shell::{Pattern, Understanding, Verdict};
 
-/// How other systems write "and any further arguments": `git diff:*`.
+/// The suffix for "and any further arguments" in other systems: `git diff:*`.
 const ANY_MORE: &str = ":*";
 
-/// The command of a rule, matched on what the shell would start.
+/// The command pattern of a rule, matched on the programs that the shell would start.
 #[derive(Clone, Debug)]
 pub(crate) struct CommandPattern {
     patterns: Vec<Pattern>,
@@ -13,36 +13,37 @@ pub(crate) struct CommandPattern {
 }
 
 impl CommandPattern {
-    /// Reads a command pattern; the error is a sentence.
+    /// Parses a command pattern; the error is a sentence.
     pub(crate) fn read(text: &str) -> Result<Self, String> {
         let mut patterns = vec![pattern(text)?];
-        // Read in both ways: a deny rule brought from elsewhere must not come to mean nothing.
+        // Parse it both ways: a deny rule copied from another system must not become ineffective.
         if let Some(stem) = text.strip_suffix(ANY_MORE).filter(|stem| !stem.is_empty()) {
             patterns.push(pattern(&format!("{stem} *"))?);
         }
         Ok(Self {
             patterns,
-            // A quoted star would be exact too; to call it inexact is the cautious mistake.
+            // A pattern with a quoted star would be exact too; treating it as inexact is the safe
+            // error.
             exact: !text.contains('*'),
         })
     }
 
-    /// All ways in which it is read.
+    /// Returns all interpretations of the pattern.
     pub(crate) fn patterns(&self) -> &[Pattern] {
         &self.patterns
     }
 
-    /// Whether it means one command and no other.
+    /// Returns whether the pattern matches exactly one command.
     pub(crate) const fn is_exact(&self) -> bool {
         self.exact
     }
 
-    /// Whether everything that the command runs fits it.
+    /// Returns whether everything that the command runs matches.
     pub(crate) fn permits(&self, command: &Understanding) -> bool {
         Pattern::all_fit(&self.patterns, command)
     }
 
-    /// Whether anything that the command runs fits it, or may.
+    /// Returns whether anything that the command runs matches, or may match.
     pub(crate) fn restricts(&self, command: &Understanding) -> bool {
         match Pattern::any_fits(&self.patterns, command) {
             Verdict::Clear => false,
@@ -60,7 +61,7 @@ fn pattern(text: &str) -> Result<Pattern, String> {
 mod tests {
     use super::*;
 
-    /// Whether the rule permits and restricts the command, as two letters.
+    /// Checks whether the rule permits and restricts the command, as two letters.
     fn check(rule: &str, command: &str, expected: &str) {
         let pattern = CommandPattern::read(rule).unwrap();
         let command_read = sortie_shell::read(command);

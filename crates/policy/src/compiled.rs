@@ -1,22 +1,22 @@
-//! A policy that was read once and is asked often.
+//! A policy that is parsed once and evaluated often.
 
 use sortie_core::{Layer, Mode, Policy, PolicyLayer};
 
 use crate::list::List;
 use crate::rule::Rule;
 
-/// The most rules of one policy, all layers together. Each nested child adds the rules of its own
-/// layers; a policy beyond this is a mistake, and could make every call slow.
+/// The most rules of one policy, in all layers together. Each nested child adds the rules of its
+/// own layers; a policy beyond this limit is a mistake, and could make every call slow.
 pub const MAX_RULES: usize = 2_000;
 
-/// A policy that was read once and is asked often. Where a rule could not be read, it denies
-/// everything and says why.
+/// A policy that is parsed once and evaluated often. If a rule could not be parsed, it denies
+/// everything and reports why.
 #[derive(Clone, Debug)]
 pub struct Compiled {
     pub(crate) state: Result<Layers, Unreadable>,
 }
 
-/// The layers of a policy that could be read.
+/// The layers of a policy that was parsed.
 #[derive(Clone, Debug)]
 pub(crate) struct Layers {
     pub(crate) layers: Vec<Rules>,
@@ -38,7 +38,7 @@ pub(crate) struct Rules {
     pub(crate) approve: List,
 }
 
-/// A rule that could not be read.
+/// A rule that could not be parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Unreadable {
     pub(crate) layer: Layer,
@@ -47,16 +47,17 @@ pub(crate) struct Unreadable {
 }
 
 impl Compiled {
-    /// Reads a policy, and the rules that people allowed for the whole session.
+    /// Parses a policy and the grants of the session.
     ///
-    /// A session's rule that cannot be read grants nothing; any other makes the whole policy deny.
+    /// A grant that cannot be parsed permits nothing; any other unparsable rule makes the whole
+    /// policy deny.
     pub fn new(policy: &Policy, grants: &[String]) -> Self {
         Self {
             state: read(policy, grants),
         }
     }
 
-    /// Why the policy could not be read, as a sentence, if it could not.
+    /// Returns why the policy could not be parsed, as a sentence; `None` if it was parsed.
     pub fn unreadable(&self) -> Option<&str> {
         self.state
             .as_ref()
@@ -67,8 +68,8 @@ impl Compiled {
 
 fn read(policy: &Policy, grants: &[String]) -> Result<Layers, Unreadable> {
     let mut layers = policy.layers.iter().collect::<Vec<_>>();
-    // By what they are rather than by how they were put together, so that the order of layers
-    // decides nothing, not even which of them is named.
+    // Sort by content, not by the order of assembly, so that the order of layers affects nothing,
+    // not even which layer a ruling names.
     layers.sort_by(|one, other| rank(one).cmp(&rank(other)));
     check_count(&layers)?;
     let layers = layers
@@ -143,7 +144,8 @@ fn read_list(layer: &PolicyLayer, rules: &[String]) -> Result<List, Unreadable> 
 }
 
 impl Rules {
-    /// Whether its rules may waive the approval request: an operator's may, a run's never.
+    /// Returns whether rules of this layer may waive approval requests: those of an operator may,
+    /// those of a run never.
     pub(crate) const fn may_approve(&self) -> bool {
         match self.layer {
             Layer::Global

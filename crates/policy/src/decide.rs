@@ -1,4 +1,4 @@
-//! Whether one call may run.
+//! Decides whether one call may run.
 
 use sortie_core::{ApprovedBy, Decision, Layer, Mode, Ruling, Touches};
 use sortie_shell::Danger;
@@ -10,27 +10,28 @@ use crate::object::Object;
 use crate::rule::Rule;
 use crate::tool::{Names, ToolFacts};
 
-/// How many entries of an allow list a refusal names.
+/// The most entries of an allow list that a denial names.
 const MAX_SHOWN: usize = 8;
 
 impl Compiled {
-    /// Decides about a call. The first of these that applies has the word:
+    /// Decides about a call. The first of these steps that applies determines the ruling:
     ///
-    /// 1. a rule could not be read: deny;
-    /// 2. the tool was not given to the run: deny;
-    /// 3. a layer denies it, without an exception of its own: deny;
-    /// 4. a layer has an allow list that does not cover it: deny;
-    /// 5. the run may change nothing, and the call could: deny;
-    /// 6. the command looks dangerous, and no rule approves exactly it: a person is asked, and
-    ///    in a mode without approval requests it is denied;
-    /// 7. a rule wants a person to be asked: likewise, but `yolo` allows it;
-    /// 8. an operator or a person has approved it: allow;
-    /// 9. the mode, by what the tool touches.
+    /// 1. a rule could not be parsed: deny;
+    /// 2. the tool was not granted to the run: deny;
+    /// 3. a layer denies the call, and no exception of that layer lifts it: deny;
+    /// 4. a layer has an allow list that does not cover the call: deny;
+    /// 5. the run may change nothing, but the call could: deny;
+    /// 6. the command is dangerous, and no rule approves exactly this command: ask for approval; in
+    ///    a mode without approval requests: deny;
+    /// 7. a rule requires an approval: likewise, but `yolo` allows the call;
+    /// 8. a rule of the operator or a grant approves the call: allow;
+    /// 9. otherwise the mode decides, by the kind of effect of the tool.
     pub fn decide(&self, call: &Call<'_>) -> Ruling {
         self.rule_on(&Object::of(*call))
     }
 
-    /// Whether any call of a tool could be allowed or asked about; the ruling says why not.
+    /// Checks whether any call of a tool could be allowed or sent for approval; the ruling says why
+    /// not.
     pub fn offers(&self, tool: &ToolFacts, sandboxed: bool) -> Result<(), Ruling> {
         match &self.state {
             Err(unreadable) => Err(unreadable.ruling()),
@@ -87,7 +88,8 @@ impl Layers {
         removed.map_or(Ok(()), Err)
     }
 
-    /// Whether nothing may change: then commands run only where the operating system sees to it.
+    /// Returns whether the run may change nothing: then commands run only where the operating
+    /// system enforces this.
     const fn is_unchanging(&self) -> bool {
         self.read_only || matches!(self.mode, Mode::Plan)
     }
@@ -190,7 +192,7 @@ impl Layers {
             .or_else(|| self.approves_jointly(object))
     }
 
-    /// Commands that several lists approve a part of each.
+    /// Returns the ruling for a command whose parts are approved by several lists together.
     fn approves_jointly(&self, object: &Object<'_>) -> Option<Ruling> {
         let first = self.approving().next();
         let mut lists: Vec<&List> = self.approving().map(|layer| &layer.approve).collect();
@@ -284,14 +286,14 @@ impl Rules {
     }
 }
 
-/// How much a call asks of the person who answers for it.
+/// How much a call could affect, which determines whether the mode requires an approval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Weight {
-    /// It changes nothing.
+    /// The call changes nothing.
     Light,
-    /// It changes files of the workspace.
+    /// The call changes files of the workspace.
     Edit,
-    /// It may do anything.
+    /// The call may do anything.
     Heavy,
 }
 
@@ -299,7 +301,7 @@ const fn weight(touches: Touches, is_unchanging: bool) -> Weight {
     match touches {
         Touches::Nothing | Touches::Reads | Touches::Runs => Weight::Light,
         Touches::Files => Weight::Edit,
-        // The operating system keeps these from changing anything: see `changes`.
+        // The operating system prevents these from changing anything: see `changes`.
         Touches::Processes if is_unchanging => Weight::Light,
         Touches::Processes | Touches::Network | Touches::Services => Weight::Heavy,
     }

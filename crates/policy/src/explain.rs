@@ -1,4 +1,4 @@
-//! What every layer says about a call, not only the one that decides.
+//! Explains the view of every layer on a call, not only of the one that decides.
 
 use serde::Serialize;
 use sortie_core::{Layer, Ruling};
@@ -7,56 +7,53 @@ use crate::Call;
 use crate::compiled::{Compiled, Rules};
 use crate::object::Object;
 
-/// What was decided about a call, and what every layer says about it.
+/// The decision about a call, and the opinions of every layer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Explanation {
-    /// What was decided.
     pub ruling: Ruling,
-    /// Each layer, in the order in which they are asked. None where the policy cannot be read.
+    /// Each layer in order of evaluation. Empty if the policy cannot be parsed.
     pub layers: Vec<LayerView>,
 }
 
-/// What one layer says about a call.
+/// The opinions of one layer on a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LayerView {
-    /// Which layer.
     pub layer: Layer,
-    /// Where its rules stand.
+    /// The place where its rules are defined.
     pub source: String,
-    /// What it says; nothing if it has no rule that speaks of the call.
+    /// Empty if the layer has no rule about the call.
     pub opinions: Vec<Opinion>,
 }
 
-/// One thing that a layer says about a call.
+/// One opinion of a layer on a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Opinion {
-    /// What.
     pub view: View,
-    /// By which rule; `None` where it is the lack of one.
+    /// The rule behind the opinion; `None` if it is the lack of a rule.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
 }
 
-/// What a layer can say about a call.
+/// The possible views of a layer on a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum View {
-    /// A rule denies it.
+    /// A rule denies the call.
     Denies,
-    /// A rule would deny it, and another of the same layer lifts that.
+    /// A rule would deny the call, and an exception of the same layer lifts it.
     Lifts,
-    /// The allow list does not cover it.
+    /// The allow list does not cover the call.
     LeavesOut,
-    /// The allow list covers it.
+    /// The allow list covers the call.
     Allows,
-    /// A rule wants a person to be asked.
+    /// A rule requires an approval.
     Asks,
     /// A rule permits the call without an approval request.
     Approves,
 }
 
 impl View {
-    /// The word people read.
+    /// Returns the word for display.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Denies => "denies",

@@ -1,4 +1,4 @@
-//! The name of a policy: the hash of everything it says.
+//! The identity of a policy: the hash of its whole content.
 
 use std::fmt::Write as _;
 
@@ -6,9 +6,10 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use sortie_core::Policy;
 
-/// The SHA-256 of a policy's canonical JSON, as 64 hexadecimal digits.
+/// Returns the SHA-256 of the canonical JSON of a policy, as 64 hexadecimal digits.
 pub fn hash(policy: &Policy) -> String {
-    // The keys of a policy are words of ours, and its values texts and switches: it always is JSON.
+    // The keys of a policy are fixed words, and its values are strings and booleans: it always
+    // serializes.
     let value = serde_json::to_value(policy).unwrap_or_default();
     let digest = Sha256::digest(canonical(&value).as_bytes());
     digest.iter().fold(String::new(), |mut digits, byte| {
@@ -17,7 +18,7 @@ pub fn hash(policy: &Policy) -> String {
     })
 }
 
-/// JSON without blanks, the keys in order whatever map the library was built with.
+/// Returns JSON without blanks and with sorted keys, whatever map type `serde_json` was built with.
 fn canonical(value: &Value) -> String {
     match value {
         Value::Object(entries) => {
@@ -42,7 +43,7 @@ mod tests {
     use sortie_core::{Layer, Mode, PolicyLayer};
 
     #[test]
-    fn the_hash_is_that_of_canonical_json() {
+    fn hash_is_computed_from_canonical_json() {
         let mut policy = Policy::default();
         let value = serde_json::to_value(&policy).unwrap();
         let text = r#"{"allow_dangerous":false,"layers":[],"mode":"default","read_only":false}"#;

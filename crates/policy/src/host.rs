@@ -1,22 +1,22 @@
-//! Hosts, and the domains that rules name them by.
+//! Hosts, and the domain patterns of rules.
 
 use url::{Host, Url};
 
-/// What a rule about hosts begins with.
+/// The prefix of the argument of a rule about hosts.
 const DOMAIN: &str = "domain:";
 
-/// The host of an address, in the one form in which it is compared.
+/// Returns the host of a URL, normalized for comparison.
 pub(crate) fn host_of_url(url: &str) -> Option<Host> {
     let url = Url::parse(url).ok()?;
     normal(url.host()?.to_owned())
 }
 
-/// A host that stands alone, in the same form.
+/// Parses a bare host, normalized for comparison.
 pub(crate) fn host_of(text: &str) -> Option<Host> {
     normal(Host::parse(text).ok()?)
 }
 
-/// `example.com.` is `example.com`.
+/// Normalizes a host: `example.com.` is `example.com`.
 fn normal(host: Host) -> Option<Host> {
     match host {
         Host::Domain(name) => {
@@ -29,19 +29,19 @@ fn normal(host: Host) -> Option<Host> {
     }
 }
 
-/// Which hosts a rule means.
+/// The hosts that a rule matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum HostPattern {
-    /// `domain:*`: any.
+    /// `domain:*`: any host.
     Any,
-    /// `domain:example.com`: this one only.
+    /// `domain:example.com`: only this host.
     Exact(Host),
-    /// `domain:*.example.com`: those below it.
+    /// `domain:*.example.com`: all hosts below it.
     Below(String),
 }
 
 impl HostPattern {
-    /// Reads the argument of a rule; the error is a sentence.
+    /// Parses the argument of a rule; the error is a sentence.
     pub(crate) fn read(text: &str) -> Result<Self, String> {
         let unclear = || format!("`{DOMAIN}` is followed by a host, `*.` and a domain, or `*`");
         let name = text.strip_prefix(DOMAIN).ok_or_else(unclear)?.trim();
@@ -62,7 +62,7 @@ impl HostPattern {
         }
     }
 
-    /// Whether it means this host.
+    /// Returns whether the pattern matches this host.
     pub(crate) fn fits(&self, host: &Host) -> bool {
         match self {
             Self::Any => true,
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn unclear_domains_are_not_read() {
+    fn unclear_domains_are_rejected() {
         for pattern in [
             "example.com",
             "domain:",

@@ -1,9 +1,10 @@
-//! Pure decisions about authority: may this run spawn, with which tools, and may it make this call.
+//! Pure decisions about authority: whether a run may spawn, with which tools, and whether it may
+//! make a call.
 //!
-//! [`admit()`] makes the policy of a new run, [`Compiled`] decides about its calls, [`AtUse`] about
-//! the files and servers that they really use. A policy is a list of layers, each of which can only
-//! narrow; a child's begins with its parent's. Deny wins in any order, an empty list means none,
-//! and what cannot be understood is refused.
+//! [`admit()`] creates the policy of a new run, [`Compiled`] decides about its calls, [`AtUse`]
+//! about the files and servers that they really use. A policy is a list of layers, each of which
+//! can only narrow; the policy of a child begins with that of its parent. Deny wins in any order,
+//! an empty list means none, and what cannot be understood is denied.
 
 mod admit;
 mod at_use;
@@ -38,18 +39,17 @@ pub use shown::{dangers, exact};
 pub use suggest::suggest;
 pub use tool::ToolFacts;
 
-/// One call that is decided about.
+/// The call to decide about.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
-    /// The tool.
     pub tool: &'a ToolFacts,
-    /// The names of the tools that the run was given at admission.
+    /// The names of the tools that the run was granted at admission.
     pub granted: &'a [String],
-    /// The arguments, under the names that the tool itself gives them.
+    /// The arguments, under the parameter names of the tool itself.
     pub arguments: &'a Value,
     /// The folder that relative paths are relative to.
     pub workspace: &'a Path,
-    /// Whether commands really run in a sandbox of the operating system, which makes those of
-    /// read-only runs unable to change anything.
+    /// Whether the operating system really confines commands in a sandbox, so that those of
+    /// read-only runs cannot change anything.
     pub sandboxed: bool,
 }

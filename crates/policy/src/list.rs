@@ -1,4 +1,4 @@
-//! A list of rules, asked as one.
+//! A list of rules that is evaluated as one.
 
 use sortie_shell::{Pattern, Verdict};
 
@@ -6,12 +6,13 @@ use crate::object::Object;
 use crate::rule::{Argument, Rule};
 use crate::tool::Names;
 
-/// Rules in the order of their texts, so that the order they were written in decides nothing, not
-/// even which of them is named.
+/// Rules sorted by their text, so that the order in which they were written affects nothing, not
+/// even which rule a ruling names.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct List {
     rules: Vec<Rule>,
-    /// The patterns of all rules about commands: together they may cover what none does alone.
+    /// The patterns of all rules about commands: together they may cover a command that none covers
+    /// alone.
     commands: Vec<Pattern>,
 }
 
@@ -32,18 +33,18 @@ impl List {
         self.rules.is_empty()
     }
 
-    /// Whether some rule speaks about some call of the tool.
+    /// Returns whether a rule applies to some call of the tool.
     pub(crate) fn mentions(&self, names: &Names<'_>) -> bool {
         self.rules.iter().any(|rule| rule.means(names))
     }
 
-    /// The rule that speaks about every call of the tool.
+    /// Returns the rule that applies to every call of the tool.
     pub(crate) fn names_wholly(&self, names: &Names<'_>) -> Option<&Rule> {
         let mut rules = self.rules.iter();
         rules.find(|rule| rule.argument.is_none() && rule.means(names))
     }
 
-    /// Names the rules that permit the call.
+    /// Returns the names of the rules that permit the call.
     pub(crate) fn permits(&self, object: &Object<'_>) -> Option<String> {
         let mut others = self.rules.iter().filter(|rule| !is_command(rule));
         if let Some(rule) = others.find(|rule| rule.permits(object)) {
@@ -59,7 +60,7 @@ impl List {
         }
     }
 
-    /// The rule that restricts the call.
+    /// Returns the rule that restricts the call.
     pub(crate) fn restricts(&self, object: &Object<'_>) -> Option<&Rule> {
         let about_commands = self.may_restrict_command(object);
         self.rules
@@ -68,7 +69,8 @@ impl List {
             .find(|rule| rule.restricts(object))
     }
 
-    /// Whether it is worth asking each rule: one look at all patterns is cheaper than many looks.
+    /// Returns whether rules about commands could permit the call. Matching all patterns once is
+    /// cheaper than evaluating each rule.
     fn may_permit_command(&self, object: &Object<'_>) -> bool {
         !self.commands.is_empty()
             && object
@@ -76,7 +78,7 @@ impl List {
                 .is_some_and(|command| Pattern::all_fit(&self.commands, command))
     }
 
-    /// The same, for rules that restrict.
+    /// Like `may_permit_command`, for rules that restrict.
     fn may_restrict_command(&self, object: &Object<'_>) -> bool {
         !self.commands.is_empty()
             && object.command().is_none_or(|command| {
@@ -88,7 +90,8 @@ impl List {
     }
 }
 
-/// Names the rules of several lists that only together permit a command: `git add . && cargo test`.
+/// Returns the names of the rules of several lists that only together permit a command: `git add .
+/// && cargo test`.
 pub(crate) fn permits_jointly(lists: &[&List], object: &Object<'_>) -> Option<String> {
     let about: Vec<&Rule> = lists
         .iter()
@@ -104,7 +107,7 @@ pub(crate) fn permits_jointly(lists: &[&List], object: &Object<'_>) -> Option<St
     fits.then(|| shown(&about))
 }
 
-/// How many rules are named where several decided together.
+/// The most rules that are named if several decided together.
 const MAX_NAMED: usize = 4;
 
 fn shown(rules: &[&Rule]) -> String {

@@ -1,4 +1,4 @@
-//! What a call is about: the command, the file or the server that its arguments name.
+//! The object of a call: the command, the file or the server that its arguments name.
 
 use std::cell::OnceCell;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::host::{host_of, host_of_url};
 use crate::place::Place;
 use crate::tool::Names;
 
-/// What kind of thing the calls of a tool are about.
+/// The kind of object that the calls of a tool have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Command,
@@ -19,17 +19,17 @@ pub(crate) enum Kind {
     Host,
 }
 
-/// Which argument of a tool says what the call is about.
+/// The argument of a tool that contains the object of a call.
 #[derive(Clone, Copy, Debug)]
 struct Subject {
     tool: &'static str,
     kind: Kind,
     argument: &'static str,
-    /// The tool looks at everything in a folder, the workspace if none is named.
+    /// Whether the tool searches everything in a folder, by default in the workspace.
     looks_into: bool,
 }
 
-/// Every tool whose arguments rules can speak about.
+/// Every tool whose arguments rules can match.
 const SUBJECTS: [Subject; 9] = [
     subject("exec", Kind::Command, "command"),
     subject("bash", Kind::Command, "command"),
@@ -58,20 +58,20 @@ const fn looking_into(tool: &'static str) -> Subject {
     }
 }
 
-/// What kind of thing the calls of the tool with this name, in lower case, are about.
+/// Returns the kind of object of the tool with this lower-case name.
 pub(crate) fn kind_of_name(name: &str) -> Option<Kind> {
     let found = SUBJECTS.iter().find(|subject| subject.tool == name);
     found.map(|subject| subject.kind)
 }
 
-/// The thing that is used in the end, where it is known better than by the arguments.
+/// The real object of a call, after links and redirects.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Real<'a> {
     Path(&'a Path),
     Host(&'a str),
 }
 
-/// What a call is about. Each part is looked at only when a rule asks for it, and then once.
+/// The object of a call. Each part is parsed only when a rule needs it, and only once.
 #[derive(Debug)]
 pub(crate) struct Object<'a> {
     call: Call<'a>,
@@ -88,7 +88,7 @@ impl<'a> Object<'a> {
         Self::new(call, None)
     }
 
-    /// The same call, about something that is known better than by its words.
+    /// Creates the object of a call whose real target is known.
     pub(crate) fn really(call: Call<'a>, real: Real<'a>) -> Self {
         Self::new(call, Some(real))
     }
@@ -117,26 +117,26 @@ impl<'a> Object<'a> {
         &self.names
     }
 
-    /// What kind of thing it is about, if rules can speak about it.
+    /// Returns the kind of the object, if rules can match it.
     pub(crate) fn kind(&self) -> Option<Kind> {
         self.subject.map(|subject| subject.kind)
     }
 
-    /// Whether the tool looks at everything in a folder.
+    /// Returns whether the tool searches everything in a folder.
     pub(crate) fn looks_into(&self) -> bool {
         self.subject.is_some_and(|subject| subject.looks_into)
     }
 
-    /// The command it runs; `None` where no command can be found.
+    /// Returns the command of the call; `None` if there is none.
     pub(crate) fn command(&self) -> Option<&Understanding> {
         let read = || self.argument(Kind::Command).map(sortie_shell::read);
         self.command.get_or_init(read).as_ref()
     }
 
-    /// The place it uses; `None` where none can be found.
+    /// Returns the place that the call uses; `None` if there is none.
     pub(crate) fn place(&self) -> Option<&Place> {
         let find = || match self.real {
-            // The workspace itself, relative to itself.
+            // An empty path is the workspace itself.
             Some(Real::Path(path)) if path.as_os_str().is_empty() => {
                 Some(Place::Inside(String::new()))
             }
@@ -147,7 +147,7 @@ impl<'a> Object<'a> {
         self.place.get_or_init(find).as_ref()
     }
 
-    /// The host it asks; `None` where none can be found.
+    /// Returns the host that the call connects to; `None` if there is none.
     pub(crate) fn host(&self) -> Option<&Host> {
         let find = || match self.real {
             Some(Real::Host(host)) => host_of(host),
@@ -171,7 +171,7 @@ impl<'a> Object<'a> {
         Some(Place::of(self.call.workspace, Path::new(path)))
     }
 
-    /// The one argument that says what the call is about.
+    /// Returns the argument that contains the object of the call.
     pub(crate) fn words(&self) -> Option<&'a str> {
         let kind = self.kind().filter(|_| !self.looks_into())?;
         self.argument(kind)

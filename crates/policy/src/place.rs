@@ -1,21 +1,22 @@
-//! Places in the workspace, and the globs that rules name them by.
+//! Places in the workspace, and the globs of rules.
 
 use std::path::{Component, Path};
 
 use globset::{GlobBuilder, GlobMatcher, GlobSet, GlobSetBuilder};
 use sortie_base::glob_nesting;
 
-/// Where a path leads by its words alone; what links make of it is asked about at use.
+/// The destination of a path, computed from its text alone; links are checked at use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// In the workspace: relative, without `.`, `..`, doubled or trailing slashes. Empty is the root.
+    /// Inside the workspace: relative, without `.`, `..`, doubled or trailing slashes. Empty is the
+    /// root.
     Inside(String),
-    /// Elsewhere, or not a path at all.
+    /// Outside the workspace, or not a path at all.
     Outside,
 }
 
 impl Place {
-    /// Where an argument leads that was written for a workspace.
+    /// Returns the place of a path argument relative to a workspace.
     pub(crate) fn of(workspace: &Path, path: &Path) -> Self {
         let Some(parts) = normal(path) else {
             return Self::Outside;
@@ -34,7 +35,7 @@ impl Place {
     }
 }
 
-/// The names a path goes through, or `None` if it climbs out of where it starts.
+/// Returns the components of a path, or `None` if it climbs out of its start.
 fn normal(path: &Path) -> Option<Vec<&str>> {
     if path.as_os_str().is_empty() {
         return None;
@@ -55,19 +56,20 @@ fn normal(path: &Path) -> Option<Vec<&str>> {
     Some(parts)
 }
 
-/// The glob of a rule. It is read in two ways, each to the side of caution.
+/// The glob of a rule. It is compiled in two ways, a strict one to permit and a wide one to
+/// restrict.
 #[derive(Clone, Debug)]
 pub(crate) struct PathPattern {
-    /// The glob as it is written.
+    /// Matches the glob as it is written.
     strict: GlobMatcher,
-    /// The folder whose contents it means, for tools that look into folders.
+    /// Matches the folder whose content the glob covers, for tools that search folders.
     folder: Option<GlobMatcher>,
-    /// Whatever case the letters have, and all that is below.
+    /// Matches in any letter case, and everything beneath.
     wide: GlobSet,
 }
 
 impl PathPattern {
-    /// Reads a glob; the error is a sentence.
+    /// Parses a glob; the error is a sentence.
     pub(crate) fn read(text: &str) -> Result<Self, String> {
         let glob = checked(text)?;
         let folder = glob.strip_suffix("/**");
@@ -89,8 +91,8 @@ impl PathPattern {
         })
     }
 
-    /// Whether a rule that permits speaks of this place. `looks_into` says that the tool would read
-    /// what is in the folder rather than the folder.
+    /// Returns whether a permitting rule with this glob matches the place. If `looks_into`, the
+    /// tool reads the content of the folder and not the folder itself.
     pub(crate) fn permits(&self, place: &Place, looks_into: bool) -> bool {
         match place {
             Place::Outside => false,
@@ -105,7 +107,7 @@ impl PathPattern {
         }
     }
 
-    /// Whether a rule that restricts speaks of this place.
+    /// Returns whether a restricting rule with this glob matches the place.
     pub(crate) fn restricts(&self, place: &Place) -> bool {
         match place {
             Place::Outside => true,
@@ -114,7 +116,7 @@ impl PathPattern {
     }
 }
 
-/// The glob in the one way that places are written, so that no rule silently fits nothing.
+/// Returns the glob in the normalized form of places, so that no rule silently matches nothing.
 fn checked(text: &str) -> Result<String, String> {
     if text == "*" {
         return Ok("**".to_owned());
@@ -140,7 +142,7 @@ fn checked(text: &str) -> Result<String, String> {
 }
 
 fn built(glob: &str, any_case: bool) -> Result<globset::Glob, String> {
-    // The compiler of globs recurses into braces.
+    // The glob compiler recurses into braces.
     if glob_nesting::is_too_deep(glob) {
         let most = glob_nesting::MAX_NESTING;
         return Err(format!("braces nest more than {most} deep"));
@@ -158,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_normal_and_inside() {
+    fn places_are_normalized_and_inside_the_workspace() {
         for (path, expected) in [
             ("src/main.rs", Some("src/main.rs")),
             ("./src//main.rs", Some("src/main.rs")),
@@ -184,7 +186,7 @@ mod tests {
         }
     }
 
-    /// Whether the pattern permits and restricts the path, as two letters.
+    /// Checks whether the pattern permits and restricts the path, as two letters.
     fn check(pattern: &str, path: &str, looks_into: bool, expected: &str) {
         let place = Place::of(Path::new("/w"), Path::new(path));
         let read = PathPattern::read(pattern).unwrap();
@@ -221,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn globs_that_could_mean_nothing_are_not_read() {
+    fn globs_that_could_match_nothing_are_rejected() {
         for pattern in [
             "", "/etc/**", "~/x", "../x", "a/../b", "./", "a[", "{a", "a\0",
         ] {
@@ -229,7 +231,7 @@ mod tests {
         }
     }
 
-    /// Compiled, the first overflows the stack and the second panics.
+    /// When compiled, the first overflows the stack and the second panics.
     #[test]
     fn globs_that_nest_too_deep_are_refused() {
         for depth in [100_000, 300] {

@@ -1,4 +1,4 @@
-//! One rule, as it was written and as it is meant.
+//! One rule: its text and its meaning.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,15 +11,15 @@ use crate::object::{Kind, Object, kind_of_name};
 use crate::place::PathPattern;
 use crate::tool::{Group, Names, ToolFacts};
 
-/// The longest rule. A lasting yes to one exact command is the longest that people need.
+/// The most characters of a rule. The longest useful rule is a grant of one exact command.
 pub const MAX_RULE_CHARS: usize = 4_000;
 
 /// A rule: `read_file`, `mcp__srv__*`, `group:fs`, `exec(git status *)`, `write_file(src/**)`,
 /// `web_fetch(domain:example.com)`.
 ///
 /// An argument in parentheses is a command for `exec`, a glob relative to the workspace for file
-/// tools, and a domain for `web_fetch`; the groups `exec`, `fs`, `read`, `write` and `net` take one
-/// as well. `*` alone in the parentheses is any.
+/// tools, and a domain for `web_fetch`; the groups `exec`, `fs`, `read`, `write` and `net` accept
+/// one as well. `*` alone in the parentheses matches any argument.
 #[derive(Clone, Debug)]
 pub struct Rule {
     text: String,
@@ -27,7 +27,7 @@ pub struct Rule {
     pub(crate) argument: Option<Argument>,
 }
 
-/// Why a rule could not be read: a sentence.
+/// Why a rule could not be parsed, as a sentence.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct RuleError(String);
@@ -38,7 +38,7 @@ enum Subject {
     Group(Group),
 }
 
-/// What a rule asks of a call's arguments.
+/// The condition of a rule on the arguments of a call.
 #[derive(Clone, Debug)]
 pub(crate) enum Argument {
     Command(CommandPattern),
@@ -47,17 +47,17 @@ pub(crate) enum Argument {
 }
 
 impl Rule {
-    /// The rule as it was written.
+    /// Returns the rule as it was written.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Whether it speaks about some call of this tool.
+    /// Returns whether the rule applies to some call of this tool.
     pub fn is_about(&self, tool: &ToolFacts) -> bool {
         self.means(&Names::of(tool))
     }
 
-    /// Whether it speaks about some call of the tool with these names.
+    /// Returns whether the rule applies to some call of the tool with these names.
     pub(crate) fn means(&self, names: &Names<'_>) -> bool {
         match &self.subject {
             Subject::Name(pattern) => names.any(|name| pattern.fits_folded(name)),
@@ -65,7 +65,7 @@ impl Rule {
         }
     }
 
-    /// Whether it permits the call by itself: what is not known is not permitted.
+    /// Returns whether the rule alone permits the call. An unknown object is not permitted.
     pub(crate) fn permits(&self, object: &Object<'_>) -> bool {
         self.means(object.names())
             && match &self.argument {
@@ -82,7 +82,7 @@ impl Rule {
             }
     }
 
-    /// Whether it restricts the call: what is not known is restricted.
+    /// Returns whether the rule restricts the call. An unknown object is restricted.
     pub(crate) fn restricts(&self, object: &Object<'_>) -> bool {
         self.means(object.names())
             && match &self.argument {
@@ -99,7 +99,7 @@ impl Rule {
             }
     }
 
-    /// Whether it means one exact command and no other.
+    /// Returns whether the rule matches exactly one command.
     pub(crate) fn is_exact_command(&self) -> bool {
         match &self.argument {
             Some(Argument::Command(pattern)) => pattern.is_exact(),
@@ -178,7 +178,7 @@ fn read_argument(subject: &Subject, text: &str) -> Result<Argument, String> {
     }
 }
 
-/// What a subject's parentheses hold.
+/// Returns the kind of argument that the parentheses of a subject contain.
 fn kind_of(subject: &Subject) -> Result<Kind, String> {
     let kind = match subject {
         Subject::Group(group) => group.kind(),
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_says_why() {
+    fn unparsable_rules_report_the_reason() {
         let long = "x".repeat(MAX_RULE_CHARS + 1);
         for (text, expected) in [
             ("", "it names no tool"),

@@ -1,12 +1,12 @@
-//! What an approver is shown of a call.
+//! The content of a call that an approver sees.
 
 use sortie_core::Danger;
 
 use crate::Call;
 use crate::object::Object;
 
-/// What a call would run, verbatim: its command, path or URL; all of its arguments, as JSON, if no
-/// single one says it.
+/// Returns what a call would run, verbatim: its command, path or URL; all arguments as JSON if it
+/// has no single object.
 pub fn exact(call: &Call<'_>) -> String {
     match Object::of(*call).words() {
         Some(words) => words.to_owned(),
@@ -14,7 +14,7 @@ pub fn exact(call: &Call<'_>) -> String {
     }
 }
 
-/// What is dangerous about a call, also where policy permits it.
+/// Returns the dangers of a call, even if policy permits it.
 pub fn dangers(call: &Call<'_>) -> Vec<Danger> {
     let object = Object::of(*call);
     let found = object.command().map(sortie_shell::dangers);

@@ -1,4 +1,4 @@
-//! Rules that a lasting yes could have.
+//! Suggests rules for a lasting grant.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::place::Place;
 use crate::{Call, Rule};
 
 /// Programs of which one call predicts nothing about the next: they run their arguments, or destroy
-/// what they are pointed at. A yes to one command of theirs is a yes to that command only.
+/// their target. A grant covers only the exact command.
 const EXACT_ONLY: &[&str] = &[
     "apt",
     "apt-get",
@@ -93,7 +93,7 @@ const EXACT_ONLY: &[&str] = &[
     "zsh",
     ".",
 ];
-/// Programs whose first argument says what they do.
+/// Programs whose first argument is a subcommand.
 const WITH_COMMANDS: &[&str] = &[
     "brew",
     "bundle",
@@ -119,12 +119,12 @@ const WITH_COMMANDS: &[&str] = &[
     "uv",
     "yarn",
 ];
-/// Words after which the next one says what runs: `npm run build`.
+/// Words after which the next word names what runs: `npm run build`.
 const RUNNING: &[&str] = &["exec", "run", "x"];
 
-/// The rules that a lasting yes to this call could have, the narrowest first.
+/// Returns the rules that a lasting grant of this call could have, the narrowest first.
 ///
-/// Each of them permits the call. None is given for what was not understood.
+/// Each of them permits the call. There is none for a command that was not understood.
 pub fn suggest(call: &Call<'_>) -> Vec<String> {
     let object = Object::of(*call);
     let name = &call.tool.name;
@@ -193,7 +193,7 @@ fn commands(name: &str, object: &Object<'_>) -> Vec<String> {
     if let [only] = effective.as_slice() {
         rules.extend(prefix(only).map(|prefix| format!("{name}({prefix} *)")));
     }
-    // Never the shell as a whole: that would be every program there is.
+    // Never the shell as a whole: that would permit every program.
     rules
 }
 
@@ -208,14 +208,14 @@ fn is_exact_only(command: &Simple) -> bool {
     };
     let runs_others = words.get(1).is_some_and(|word| RUNNING.contains(word));
     words.first().is_none_or(|program| {
-        // A program that is named by its path is some file of the workspace.
+        // A program that is named by its path may be any file of the workspace.
         program.contains('/')
             || EXACT_ONLY.contains(program)
             || (matches!(*program, "uv" | "poetry" | "bundle") && runs_others)
     })
 }
 
-/// The words that say what a command does: `git commit`, `npm run build`, `ls`.
+/// Returns the words that determine what a command does: `git commit`, `npm run build`, `ls`.
 fn prefix(command: &Simple) -> Option<String> {
     let words = known(command)?;
     let program = *words.first()?;
@@ -229,14 +229,14 @@ fn prefix(command: &Simple) -> Option<String> {
     plain.then(|| words.join(" "))
 }
 
-/// Whether a word is one that names something, not an option.
+/// Returns whether a word is a name and not an option.
 fn is_plain(word: &str) -> bool {
     let mut letters = word.chars();
     letters.next().is_some_and(|c| c.is_ascii_alphanumeric())
         && letters.all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | ':' | '.'))
 }
 
-/// A word as a command pattern takes it literally.
+/// Quotes a word so that a command pattern matches it literally.
 fn quoted(word: &str) -> String {
     let safe = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-".contains(c);
     if !word.is_empty() && word.chars().all(safe) {

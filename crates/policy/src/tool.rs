@@ -1,4 +1,4 @@
-//! What policy knows about tools.
+//! The properties of tools that policy uses.
 
 use std::borrow::Cow;
 
@@ -7,18 +7,17 @@ use sortie_core::Touches;
 
 use crate::object::Kind;
 
-/// What policy needs to know about a registered tool.
+/// The properties of a registered tool that policy uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolFacts {
-    /// Its name.
     pub name: String,
-    /// Its other names; a rule about any of them is a rule about the tool.
+    /// Its other names; a rule about any of them applies to the tool.
     pub spellings: Vec<String>,
-    /// What it touches.
+    /// The kind of effect that the tool has.
     pub touches: Touches,
 }
 
-/// The names of one tool as rules compare them: in lower case.
+/// The names of one tool for comparison with rules, in lower case.
 #[derive(Debug)]
 pub(crate) struct Names<'a> {
     name: Cow<'a, str>,
@@ -35,12 +34,12 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// Whether one of them passes.
+    /// Returns whether one of the names passes.
     pub(crate) fn any(&self, passes: impl Fn(&str) -> bool) -> bool {
         passes(&self.name) || self.spellings.iter().any(|name| passes(name))
     }
 
-    /// What the tool touches.
+    /// Returns the kind of effect that the tool has.
     pub(crate) const fn touches(&self) -> Touches {
         self.touches
     }
@@ -57,7 +56,7 @@ fn lower(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// A group of tools, by what they touch.
+/// A group of tools, by their kind of effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Group {
     Files,
@@ -85,7 +84,7 @@ impl Group {
         found.map(|(_, group)| *group)
     }
 
-    /// All the words, for a sentence.
+    /// Returns the names of all groups, for a sentence.
     pub(crate) fn words() -> String {
         Self::ALL.map(|(name, _)| name).join(", ")
     }
@@ -102,7 +101,7 @@ impl Group {
         }
     }
 
-    /// What its parentheses hold, if it can have some.
+    /// Returns the kind of argument that the parentheses of the group contain, if it accepts one.
     pub(crate) const fn kind(self) -> Option<Kind> {
         match self {
             Self::Files | Self::Read | Self::Write => Some(Kind::Path),

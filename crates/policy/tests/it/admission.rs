@@ -1,4 +1,4 @@
-//! What a new run gets, and what takes the rest away.
+//! Tests which tools a new run gets, and which layers remove the others.
 
 use sortie_core::{Mode, Policy, PolicyLayer, Rules, ToolNarrowing, ToolSelection};
 use sortie_policy::{
@@ -8,7 +8,7 @@ use sortie_policy::{
 
 use crate::stage::{layer, policy, shown, strings, tools, with_call, word};
 
-/// A child of a parent that may do everything, in words.
+/// A child of a parent that may do everything, described in words.
 #[derive(Clone)]
 struct Child<'a> {
     parent: Policy,
@@ -98,7 +98,7 @@ fn check(change: impl FnOnce(&mut Child<'_>), expected: &str) {
 const LEAF: &str = "read_file grep write_file exec web_fetch mcp__srv__get todo_write";
 
 #[test]
-fn roots_leaves_and_those_between() {
+fn default_deny_depends_on_depth() {
     check(
         |child| child.depth = 0,
         "read_file grep write_file exec web_fetch mcp__srv__get todo_write memory_load task",
@@ -108,7 +108,7 @@ fn roots_leaves_and_those_between() {
 }
 
 #[test]
-fn each_layer_takes_away() {
+fn each_layer_removes_tools() {
     check(
         |child| child.read_only = true,
         "read_file grep exec web_fetch todo_write",
@@ -174,7 +174,7 @@ fn an_empty_list_means_none_and_says_why() {
 }
 
 #[test]
-fn what_cannot_be_read_is_said() {
+fn unparsable_rule_is_reported_in_the_denial() {
     let mut child = child();
     child.settings.deny = strings("exec(");
     let denial = child.admit().unwrap_err();
@@ -184,7 +184,7 @@ fn what_cannot_be_read_is_said() {
 }
 
 #[test]
-fn an_operator_lifts_the_default_deny_and_nothing_else() {
+fn subagent_allow_lifts_only_the_default_deny() {
     let lift = |rules: &str| Some(strings(rules));
     check(
         |child| child.subagents.allow = lift("memory_load, read_file"),
@@ -208,12 +208,12 @@ fn an_operator_lifts_the_default_deny_and_nothing_else() {
         },
         LEAF,
     );
-    // A spawn call never lifts.
+    // A spawn call never lifts a deny.
     check(
         |child| child.narrowing.allow = lift("memory_load, exec"),
         "exec",
     );
-    // The depth is not lifted by naming a tool.
+    // Naming a tool does not lift the depth limit.
     check(|child| child.subagents.allow = lift("task, exec"), "exec");
     check(
         |child| {
@@ -225,7 +225,7 @@ fn an_operator_lifts_the_default_deny_and_nothing_else() {
 }
 
 #[test]
-fn who_does_not_inherit_has_what_is_named() {
+fn child_that_does_not_inherit_has_only_named_tools() {
     let removed = "read_file:subagent grep:subagent write_file:subagent exec:subagent \
                    web_fetch:subagent mcp__srv__get:subagent todo_write:subagent \
                    memory_load:subagent task:subagent";
@@ -283,7 +283,7 @@ fn a_narrow_controller_delegates_within_its_ceiling() {
         child.delegate = Some(strings("group:read, exec(git *), exec(curl *)"));
     };
     check(delegating, "read_file grep exec");
-    // What binds the controller from outside binds its children.
+    // The layers that bind the controller from outside bind its children too.
     check(
         |child| {
             delegating(child);
@@ -325,7 +325,7 @@ fn a_narrow_controller_delegates_within_its_ceiling() {
 }
 
 #[test]
-fn a_child_is_never_freer_than_its_parent() {
+fn child_mode_never_permits_more_than_its_parents() {
     for (parent, asked, expected) in [
         (Mode::Yolo, Mode::Default, Mode::Default),
         (Mode::Default, Mode::Yolo, Mode::Default),

@@ -1,4 +1,4 @@
-//! What a call really uses, after links and redirects.
+//! Tests the objects that a call really uses, after links and redirects.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use sortie_policy::{AtUse, Compiled};
 
 use crate::stage::{policy, with_call};
 
-/// Whether the call may use the real thing, `path:` or `host:`.
+/// Checks whether the call may use the real object, `path:` or `host:`.
 fn check(layers: &[&str], mode: &str, call: &str, real: &str, expected: bool) {
     let compiled = Compiled::new(&policy(layers, mode), &[]);
     let found = with_call(call, true, |call| {
@@ -25,7 +25,7 @@ fn check(layers: &[&str], mode: &str, call: &str, real: &str, expected: bool) {
 }
 
 #[test]
-fn the_real_file_has_to_pass_too() {
+fn real_file_must_be_permitted_too() {
     let allow = &["agent: allow write_file(src/**)"];
     check(allow, "yolo", "write_file src/a", "path:src/a", true);
     check(allow, "yolo", "write_file src/link", "path:docs/a", false);
@@ -69,16 +69,16 @@ fn the_real_file_has_to_pass_too() {
 
 #[test]
 fn a_yes_to_one_thing_is_no_yes_to_another() {
-    // Asked about because of the mode.
+    // The mode requires an approval.
     check(&[], "default", "write_file a", "path:a", true);
     check(&[], "default", "write_file ./x/../a", "path:a", true);
     check(&[], "default", "write_file link", "path:a", false);
     check(&[], "accept-edits", "write_file link", "path:a", true);
-    // Approved by rule, and led elsewhere.
+    // A rule approves the call, and a link leads elsewhere.
     let approve = &["global: approve write_file(src/**)"];
     check(approve, "default", "write_file src/a", "path:src/b", true);
     check(approve, "default", "write_file src/a", "path:docs/b", false);
-    // Asked about by rule, beneath the folder that was named, and by another rule.
+    // A rule requires an approval: beneath the named folder, and by another rule.
     let ask = &["global: ask grep(src/**), grep(src/keys/**)"];
     check(ask, "default", "grep src", "path:src/main.rs", true);
     check(
@@ -91,7 +91,7 @@ fn a_yes_to_one_thing_is_no_yes_to_another() {
 }
 
 #[test]
-fn a_redirect_has_to_pass_too() {
+fn redirect_target_must_be_permitted_too() {
     let allow = &["agent: allow web_fetch(domain:a.com)"];
     check(allow, "yolo", "web_fetch https://a.com", "host:a.com", true);
     check(
@@ -141,7 +141,7 @@ fn a_redirect_has_to_pass_too() {
 }
 
 #[test]
-fn the_sentence_names_layer_and_rule() {
+fn denial_names_layer_and_rule() {
     let compiled = Compiled::new(&policy(&["global: deny read_file(.env)"], "default"), &[]);
     let found = with_call("read_file link", true, |call| {
         AtUse::new(&compiled, *call).path(Path::new(".env"))

@@ -1,4 +1,4 @@
-//! Each step of a decision, and what wins over what.
+//! Tests each step of a decision, and their precedence.
 
 use sortie_core::Mode;
 use sortie_policy::{Call, Compiled};
@@ -25,7 +25,7 @@ fn check_granted(layers: &[&str], settings: &str, grants: &str, call: &str, expe
 }
 
 #[test]
-fn an_unreadable_rule_denies_everything_and_names_itself() {
+fn unparsable_rule_denies_everything_and_is_named() {
     for bad in [
         "group:all",
         "exec(git",
@@ -47,7 +47,7 @@ fn an_unreadable_rule_denies_everything_and_names_itself() {
     let why = "the rule `exec()` of the agent rules cannot be read, so the policy denies \
                everything: its parentheses are empty; without them it means every call";
     assert_eq!(compiled.unreadable(), Some(why));
-    // What a person allowed only lifts asking: without it there is less, never more.
+    // A grant only waives approval requests: without it the run may do less, never more.
     check_granted(&[], "default", "group:all", "exec ls", "ask mode");
 }
 
@@ -61,7 +61,7 @@ fn a_policy_has_a_bounded_number_of_rules() {
 }
 
 #[test]
-fn what_was_not_given_is_denied() {
+fn tool_that_was_not_granted_is_denied() {
     let compiled = Compiled::new(&policy(&["global: approve *"], "yolo"), &[]);
     let ruling = with_call("exec ls", true, |call| {
         compiled.decide(&Call {
@@ -159,7 +159,7 @@ fn deny_wins_in_any_order() {
         "mcp__srv__get",
         "allow mode",
     );
-    // The first layer in their own order is named, however they stand in the policy.
+    // The first layer in the fixed order is named, whatever their order in the policy.
     check(
         &["spawn: deny *", "global: deny exec"],
         "yolo",
@@ -195,7 +195,7 @@ fn an_exception_lifts_only_its_own_layer() {
 }
 
 #[test]
-fn allow_lists_leave_out_what_they_do_not_name() {
+fn allow_list_denies_tools_that_it_does_not_name() {
     check(&["agent: allow"], "yolo", "todo_write", "deny agent");
     check(
         &["agent: allow read_file"],
@@ -230,7 +230,7 @@ fn allow_lists_leave_out_what_they_do_not_name() {
 }
 
 #[test]
-fn arguments_decide() {
+fn rules_match_on_arguments() {
     let files = &["agent: allow write_file(src/**), read_file; deny read_file(.env)"];
     check(files, "yolo", "write_file src/a/b.rs", "allow mode");
     check(files, "yolo", "write_file ./src//a/../b.rs", "allow mode");
@@ -355,7 +355,7 @@ fn arguments_decide() {
 }
 
 #[test]
-fn who_may_change_nothing_changes_nothing() {
+fn read_only_runs_cannot_change_anything() {
     for (settings, layer) in [("read-only yolo", "agent"), ("plan", "mode")] {
         check(
             &["global: approve *"],
@@ -402,7 +402,7 @@ fn who_may_change_nothing_changes_nothing() {
 }
 
 #[test]
-fn dangerous_commands_are_asked_about_or_denied() {
+fn dangerous_commands_need_approval_or_are_denied() {
     let call = "exec git push --force";
     for (settings, expected) in [
         ("default", "ask danger"),
@@ -454,7 +454,7 @@ fn dangerous_commands_are_asked_about_or_denied() {
 }
 
 #[test]
-fn rules_that_ask_and_rules_that_approve() {
+fn ask_rules_require_and_approve_rules_waive_approval() {
     let ask = &["group: ask write_file(.github/**), read_file"];
     check(
         ask,
@@ -511,7 +511,7 @@ fn rules_that_ask_and_rules_that_approve() {
 }
 
 #[test]
-fn the_mode_decides_the_rest() {
+fn mode_decides_if_no_rule_applies() {
     //                        plan    dont-ask default accept  yolo
     for (call, expected) in [
         ("todo_write", ["allow", "allow", "allow", "allow", "allow"]),
@@ -533,7 +533,7 @@ fn the_mode_decides_the_rest() {
 }
 
 #[test]
-fn a_refusal_says_who_and_why() {
+fn denial_names_layer_and_reason() {
     let ruling = decide(&["agent: allow read_file, grep"], "default", "", "exec ls");
     assert_eq!(ruling.why, "the agent rules allows only grep, read_file");
     let ruling = decide(&[], "yolo", "", "exec rm -rf /");

@@ -1,4 +1,4 @@
-//! What every layer says.
+//! Tests the opinions of every layer.
 
 use sortie_policy::Compiled;
 
@@ -22,7 +22,7 @@ fn check(layers: &[&str], grants: &str, call: &str, expected: &[&str]) {
 }
 
 #[test]
-fn every_layer_is_heard() {
+fn explanation_contains_every_layer() {
     let layers = &[
         "global: approve exec(git *); ask exec(git push *)",
         "agent: allow read_file, exec(git *)",

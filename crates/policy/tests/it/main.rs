@@ -1,4 +1,4 @@
-//! Policy, asked as the runtime asks it.
+//! Tests of policy through its public API, as the runtime uses it.
 
 mod admission;
 mod at_use;

@@ -1,4 +1,4 @@
-//! What holds for every policy and every call, tried on a million random ones.
+//! Properties of every policy and every call, tested on a million random ones.
 
 use std::path::Path;
 
@@ -14,11 +14,11 @@ use sortie_policy::{
 
 use crate::stage::{WORKSPACE, all_names, arguments, tool, tools};
 
-/// How many comparisons of two decisions are made.
+/// The number of comparisons of two decisions.
 const CHECKS: usize = 1_000_000;
-/// How many calls each random policy is asked about.
+/// The number of calls that each random policy decides.
 const CALLS_PER_POLICY: usize = 50;
-/// Any number: the same cases are tried each time.
+/// An arbitrary number: each run of the tests tries the same cases.
 const SEED: u64 = 20_26;
 
 const RULES: &[&str] = &[
@@ -79,7 +79,7 @@ const CALLS: &[&str] = &[
     "exec echo 'open",
 ];
 
-/// A call of the list, ready to be asked about.
+/// A call of the list, prepared for decisions.
 struct Ready {
     tool: ToolFacts,
     arguments: Value,
@@ -153,7 +153,7 @@ fn compiled(policy: &Policy) -> Compiled {
     Compiled::new(policy, &[])
 }
 
-/// How strict a decision is.
+/// Returns how strict a decision is.
 fn strictness(decision: Decision) -> u8 {
     match decision {
         Decision::Allow => 0,
@@ -162,7 +162,7 @@ fn strictness(decision: Decision) -> u8 {
     }
 }
 
-/// Asks two policies about random calls, and hands both answers to `holds`.
+/// Lets two policies decide random calls, and passes both rulings to `holds`.
 fn compare(
     rng: &mut Rng,
     calls: &[Ready],
@@ -260,12 +260,11 @@ fn some_operator_rules(rng: &mut Rng) -> Rules {
     }
 }
 
-/// Whatever the child may do or ask for, its ceiling may do or ask for.
+/// Checks that the ceiling may do, or request approval for, whatever the child may.
 ///
 /// An operator's waiver of approval requests counts for both. A command that the operating system
-/// keeps from changing anything is compared with what the ceiling may do read-only. Asking a person
-/// about a danger is more than `yolo` does, which sends no approval request, but never more
-/// authority.
+/// prevents from changing anything is compared with what the ceiling may do read-only. An approval
+/// request about a danger is more than `yolo` does, which sends none, but never more authority.
 fn child_within_ceiling(rng: &mut Rng, calls: &[Ready], family: &Family) -> Result<usize, String> {
     let unchanging = family.child.read_only || family.child.mode == Mode::Plan;
     let mut bound = family.ceiling.clone();
@@ -395,7 +394,7 @@ fn stricter_modes_allow_less(
         (&first, &all),
         (&second, &all),
         |call, first, second| {
-            // What runs read-only is another thing than what may change something.
+            // A read-only command is not comparable with one that may change something.
             let is_read_only = plans && call.tool.touches == Touches::Processes && call.sandboxed;
             // A mode without approval requests cannot send one about a danger.
             let is_danger = second.layer == Layer::Danger && first.decision == Decision::Ask;
@@ -475,7 +474,7 @@ fn a_million_random_checks() {
     }
 }
 
-/// The checks find what they look for: children that have only their own layers are caught.
+/// Positive control: children that have only their own layers are caught.
 #[test]
 fn a_child_without_its_ceiling_is_caught() {
     let mut rng = Rng::with_seed(SEED);
@@ -493,7 +492,7 @@ fn a_child_without_its_ceiling_is_caught() {
     assert!(caught > 50, "only {caught} broken children were caught");
 }
 
-/// The same for a comparison that should not hold: more rules than before are no fewer.
+/// Positive control: a policy whose restrictions were removed is caught.
 #[test]
 fn a_lifted_deny_is_caught() {
     let mut rng = Rng::with_seed(SEED);

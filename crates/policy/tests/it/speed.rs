@@ -1,4 +1,4 @@
-//! How long a decision takes.
+//! Measures how long a decision takes.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -7,12 +7,12 @@ use sortie_policy::Compiled;
 
 use crate::stage::{policy, with_call};
 
-/// How many rounds are measured.
+/// The number of measured rounds.
 const ROUNDS: u32 = 200;
-/// How often each call is asked about in a round.
+/// The number of decisions about each call in a round.
 const CALLS: u32 = 100;
 
-/// Ten layers with forty rules.
+/// Returns a policy of ten layers with forty rules.
 fn typical() -> Compiled {
     let layers = [
         "global: deny exec(curl *), exec(wget *), read_file(.env), read_file(**/*.pem); ask exec(git push *)",
@@ -60,7 +60,7 @@ fn nanoseconds_for_each_decision() {
     println!("{each:>8} ns  of which reading `git status`");
 }
 
-/// The nanoseconds of the best round: what other programs do meanwhile is not counted.
+/// Returns the nanoseconds of the best round, which excludes the load of other programs.
 fn best(work: impl Fn()) -> u128 {
     let round = || {
         let started = Instant::now();

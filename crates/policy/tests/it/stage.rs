@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use sortie_core::{Layer, Mode, Policy, PolicyLayer, Ruling, Touches};
 use sortie_policy::{Call, Compiled, ToolFacts};
 
-/// Where relative paths lead.
+/// The folder that relative paths are relative to.
 pub(crate) const WORKSPACE: &str = "/home/ada/shop";
 
-/// The tools of the tests.
+/// Returns the tools of the tests.
 pub(crate) fn tools() -> Vec<ToolFacts> {
     [
         ("read_file", "", Touches::Reads),
@@ -30,18 +30,17 @@ pub(crate) fn tools() -> Vec<ToolFacts> {
     .to_vec()
 }
 
-/// The names of all tools.
 pub(crate) fn all_names() -> Vec<String> {
     tools().into_iter().map(|tool| tool.name).collect()
 }
 
-/// The tool with this name.
 pub(crate) fn tool(name: &str) -> ToolFacts {
     let found = tools().into_iter().find(|tool| tool.name == name);
     found.unwrap_or_else(|| panic!("no tool {name}"))
 }
 
-/// `global: allow read_file, exec(git *); deny exec(rm *)`. A clause without rules is an empty list.
+/// Parses a layer: `global: allow read_file, exec(git *); deny exec(rm *)`. A clause without rules
+/// is an empty list.
 pub(crate) fn layer(text: &str) -> PolicyLayer {
     let (name, clauses) = text.split_once(':').expect("a layer's name");
     let layer = name.parse().expect("a layer's word");
@@ -65,7 +64,7 @@ pub(crate) fn layer(text: &str) -> PolicyLayer {
     layer
 }
 
-/// `a, b` as a list.
+/// Parses `a, b` as a list.
 pub(crate) fn strings(text: &str) -> Vec<String> {
     let words = text
         .split(", ")
@@ -74,7 +73,7 @@ pub(crate) fn strings(text: &str) -> Vec<String> {
     words.map(str::to_owned).collect()
 }
 
-/// A policy of these layers. `settings` holds a mode, `read-only` and `dangerous`.
+/// Creates a policy of these layers. `settings` contains a mode, `read-only` and `dangerous`.
 pub(crate) fn policy(layers: &[&str], settings: &str) -> Policy {
     let words: Vec<&str> = settings.split_whitespace().collect();
     let mode = words.iter().find_map(|word| word.parse::<Mode>().ok());
@@ -86,7 +85,7 @@ pub(crate) fn policy(layers: &[&str], settings: &str) -> Policy {
     }
 }
 
-/// The arguments of a call that is written `exec git status` or `read_file src/main.rs`.
+/// Returns the arguments of a call that is written `exec git status` or `read_file src/main.rs`.
 pub(crate) fn arguments(tool: &str, rest: &str) -> Value {
     match tool {
         "exec" => json!({"command": rest}),
@@ -110,14 +109,14 @@ pub(crate) fn with_call<T>(text: &str, sandboxed: bool, then: impl FnOnce(&Call<
     })
 }
 
-/// `deny global exec(rm *)`.
+/// Renders a ruling: `deny global exec(rm *)`.
 pub(crate) fn shown(ruling: &Ruling) -> String {
     let rule = ruling.rule.as_deref().map(|rule| format!(" {rule}"));
     let rule = rule.unwrap_or_default();
     format!("{} {}{rule}", ruling.decision, ruling.layer)
 }
 
-/// Decides about a call; `settings` may also hold `sandboxed`.
+/// Decides about a call; `settings` may also contain `sandboxed`.
 pub(crate) fn decide(layers: &[&str], settings: &str, grants: &str, call: &str) -> Ruling {
     let compiled = Compiled::new(&policy(layers, settings), &strings(grants));
     with_call(call, settings.contains("sandboxed"), |call| {
@@ -125,7 +124,7 @@ pub(crate) fn decide(layers: &[&str], settings: &str, grants: &str, call: &str) 
     })
 }
 
-/// The word of a layer, for tables of names.
+/// Returns the word of a layer, for tables of names.
 pub(crate) const fn word(layer: Layer) -> &'static str {
     layer.as_str()
 }

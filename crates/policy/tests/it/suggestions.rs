@@ -1,4 +1,4 @@
-//! Rules that a lasting yes could have.
+//! Tests the rules that are suggested for a lasting grant.
 
 use sortie_policy::{Compiled, suggest};
 
@@ -7,7 +7,7 @@ use crate::stage::{policy, with_call};
 fn check(call: &str, expected: &[&str]) {
     let found = with_call(call, true, suggest);
     assert_eq!(found, expected, "{call}");
-    // Whatever is offered really lifts the asking.
+    // Each suggested rule really waives the approval request.
     for rule in &found {
         let compiled = Compiled::new(&policy(&[], "default"), std::slice::from_ref(rule));
         let decision = with_call(call, true, |call| compiled.decide(call).decision);
@@ -17,7 +17,7 @@ fn check(call: &str, expected: &[&str]) {
 }
 
 #[test]
-fn the_narrowest_first() {
+fn narrowest_rule_is_suggested_first() {
     check(
         "exec git commit -m 'a b'",
         &["exec(git commit -m 'a b')", "exec(git commit *)"],
@@ -27,7 +27,7 @@ fn the_narrowest_first() {
         "exec npm run build",
         &["exec(npm run build)", "exec(npm run build *)"],
     );
-    // It runs a command within a command, which one rule cannot name.
+    // The command runs another command inside it, which one rule cannot name.
     check("exec git -C x status", &[]);
     check("exec ls > out", &[]);
     check(
@@ -58,7 +58,7 @@ fn the_narrowest_first() {
 }
 
 #[test]
-fn what_runs_anything_is_allowed_exactly_or_not_at_all() {
+fn programs_that_run_anything_get_only_exact_rules() {
     check("exec python x.py", &["exec(python x.py)"]);
     check("exec bash build.sh", &["exec(bash build.sh)"]);
     check("exec ./run.sh a", &["exec(./run.sh a)"]);
