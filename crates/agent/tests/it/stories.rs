@@ -573,7 +573,7 @@ fn a_failed_blocking_child_returns_its_partial_result() {
         )],
     });
     let seen = format!("{:?}", player.state.messages().last());
-    assert!(seen.contains("Error: Its deadline passed"), "{seen}");
+    assert!(seen.contains("Error: It exceeded its deadline"), "{seen}");
     assert!(seen.contains("half"), "{seen}");
     assert!(
         seen.contains("id 00000000-0000-0000-0000-000000000007"),

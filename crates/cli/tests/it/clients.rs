@@ -361,7 +361,7 @@ fn a_client_tells_when_its_server_goes_away() {
     assert_eq!(said.code, Some(143), "{said:#?}");
     assert!(
         said.err
-            .contains("The server has stopped. What it ran is kept"),
+            .contains("The server has stopped. Its tasks are kept"),
         "{said:#?}"
     );
 }
