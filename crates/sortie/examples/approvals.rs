@@ -26,7 +26,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             RequestKind::Approval(call) if call.exact.contains("notes.txt") => {
                 approvals.approve(id, "example").await?
             }
-            _ => {
+            RequestKind::Approval(_) | RequestKind::Question(_) => {
                 approvals
                     .deny(id, "example", Some("Write only notes."))
                     .await?
