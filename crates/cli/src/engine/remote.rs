@@ -120,7 +120,7 @@ impl Remote {
         let body = ForkBody {
             at: at.0,
             model: fork.model,
-            mode: Some(fork.mode.into()),
+            mode: Some(fork.mode),
         };
         match self.client.fork(run, &body, &key).await {
             Ok(made) => Ok(made.task_id),
@@ -252,7 +252,7 @@ fn new_task(new: NewRun) -> NewTask {
         thinking: new.thinking,
         session_id: Some(new.session.to_string()),
         workspace: Some(new.workspace.display().to_string()),
-        mode: Some(new.mode.into()),
+        mode: Some(new.mode),
         priority: Some(new.priority),
         timeout_seconds: new.timeout.map(|timeout| timeout.as_secs()),
         max_iterations: new.max_iterations,

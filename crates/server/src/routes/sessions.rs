@@ -450,7 +450,7 @@ async fn new_turn(
         thinking: message.thinking,
         lang: message.lang.unwrap_or(app.config.lang),
         budget: message.budget.unwrap_or_default().into(),
-        mode: app.mode(caller, message.mode.map(Into::into))?,
+        mode: app.mode(caller, message.mode)?,
         ..NewRun::in_checked_folder(message.text, workspace, &app.config.default_model)
     })
 }

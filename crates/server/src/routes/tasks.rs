@@ -183,9 +183,9 @@ pub(crate) async fn create(
     State(Shared(app)): State<Shared>,
     caller: Caller,
     Reserved(run): Reserved,
-    JsonBody(wish): JsonBody<NewTask>,
+    JsonBody(body): JsonBody<NewTask>,
 ) -> Result<impl IntoResponse, Problem> {
-    let new = new_run(&app, &caller, wish).await?;
+    let new = new_run(&app, &caller, body).await?;
     let run = app.runtime.create_as(run, new).await.map_err(refused)?;
     let task = Task::from(&app.runtime.get(run).await?);
     Ok(made(&task))
@@ -208,47 +208,47 @@ pub(crate) fn refused(error: RuntimeError) -> Problem {
     }
 }
 
-async fn new_run(app: &App, caller: &Caller, wish: NewTask) -> Result<NewRun, Problem> {
-    if wish.message.trim().is_empty() {
+async fn new_run(app: &App, caller: &Caller, body: NewTask) -> Result<NewRun, Problem> {
+    if body.message.trim().is_empty() {
         return Err(Problem::bad("`message` is empty; give an instruction"));
     }
-    app.check_model(caller, wish.model.as_deref())?;
-    app.check_model(caller, wish.default_model.as_deref())?;
-    for model in wish.fallbacks.iter().flatten() {
+    app.check_model(caller, body.model.as_deref())?;
+    app.check_model(caller, body.default_model.as_deref())?;
+    for model in body.fallbacks.iter().flatten() {
         app.check_model(caller, Some(model))?;
     }
-    let continues = match &wish.continues {
+    let continues = match &body.continues {
         None => None,
         Some(id) => Some(app.controlled(caller, id).await?),
     };
-    let workspace = app.workspace(caller, wish.workspace.as_deref())?;
-    let default_model = wish.default_model.as_ref();
+    let workspace = app.workspace(caller, body.workspace.as_deref())?;
+    let default_model = body.default_model.as_ref();
     let default_model = default_model.unwrap_or(&app.config.default_model);
-    let new = NewRun::in_checked_folder(wish.message, workspace, default_model);
-    let new = if wish.main { new } else { new.in_background() };
+    let new = NewRun::in_checked_folder(body.message, workspace, default_model);
+    let new = if body.main { new } else { new.in_background() };
     Ok(NewRun {
-        session: access::session(caller, wish.session_id.as_deref())?,
+        session: access::session(caller, body.session_id.as_deref())?,
         tenant: caller.tenant().cloned(),
-        agent: wish.agent,
-        label: wish.label,
-        model: wish.model,
-        fallbacks: wish.fallbacks,
-        thinking: wish.thinking,
+        agent: body.agent,
+        label: body.label,
+        model: body.model,
+        fallbacks: body.fallbacks,
+        thinking: body.thinking,
         sampling: Sampling {
-            temperature: wish.temperature,
-            max_tokens: wish.max_tokens,
+            temperature: body.temperature,
+            max_tokens: body.max_tokens,
         },
-        result_schema: wish.result_schema,
-        lang: wish.lang.unwrap_or(app.config.lang),
-        priority: wish.priority.unwrap_or(Priority::Normal),
-        max_iterations: wish.max_iterations,
-        max_depth: wish.max_depth,
-        timeout: wish.timeout_seconds.map(Duration::from_secs),
-        budget: wish.budget.unwrap_or_default().into(),
+        result_schema: body.result_schema,
+        lang: body.lang.unwrap_or(app.config.lang),
+        priority: body.priority.unwrap_or(Priority::Normal),
+        max_iterations: body.max_iterations,
+        max_depth: body.max_depth,
+        timeout: body.timeout_seconds.map(Duration::from_secs),
+        budget: body.budget.unwrap_or_default().into(),
         continues,
-        report_to: sinks(caller, &wish.report_to)?,
-        mode: app.mode(caller, wish.mode.map(Into::into))?,
-        isolation: wish.isolation,
+        report_to: sinks(caller, &body.report_to)?,
+        mode: app.mode(caller, body.mode)?,
+        isolation: body.isolation,
         ..new
     })
 }
