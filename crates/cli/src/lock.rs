@@ -60,7 +60,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         assert!(is_free(home.path()));
         let named = format!(
-            r#"{{"pid": {}, "command": "sortie serve", "since": 1}}"#,
+            r#"{{"pid": {}, "command": "sortie serve", "since": "2026-01-01T00:00:00Z"}}"#,
             std::process::id()
         );
         std::fs::write(home.path().join(FILE), named).unwrap();

@@ -53,7 +53,7 @@ mod tests {
             match checked {
                 Ok(whole) => assert!(taken && whole == path, "{}", path.display()),
                 Err(refused) => {
-                    assert!(!taken && refused.message.contains("a link"), "{refused}");
+                    assert!(!taken && refused.message.contains("a symbolic link"), "{refused}");
                 }
             }
         }

@@ -78,7 +78,7 @@ fn check(command: &str) {
     let orphan = crash(&world, command);
     let resumed = world.ok(&["resume", "-v"]);
     assert!(
-        resumed.err.contains("had left running"),
+        resumed.err.contains("left running"),
         "{command}: {resumed:#?}"
     );
     world.until("the orphan is gone", |_| !runs(orphan.0));

@@ -99,7 +99,7 @@ fn forks(world: &World) {
     let nowhere = world.sortie(&["replay", &id, "--from", "9999"]);
     assert_eq!(nowhere.code, Some(6), "{nowhere:#?}");
     assert!(
-        nowhere.err.contains("there is no event 9999"),
+        nowhere.err.contains("but no event 9999"),
         "{}",
         nowhere.err
     );

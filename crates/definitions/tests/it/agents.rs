@@ -312,19 +312,19 @@ fn files_that_are_no_agents_are_reported() {
         "x.md",
         "---\nname: -x\ndescription: d\n---\nb",
         Verdict::Refused,
-        "is no name",
+        "is not a valid agent name",
     );
     check(
         "x.md",
         "---\nname: a:b\ndescription: d\n---\nb",
         Verdict::Refused,
-        "is no name",
+        "is not a valid agent name",
     );
     check(
         "a b.md",
         "---\ndescription: d\n---\nb",
         Verdict::Refused,
-        "is no name",
+        "is not a valid agent name",
     );
     check("x.md", "---\nname: x\n", Verdict::Refused, "never closed");
     check(

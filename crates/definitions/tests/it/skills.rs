@@ -117,7 +117,7 @@ fn names_and_descriptions() {
     Warning extra/c/SKILL.md: `name` is missing; it is called `c` like its folder
     Refusal extra/d/SKILL.md: `description` is missing: a model needs it to choose the skill
     Warning extra/e/SKILL.md:3: `description` is truncated after 1024 characters
-    Refusal extra/f--f/SKILL.md:2: neither `name` nor the folder is a name for a skill (1 to 64 lower-case letters, digits and single hyphens)
+    Refusal extra/f--f/SKILL.md:2: neither `name` nor the folder is a valid skill name (1 to 64 lower-case letters, digits and single hyphens)
     Refusal extra/h/SKILL.md:1: a skill begins with front matter: `---`, `name:`, `description:`, `---`
     Note extra/j/SKILL.md:6: `allowed-tools` grants nothing here: policy decides
     Warning extra/j/SKILL.md:7: hooks of a skill are never run; they are left out

@@ -440,7 +440,7 @@ fn an_empty_answer_is_asked_for_once_more() {
     Fault::fatal(
         vec![Reply::Empty, Reply::Empty],
         "empty_result",
-        "no answer",
+        "no text",
     )
     .check();
 }

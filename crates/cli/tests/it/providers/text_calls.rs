@@ -216,7 +216,7 @@ fn a_model_that_fails_in_schema_mode_fails_the_run() {
     let in_answer = answer(&call);
     for (config, in_words, expected) in [
         ("", in_answer, "gave a tool call as its answer"),
-        ("", call.clone(), "cannot be read"),
+        ("", call.clone(), "malformed tool calls"),
         (&native, call.clone(), "tools = \"auto\""),
     ] {
         let text = call.clone();
