@@ -1,25 +1,25 @@
-//! What really holds for a command, for the record and for `doctor`.
+//! The restrictions that really apply to a command, for the record and for `doctor`.
 
 use serde::Serialize;
 
 use crate::policy::{Access, Limits, Network};
 
-/// Who holds a command.
+/// The mechanism that confines a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Backend {
-    /// `bwrap` builds the view, our helper narrows what runs in it.
+    /// `bwrap` builds the file view; our helper restricts the process that runs in it.
     Bubblewrap,
-    /// Our helper does both.
+    /// Our helper builds the file view and restricts the process.
     Namespaces,
-    /// Our helper narrows what runs in the real tree.
+    /// Our helper restricts the process, which runs in the real file tree.
     Landlock,
-    /// No backend: the operator switched the sandbox off.
+    /// No backend: the operator disabled the sandbox.
     None,
 }
 
 impl Backend {
-    /// Its name for people.
+    /// Returns the display name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Bubblewrap => "bubblewrap",
@@ -29,7 +29,7 @@ impl Backend {
         }
     }
 
-    /// Whether the command lives among processes, files and networks of its own.
+    /// Returns whether the command has its own PID, mount and network namespaces.
     pub(crate) const fn has_namespaces(self) -> bool {
         match self {
             Self::Bubblewrap | Self::Namespaces => true,
@@ -38,29 +38,28 @@ impl Backend {
     }
 }
 
-/// What really applied to one command.
+/// The restrictions that really applied to one command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Applied {
-    /// Who holds it.
     pub backend: Backend,
-    /// What it may do in its workspace.
+    /// The access of the command to its workspace.
     pub access: Access,
-    /// Whom it may reach.
+    /// The network access of the command.
     pub network: Network,
-    /// The version of Landlock beneath, 0 for none.
+    /// The Landlock ABI version of the kernel; 0 if Landlock is unavailable.
     pub landlock: u32,
-    /// What it may use up.
     pub limits: Limits,
-    /// Whether memory and processes are bounded for all of its processes together.
+    /// Whether a control group limits memory and processes for all processes of the command
+    /// together.
     pub control_group: bool,
-    /// What this machine cannot hold, in sentences.
+    /// The restrictions that this machine cannot enforce, as sentences.
     pub not_held: Vec<&'static str>,
 }
 
-/// What is said of a command without a sandbox.
+/// The sentence for a command without a sandbox.
 const SWITCHED_OFF: &str = "Nothing is held: the sandbox is switched off.";
 
-/// What a backend does not hold on a machine.
+/// Returns the restrictions that a backend does not enforce on this machine.
 pub(crate) fn not_held(backend: Backend, network: &Network, grouped: bool) -> Vec<&'static str> {
     let mut missing = Vec::new();
     match backend {

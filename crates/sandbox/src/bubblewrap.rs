@@ -1,4 +1,4 @@
-//! The view of the files in the words of `bwrap`.
+//! Translates the file view into arguments of `bwrap`.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -7,7 +7,7 @@ use crate::layout::HELPER;
 use crate::orders::Order;
 use crate::policy::Network;
 
-/// The command line of `bwrap`, up to the program.
+/// Returns the command line of `bwrap`, up to the program.
 pub(crate) fn words(bwrap: &Path, view: &[Order], network: &Network, cwd: &Path) -> Vec<OsString> {
     let mut words: Vec<OsString> = vec![bwrap.into()];
     let mut say = |parts: &[&dyn AsRef<std::ffi::OsStr>]| {
@@ -22,7 +22,7 @@ pub(crate) fn words(bwrap: &Path, view: &[Order], network: &Network, cwd: &Path)
         &"--cap-drop",
         &"ALL",
         &"--die-with-parent",
-        // The helper is the first process, so that no process inside has more rights than it.
+        // The helper is PID 1, so that no process inside has more rights than the helper.
         &"--as-pid-1",
     ]);
     match network {
@@ -43,7 +43,7 @@ pub(crate) fn words(bwrap: &Path, view: &[Order], network: &Network, cwd: &Path)
             }
             Order::Processes {} => say(&[&"--proc", &"/proc"]),
             Order::Devices {} => say(&[&"--dev", &"/dev"]),
-            // The helper does these itself, inside.
+            // The helper carries out these orders itself, inside the sandbox.
             Order::Parent { .. }
             | Order::Lifeline { .. }
             | Order::Join { .. }

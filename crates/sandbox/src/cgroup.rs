@@ -1,5 +1,5 @@
-//! Control groups: the only bound on processes and memory that holds for root, and for all
-//! processes of a command together. Where none can be made, limits of single processes remain.
+//! Control groups: the only limit on processes and memory that also binds root and that counts all
+//! processes of a command together. Where no group can be created, only per-process limits apply.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -9,34 +9,34 @@ use crate::owned::{Owned, remove_abandoned};
 use crate::policy::Limits;
 use crate::probe::Cgroups;
 
-/// Where control groups are found.
+/// The mount point of the control group file system.
 const MOUNT: &str = "/sys/fs/cgroup";
-/// The beginning of the names of ours.
+/// The name prefix of control groups that Sortie creates.
 const PREFIX: &str = "sortie-";
-/// Groups are looked into by other tools; only root or their owner changes them.
+/// Other tools may inspect the groups; only root or the owner changes them.
 const MODE: u32 = 0o755;
 
-/// Makes groups, one for each command.
+/// Creates one control group per command.
 #[derive(Debug)]
 pub(crate) struct Cages {
     parents: Vec<PathBuf>,
 }
 
-/// The group of one command. Dropping it removes it if no process is left in it.
+/// The control group of one command. Dropping it removes the group if it has no process left.
 #[derive(Debug)]
 pub(crate) struct Cage {
     folders: Vec<Owned>,
 }
 
 impl Cages {
-    /// Makes groups beneath the folders that were found.
+    /// Creates groups beneath the parent folders that the probe found.
     pub(crate) fn beneath(found: &Cgroups) -> Self {
         Self {
             parents: found.parents.clone(),
         }
     }
 
-    /// A group with these limits; none where groups cannot be made.
+    /// Creates a group with these limits; returns `None` where groups cannot be created.
     pub(crate) fn make(&self, limits: &Limits) -> Option<Cage> {
         let mut cage = Cage {
             folders: Vec::new(),
@@ -52,18 +52,18 @@ impl Cages {
 }
 
 impl Cage {
-    /// Removes it; says whether it is gone. The last process is in it until the kernel has buried
-    /// it, which is a moment after its parent was notified of its exit.
+    /// Removes the group and returns whether it is gone. The last process stays in the group until
+    /// the kernel has reaped it, a moment after its parent was notified of the exit.
     pub(crate) fn remove(&mut self) -> bool {
         self.folders.retain(|folder| !removed(folder.path()));
         self.folders.is_empty()
     }
 
-    /// The files through which a process of one thread enters.
+    /// Returns the files through which a single-threaded process enters the group.
     ///
-    /// To move a whole process the kernel stops every fork on the machine, and waits a dozen
-    /// milliseconds until it has; for the thread that asks it need not. Where there is one tree for
-    /// everything, single threads cannot move to another group.
+    /// To move a whole process, the kernel blocks every fork on the machine and waits about a dozen
+    /// milliseconds until it has done so; to move the calling thread it need not. In the unified
+    /// hierarchy, single threads cannot move to another group.
     pub(crate) fn lists(&self) -> impl Iterator<Item = PathBuf> {
         self.folders.iter().map(|folder| {
             let threads = folder.path().join("tasks");
@@ -78,8 +78,8 @@ impl Cage {
 
 impl Drop for Cage {
     fn drop(&mut self) {
-        // One that is left is no longer locked once this process has ended, and goes at a next
-        // start.
+        // A group that remains is unlocked once this process has ended, and a later start removes
+        // it.
         self.remove();
     }
 }
@@ -88,7 +88,7 @@ fn removed(folder: &Path) -> bool {
     fs::remove_dir(folder).is_ok() || !folder.exists()
 }
 
-/// Sets the limits that this group knows. A file that is there must take them.
+/// Writes the limits that this group supports. Where the limit file exists, the write must succeed.
 fn bound(folder: &Path, limits: &Limits) -> io::Result<()> {
     let memory = limits.memory_bytes.to_string();
     for (file, value) in [
@@ -106,21 +106,22 @@ fn bound(folder: &Path, limits: &Limits) -> io::Result<()> {
     Ok(())
 }
 
-/// Where groups can be made: tried, not guessed. Groups that a dead process left are removed.
+/// Finds the parent folders in which groups can be created, by creating one. Removes groups that a
+/// dead process left behind.
 pub(crate) fn find() -> Cgroups {
     let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let parents = unified(&own).or_else(|| separate(&own));
     let parents = parents.unwrap_or_default();
     for parent in &parents {
         remove_abandoned(parent, PREFIX, |group| {
-            // One with processes in it stays.
+            // A group that still has processes stays.
             fs::remove_dir(group).ok();
         });
     }
     Cgroups { parents }
 }
 
-/// One tree for everything: beneath our own group, or beside it.
+/// Finds the parent in the unified hierarchy (cgroup v2): our own group, or its parent.
 fn unified(own: &str) -> Option<Vec<PathBuf>> {
     if !Path::new(MOUNT).join("cgroup.controllers").is_file() {
         return None;
@@ -135,7 +136,7 @@ fn unified(own: &str) -> Option<Vec<PathBuf>> {
         .map(|folder| vec![folder.to_owned()])
 }
 
-/// A tree for each kind.
+/// Finds one parent per controller (cgroup v1).
 fn separate(own: &str) -> Option<Vec<PathBuf>> {
     let found = [("pids", "pids.max"), ("memory", "memory.limit_in_bytes")].map(|(kind, file)| {
         let path = own.lines().find_map(|line| {

@@ -1,4 +1,4 @@
-//! Turning a program to start into the one that is really started, or refusing.
+//! Turns a command into the program that is really started in the sandbox, or refuses it.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -30,109 +30,102 @@ use crate::sweep::{self, Baseline, Before, Measure, Neutralised};
 use crate::tidier::Tidier;
 use crate::watched::{Known, Watched, Watches};
 
-/// The beginning of the names of private folders.
+/// The name prefix of private scratch folders.
 const SCRATCH: &str = "sortie-scratch-";
-/// Only its owner looks into a private folder.
+/// Only the owner may list a private scratch folder.
 const SCRATCH_MODE: u32 = 0o700;
 
-/// A program to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Command {
-    /// The program and its arguments.
     pub argv: Vec<OsString>,
-    /// Where it starts.
+    /// The working directory.
     pub cwd: PathBuf,
-    /// Its whole environment.
+    /// The complete environment.
     pub env: Vec<(OsString, OsString)>,
 }
 
-/// What is really started, and what must live as long as it.
+/// The program that is really started, and the resources that must live as long as it.
 #[derive(Debug)]
 pub struct Confined {
-    /// The program and its arguments.
     pub argv: Vec<OsString>,
-    /// Where it starts.
+    /// The working directory.
     pub cwd: PathBuf,
-    /// Its whole environment.
+    /// The complete environment.
     pub env: Vec<(OsString, OsString)>,
     /// Whether the program is a supervisor, which needs a
     /// [`Lifeline`](sortie_base::lifeline::Lifeline) as its standard input. It starts nothing
     /// without one, and ends everything that it started when the lifeline hangs up.
     pub supervised: bool,
-    /// Lives until no process of the command is left.
+    /// Must be kept until no process of the command is left.
     pub guard: Guard,
-    /// What applies, for the record.
+    /// The restrictions that apply, for the record.
     pub applied: Applied,
 }
 
-/// What the operator chose.
+/// The sandbox setting of the operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// The best that works here.
+    /// The best backend that works on this machine.
     Best,
-    /// This one, or none.
+    /// This backend; commands are refused if it does not work.
     Only(Backend),
-    /// No sandbox.
     Off,
 }
 
-/// Why a command is not started.
+/// The reason why a command is not started.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
-    /// Nothing here can hold it.
+    /// No backend on this machine can confine the command.
     #[error(
         "No sandbox works on this machine, so no command is run. Ask the operator to install \
          bubblewrap (the package `bubblewrap`), or to switch the sandbox off."
     )]
     NoSandbox,
-    /// What was chosen does not work here.
+    /// The configured backend does not work on this machine.
     #[error("The sandbox `{0}` does not work on this machine. Ask the operator to choose another.")]
     NotHere(&'static str),
-    /// The network cannot be held as it must.
+    /// The backend cannot enforce the requested network policy.
     #[error("{0}")]
     Network(&'static str),
-    /// A folder is not there, or is none.
+    /// A folder is missing, or the path names something else.
     #[error("The folder {path} cannot be used: {cause}. Choose another working directory.")]
     Folder {
-        /// Which one.
         path: PathBuf,
-        /// Why.
+        /// The operating system's error.
         cause: io::Error,
     },
-    /// The command would start elsewhere.
+    /// The working directory is outside the workspace.
     #[error("The working directory {0} is not in the workspace. Choose one inside it.")]
     Outside(PathBuf),
-    /// The workspace is everything.
+    /// The workspace contains the whole system.
     #[error("The workspace {0} is too much: it holds the system. Choose a folder in it.")]
     TooMuch(PathBuf),
-    /// Something protected is not named by a path beneath the workspace.
+    /// A protected path does not lie beneath the workspace.
     #[error("The protected path {0} is not one beneath the workspace. Ask the operator to fix it.")]
     Protected(PathBuf),
-    /// More is protected than can be.
+    /// The workspace has more protected places than the limit.
     #[error("There are more than {MAX_PROTECTED} protected places in the workspace. Report it.")]
     TooManyProtected,
-    /// More lies in the workspace than can be looked at.
+    /// The workspace has more entries than one scan reads.
     #[error(
         "The workspace holds more than can be checked for repositories before and after a command, or a part of it that cannot be read: {0}. Remove what is not needed, or choose a narrower workspace."
     )]
     Unseen(PathBuf),
-    /// The workspace could not be noted as one to sweep.
+    /// The note that the workspace must be swept could not be written.
     #[error("{path} could not be written: {cause}. No command is run without it. Report it.")]
     Note {
-        /// Where.
         path: PathBuf,
-        /// Why.
+        /// The operating system's error.
         cause: io::Error,
     },
-    /// Without namespaces it would take too many rules.
+    /// Without namespaces, the workspace would need too many Landlock rules.
     #[error("The workspace is too wide for this machine's sandbox. Ask for bubblewrap.")]
     TooWide,
-    /// What must stand in for something could not be put there.
+    /// A stand-in for a protected path could not be created.
     #[error("{path} could not be protected: {cause}. Report it.")]
     StandIn {
-        /// Where.
         path: PathBuf,
-        /// Why.
+        /// The operating system's error.
         cause: io::Error,
     },
 }
@@ -155,7 +148,7 @@ pub struct Sandbox {
     swept: Once,
 }
 
-/// A command that is being confined.
+/// A command while it is being confined.
 struct Request<'a> {
     backend: Backend,
     policy: &'a Policy,
@@ -166,7 +159,8 @@ struct Request<'a> {
 }
 
 impl Sandbox {
-    /// A sandbox as the operator chose it, from what probing found; the helper is our own binary.
+    /// Creates a sandbox from the operator's mode and the probe's findings. `helper` is our own
+    /// binary.
     pub fn new(mode: Mode, offer: Offer, places: Places, helper: PathBuf) -> Self {
         let home = places.home.as_deref().map(Path::to_owned);
         let home = home.and_then(|home| fs::canonicalize(home).ok());
@@ -187,7 +181,7 @@ impl Sandbox {
         }
     }
 
-    /// Who holds commands here.
+    /// Returns the backend that confines commands on this machine.
     pub fn backend(&self) -> Result<Backend, Refusal> {
         let works = |backend| match backend {
             Backend::Bubblewrap => self.offer.bubblewrap.is_some(),
@@ -203,7 +197,7 @@ impl Sandbox {
         }
     }
 
-    /// What is to be started instead of the command, so that the policy holds for it.
+    /// Returns the program to start in place of the command, so that the policy is enforced for it.
     pub fn confine(&self, policy: &Policy, command: Command) -> Result<Confined, Refusal> {
         let backend = self.backend()?;
         if backend == Backend::None {
@@ -237,19 +231,19 @@ impl Sandbox {
         Ok(confined)
     }
 
-    /// What lies in the workspace before a command that may change it. What another command may
-    /// have put there is nothing that was there before.
+    /// Scans the workspace before a command that may change it. Entries that another running
+    /// command may have created do not count as present before.
     fn found_before(&self, policy: &Policy) -> Result<Before, Refusal> {
         if policy.access == Access::ReadOnly {
             return Ok(Before::default());
         }
-        // One that ends during the look, and one that begins during it, both count.
+        // Includes both a command that ends during the scan and one that starts during it.
         let mut others = self.running(&policy.workspace)?;
         let mut found = sweep::before(&policy.workspace).map_err(|cause| Refusal::Folder {
             path: policy.workspace.clone(),
             cause,
         })?;
-        // A folder that we may not list, the command may not list either.
+        // A folder that this process may not list, the command may not list either.
         if found.baseline.unseen.contains(Path::new("")) {
             return Err(Refusal::Unseen(policy.workspace.clone()));
         }
@@ -260,10 +254,10 @@ impl Sandbox {
         Ok(found)
     }
 
-    /// What the commands that run in a workspace now have found before themselves.
+    /// Returns the baselines of the commands that run in a workspace now.
     fn running(&self, workspace: &Path) -> Result<Vec<Baseline>, Refusal> {
         match &self.notes {
-            // The notes of this process are among them.
+            // This folder includes the notes of this process.
             Some(folder) => {
                 let running = notes::running(folder, workspace);
                 running.map_err(|cause| Refusal::Note {
@@ -275,14 +269,14 @@ impl Sandbox {
         }
     }
 
-    /// Notes that the workspace has to be swept after the command, before it can start.
+    /// Records, before the command can start, that the workspace must be swept after it.
     fn note(
         &self,
         policy: &Policy,
         mut baseline: Baseline,
         guard: &mut Guard,
     ) -> Result<(), Refusal> {
-        // What stands in, or is there by now, is read-only for the command.
+        // A stand-in, or an entry that exists by now, is read-only for the command.
         baseline.protected.insert(".git".into());
         let watched = guard.watched.iter();
         let watched = watched.map(|one| (one.path().to_owned(), one.before().clone()));
@@ -312,7 +306,7 @@ impl Sandbox {
         Ok(())
     }
 
-    /// The same, with a folder for notes of workspaces that have to be swept, which outlive the
+    /// Sets a folder for durable notes about workspaces that must be swept. The notes outlive the
     /// process.
     #[must_use]
     pub fn with_notes(mut self, folder: PathBuf) -> Self {
@@ -320,14 +314,14 @@ impl Sandbox {
         self
     }
 
-    /// Neutralises what commands of processes that died have left, workspace by workspace. Call it
+    /// Neutralises what commands of dead processes left behind, workspace by workspace. Call it
     /// before the first command of a process.
     pub fn recover(&self) -> io::Result<Vec<(PathBuf, Vec<Neutralised>)>> {
         let mut reports = Vec::new();
         let Some(folder) = &self.notes else {
             return Ok(reports);
         };
-        // One after the other, so that no more than one is held open.
+        // Sequentially, so that at most one note is open at a time.
         for path in notes::all(folder)? {
             let Some(Left { note, pending }) = notes::claim(path)? else {
                 continue;
@@ -343,12 +337,12 @@ impl Sandbox {
             let righted = !things.iter().any(|thing| thing.measure == Measure::Failed);
             let swept = sweep::after(root, &pending.baseline);
             things.extend(swept.things);
-            // One that could not be worked off is tried again by the next process.
+            // A note that could not be completed is retried by the next process.
             if swept.complete && righted {
                 note.done()?;
             }
             if !things.is_empty() {
-                // The report is repeated to the next model that works there.
+                // The report is repeated to the next model that works in this workspace.
                 self.reports.add(pending.workspace.clone(), things.clone());
                 reports.push((pending.workspace, things));
             }
@@ -420,8 +414,9 @@ impl Sandbox {
         Ok(self.confined(request, &orders, &program))
     }
 
-    /// What the first helper does, outside. It passes its lifeline on if it starts another helper,
-    /// so that the one inside does not depend on those between it and the runtime.
+    /// Returns the orders of the first helper, outside the sandbox. It passes its lifeline on if it
+    /// starts another helper, so that the inner helper does not depend on the processes between it
+    /// and the runtime.
     fn outer(&self, request: &mut Request<'_>, pass_on: bool) -> Vec<Order> {
         let mut orders = vec![Order::Lifeline { pass_on }, Order::Adopt { at_end: true }];
         request.guard.cage = self.cages.make(&request.policy.limits);
@@ -430,7 +425,7 @@ impl Sandbox {
         orders
     }
 
-    /// What the helper does that is the first process of the namespaces.
+    /// Returns the orders of the helper that is PID 1 in the namespaces.
     fn inner(&self, request: &Request<'_>) -> Vec<Order> {
         let policy = request.policy;
         let mut orders = vec![Order::DieWithParent {}, Order::Session {}];
@@ -544,7 +539,7 @@ impl Sandbox {
         let (fates, watched) = if backend.has_namespaces() {
             self.watches.decide(decide)
         } else {
-            // What would be watched is not changed at all there: there is nothing to put right.
+            // A read-only workspace cannot be changed, so no place needs to be watched or restored.
             (decide(&Known::default()), Vec::new())
         };
         if fates.all().count() + fates.above.len() > MAX_PROTECTED {
@@ -553,7 +548,7 @@ impl Sandbox {
         Ok((fates, watched))
     }
 
-    /// Puts them there. Where something else is by now, that is protected instead.
+    /// Creates the stand-ins. If another entry exists by now, that entry is protected instead.
     fn put_stand_ins(&self, request: &mut Request<'_>) -> Result<(), Refusal> {
         let wanted = std::mem::take(&mut request.fates.stand_ins);
         for (path, stand) in wanted {
@@ -573,7 +568,7 @@ impl Sandbox {
                     request.guard.watched.push(self.watches.watch(&path));
                 }
                 None if path.exists() => drop(request.fates.present.insert(path)),
-                // No process of this user can create anything there.
+                // No process of this user can create an entry there.
                 None => {}
             }
         }
@@ -591,15 +586,16 @@ impl Sandbox {
         }
     }
 
-    /// A private folder on the disk.
+    /// Creates a private scratch folder on disk.
     fn scratch(&self) -> Result<Owned, Refusal> {
         let path = folder(&self.places.scratch)?;
         self.swept.call_once(|| sweep(&path));
         Owned::make(&path, SCRATCH, SCRATCH_MODE).map_err(|cause| Refusal::Folder { path, cause })
     }
 
-    /// The command as it is, as the operator chose: nothing is held, but it still ends with this
-    /// process. Its supervisor is a process of the same user, which the command can kill.
+    /// Starts the command without a sandbox, as the operator configured: no restriction applies,
+    /// but the command still ends with this process. Its supervisor is a process of the same user,
+    /// which the command can kill.
     pub fn unconfined(&self, limits: Limits, command: Command) -> Confined {
         if !cfg!(target_os = "linux") {
             return Confined::bare(limits, command);
@@ -619,7 +615,7 @@ impl Sandbox {
 }
 
 impl Confined {
-    /// The command as it is, without a supervisor.
+    /// Returns the command unchanged, without a supervisor.
     pub fn bare(limits: Limits, command: Command) -> Self {
         Self {
             argv: command.argv,
@@ -640,19 +636,22 @@ impl Confined {
     }
 }
 
-/// The words before a program that is not in the sandbox, so that it and everything that it starts
-/// end with this process. It keeps its standard input. Its supervisor stays beside it.
+/// Returns the argument prefix for a program outside the sandbox, so that it and everything that it
+/// starts end with this process. The program keeps its standard input. Its supervisor keeps running
+/// beside it.
 pub fn supervisor(helper: &Path) -> Vec<OsString> {
     launcher(helper, &[Order::Adopt { at_end: true }])
 }
 
-/// The words before a program that is not in the sandbox, so that it ends with the thread that
-/// starts it, and so with this process. Nothing stays beside it; what it starts itself is not held.
+/// Returns the argument prefix for a program outside the sandbox, so that it ends with the thread
+/// that starts it, and so with this process. No supervisor keeps running; processes that the
+/// program starts are not covered.
 pub fn death_signal(helper: &Path) -> Vec<OsString> {
     launcher(helper, &[Order::DieWithParent {}, Order::Become {}])
 }
 
-/// The parent is looked at last: one that dies after that ends a helper that has armed everything.
+/// Builds the helper's command line. The order that checks the parent comes last: a parent that
+/// dies after it ends a helper that has armed everything.
 fn launcher(helper: &Path, orders: &[Order]) -> Vec<OsString> {
     if !cfg!(target_os = "linux") {
         return Vec::new();
@@ -666,25 +665,26 @@ fn launcher(helper: &Path, orders: &[Order]) -> Vec<OsString> {
     words
 }
 
-/// What the helper verifies of a view before it continues.
+/// Returns the orders by which the helper verifies a view before it continues.
 fn proven(view: &[Order]) -> Result<Vec<Order>, Refusal> {
     promises(view).map_err(|(path, cause)| Refusal::Folder { path, cause })
 }
 
-/// Removes the private folders of our own that a process which is gone has left.
+/// Removes the private folders that dead processes left behind.
 fn sweep(folder: &Path) {
     use std::os::unix::fs::MetadataExt as _;
     let us = rustix::process::geteuid().as_raw();
     remove_abandoned(folder, SCRATCH, |path| {
         if fs::symlink_metadata(path).is_ok_and(|facts| facts.uid() == us) {
-            // What is left of it is in a folder for such things.
+            // What cannot be removed stays in a folder for temporary files.
             fs::remove_dir_all(path).ok();
         }
     });
 }
 
-/// Refuses folders that cannot be what was decided about. They are used by the names that they had
-/// then: resolving a link now would let a process that can plant one choose the folder.
+/// Refuses folders that are no longer the ones that were decided about. They are used by the names
+/// that they had then: resolving a link now would let a process that can plant one choose the
+/// folder.
 fn check_folders(policy: &Policy) -> Result<(), Refusal> {
     let workspace = &policy.workspace;
     let holds_the_system = ["/usr", "/etc", "/proc", "/dev"]
@@ -702,7 +702,7 @@ fn check_folders(policy: &Policy) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Where a folder really lies.
+/// Returns the canonical path of a folder.
 fn folder(path: &Path) -> Result<PathBuf, Refusal> {
     let refused = |cause| Refusal::Folder {
         path: path.to_owned(),
@@ -724,7 +724,7 @@ fn limits(limits: &Limits, grouped: bool, backend: Backend) -> Vec<Order> {
         ("cpu", limits.cpu_seconds),
         ("memory", limits.memory_bytes),
     ];
-    // Without a namespace of users it would count everything else of this user too.
+    // Without a user namespace, this limit would count all other processes of this user, too.
     if backend.has_namespaces() && !grouped {
         named.push(("processes", limits.processes));
     }
@@ -737,7 +737,7 @@ fn limits(limits: &Limits, grouped: bool, backend: Backend) -> Vec<Order> {
         .collect()
 }
 
-/// The last orders: after them the helper has no more rights than the command.
+/// Returns the last orders: after them the helper has no more rights than the command.
 fn closing(policy: &Policy, needed: bool) -> Vec<Order> {
     let mut orders = Vec::new();
     let ports = match &policy.network {

@@ -6,7 +6,8 @@ use std::path::Path;
 
 use crate::policy::Access;
 
-/// Names of what lies outside: sockets of agents and of the desktop, and folders for them.
+/// Variables that name resources outside the sandbox: sockets of agents and of the desktop, and
+/// their folders.
 const OUTSIDE: &[&str] = &[
     "DBUS_SESSION_BUS_ADDRESS",
     "DISPLAY",
@@ -25,7 +26,7 @@ const OUTSIDE: &[&str] = &[
     "XDG_RUNTIME_DIR",
 ];
 
-/// Folders of a home folder that are named by the variable when the home folder is another one.
+/// Folders of a home folder that get an explicit variable when the command has another home folder.
 const FOLDERS: &[(&str, &str)] = &[
     ("CARGO_HOME", ".cargo"),
     ("RUSTUP_HOME", ".rustup"),
@@ -34,18 +35,16 @@ const FOLDERS: &[(&str, &str)] = &[
     ("GOMODCACHE", "go/pkg/mod"),
 ];
 
-/// Where a command finds its own places.
+/// The private folders of a command.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Own<'a> {
-    /// Its home folder.
     pub(crate) home: &'a Path,
-    /// Its folder for temporary files.
     pub(crate) temporary: &'a Path,
-    /// The home folder of the person, if it is another one.
+    /// The user's home folder, if it differs from `home`.
     pub(crate) real_home: Option<&'a Path>,
 }
 
-/// The environment of the helper and of the command, from the one that was asked for.
+/// Returns the environment of the helper and of the command, derived from the requested one.
 pub(crate) fn confined(
     asked: Vec<(OsString, OsString)>,
     own: Own<'_>,
@@ -58,7 +57,7 @@ pub(crate) fn confined(
     set(&mut environment, "HOME", own.home.as_os_str());
     set(&mut environment, "TMPDIR", own.temporary.as_os_str());
     if access == Access::ReadOnly {
-        // Git would like to refresh its index when it is only asked for the status.
+        // Otherwise even `git status` tries to refresh the index.
         set(&mut environment, "GIT_OPTIONAL_LOCKS", OsStr::new("0"));
     }
     for (name, folder) in own.real_home.into_iter().flat_map(|_| FOLDERS) {
@@ -73,7 +72,8 @@ pub(crate) fn confined(
     environment
 }
 
-/// Whether it names something outside, or code that would be loaded into the helper itself.
+/// Returns whether a variable names a resource outside, or code that would be loaded into the
+/// helper itself.
 fn is_outside(name: &OsStr) -> bool {
     OUTSIDE.iter().any(|other| name == *other) || name.as_bytes().starts_with(b"LD_")
 }

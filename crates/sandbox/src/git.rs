@@ -1,4 +1,4 @@
-//! Folders of git outside the workspace that belong to it.
+//! Git folders outside the workspace that belong to it.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -8,26 +8,27 @@ use std::path::{Path, PathBuf};
 
 use sortie_base::regular_file;
 
-/// The longest pointer that is read.
+/// The longest `.git` pointer file that is read.
 const MAX_POINTER_BYTES: u64 = 16 * 1024;
-/// The most lines of a person's settings that are handed on.
+/// The most lines of the user's git configuration that are passed on.
 const MAX_LINES: usize = 64;
 
-/// Where a linked worktree keeps what git needs to write.
+/// The git folders that git must write to for a linked worktree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkedWorktree {
-    /// Its own small folder, `.git/worktrees/NAME` of the repository.
+    /// The worktree's own small folder, `.git/worktrees/NAME` of the repository.
     pub git_folder: PathBuf,
-    /// The folder of the repository, with objects, branches, settings and hooks.
+    /// The common folder of the repository, with objects, branches, configuration and hooks.
     pub common_folder: PathBuf,
 }
 
-/// The folders of a linked worktree, if the workspace, named without links, is one.
+/// Returns the git folders if the workspace, named without links, is a linked worktree.
 ///
-/// A pointer in the workspace is a claim that any process can write. It is believed only if the
-/// folder it names points back to this workspace, which only who may write there can arrange.
+/// A pointer in the workspace is a claim that any process can write. It is trusted only if the
+/// folder that it names points back to this workspace, which only a process with write access to
+/// that folder can arrange.
 pub fn linked_worktree(workspace: &Path) -> Option<LinkedWorktree> {
-    // Used without resolving links: a planted link has no folder that points back to it.
+    // Links are not resolved: no git folder points back to a planted link.
     let pointer = workspace.join(".git");
     let claim = read_pointer(&pointer)?;
     let claimed = workspace.join(pointed_to(&claim)?);
@@ -48,7 +49,8 @@ pub fn linked_worktree(workspace: &Path) -> Option<LinkedWorktree> {
         })
 }
 
-/// The git folder of a working tree, if it has one: its `.git`, or what that points to.
+/// Returns the git folder of a working tree, if it has one: its `.git`, or the target of that
+/// pointer.
 pub(crate) fn folder_of(worktree: &Path) -> Option<PathBuf> {
     let git = worktree.join(".git");
     if fs::metadata(&git).ok()?.is_dir() {
@@ -58,16 +60,16 @@ pub(crate) fn folder_of(worktree: &Path) -> Option<PathBuf> {
     fs::canonicalize(worktree.join(pointed_to(&pointer)?)).ok()
 }
 
-/// What a `.git` file names, read exactly as git does: `gitdir: `, the path, any number of line
-/// ends. Blanks are part of the path, as a folder of such a name is another one. `None` for what
-/// git refuses, and for a path with a NUL, which git takes for its end.
+/// Returns the path in a `.git` file, parsed exactly as git does: `gitdir: `, the path, any number
+/// of line ends. Spaces are part of the path, because a folder with such a name is another folder.
+/// `None` for content that git refuses, and for a path with a NUL, which git treats as its end.
 pub(crate) fn pointed_to(content: &[u8]) -> Option<&OsStr> {
     let path = without_line_end(content.strip_prefix(b"gitdir: ")?);
     let whole = !path.is_empty() && !path.contains(&0);
     whole.then(|| OsStr::from_bytes(path))
 }
 
-/// Takes the line ends away that git does not count at the end of a file with one path.
+/// Strips the line ends that git ignores at the end of a file with one path.
 pub(crate) fn without_line_end(content: &[u8]) -> &[u8] {
     let end = content
         .iter()
@@ -75,19 +77,19 @@ pub(crate) fn without_line_end(content: &[u8]) -> &[u8] {
     &content[..end.map_or(0, |last| last + 1)]
 }
 
-/// Whether this is a folder of git.
+/// Returns whether this is a git folder.
 pub(crate) fn is_git_folder(folder: &Path) -> bool {
     folder.join("HEAD").is_file() && (folder.join("objects").is_dir() || is_linked_folder(folder))
 }
 
-/// Whether this is the small folder of a linked worktree. A `commondir` that names its own folder
-/// is what stands in while commands run: the folder is a whole repository.
+/// Returns whether this is the small folder of a linked worktree. A `commondir` that names its own
+/// folder is a stand-in while commands run: the folder is then a whole repository.
 pub(crate) fn is_linked_folder(folder: &Path) -> bool {
     let common = read_pointer(&folder.join("commondir"));
     common.is_some_and(|common| without_line_end(&common) != b".")
 }
 
-/// What a commit needs to know about the person, and nothing else of their settings: those can hold
+/// Returns the author identity that a commit needs, and no other user setting: those can contain
 /// tokens.
 pub(crate) fn identity(home: &Path) -> Option<String> {
     let mut lines = Vec::new();
@@ -100,7 +102,7 @@ pub(crate) fn identity(home: &Path) -> Option<String> {
     (!lines.is_empty()).then(|| lines.concat())
 }
 
-/// Settings that are handed on.
+/// The settings that are passed on.
 const HARMLESS: &[(&str, &[&str])] = &[
     ("user", &["name", "email"]),
     ("init", &["defaultbranch"]),
@@ -119,7 +121,7 @@ fn harmless(settings: &str) -> Vec<String> {
             (section, keys) = known.map_or(("", &[][..]), |(name, keys)| (*name, *keys));
         } else if let Some((key, value)) = line.split_once('=')
             && keys.contains(&key.trim().to_ascii_lowercase().as_str())
-            // A continued line would need the next one too.
+            // A continued line would need the next line too.
             && !value.ends_with('\\')
         {
             found.push(format!("[{section}]\n\t{} ={value}\n", key.trim()));
@@ -129,7 +131,7 @@ fn harmless(settings: &str) -> Vec<String> {
 }
 
 fn read_pointer(path: &Path) -> Option<Vec<u8>> {
-    // A link or a pipe is no pointer.
+    // A link or a pipe is not a valid pointer.
     regular_file::read(path, MAX_POINTER_BYTES).ok()
 }
 

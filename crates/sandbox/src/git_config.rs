@@ -1,29 +1,30 @@
-//! Settings files of git: reading them, and the subset that makes git run no program.
+//! Git configuration files: parsing them, and the subset that makes git run no program.
 //!
 //! The subset is an allow list. A setting that is not on it may start a program in some version of
-//! git (`core.fsmonitor`, `diff.external`, `filter.*`, `alias.*`, `include.path`, …), so it is dropped.
-//! The reduced text is always written anew from the parsed entries, in one canonical form: where this
-//! parser and git's disagree about a text, git never sees that text.
+//! git (`core.fsmonitor`, `diff.external`, `filter.*`, `alias.*`, `include.path`, …), so it is
+//! dropped. The reduced text is always rewritten from the parsed entries, in one canonical form:
+//! where this parser and git's disagree about a text, git never sees that text.
 
 use std::fmt::Write as _;
 
-/// The longest value that is kept. Longer ones are no ordinary data.
+/// The longest value that is kept. Longer values are not ordinary data.
 const MAX_VALUE_BYTES: usize = 4096;
 
 /// One setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
-    /// Lower case.
+    /// In lower case.
     pub(crate) section: String,
     pub(crate) subsection: Option<String>,
-    /// As written.
+    /// In its original spelling.
     pub(crate) key: String,
-    /// Absent where only the key is there, which means true.
+    /// `None` if only the key is present, which means true.
     pub(crate) value: Option<String>,
 }
 
 impl Entry {
-    /// The name for people and for comparisons: `section.subsection.key`, key in lower case.
+    /// Returns the name for display and comparison: `section.subsection.key`, with the key in lower
+    /// case.
     pub(crate) fn name(&self) -> String {
         let key = self.key.to_ascii_lowercase();
         match &self.subsection {
@@ -33,15 +34,15 @@ impl Entry {
     }
 }
 
-/// What a settings file says.
+/// The parsed content of a configuration file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Settings {
     pub(crate) entries: Vec<Entry>,
-    /// Whether everything could be read. Git gives up at what it cannot read.
+    /// Whether the whole text was parsed. Git gives up at the first syntax error.
     pub(crate) whole: bool,
 }
 
-/// Reads settings, as far as they are well-formed.
+/// Parses settings up to the first syntax error.
 pub(crate) fn parse(text: &str) -> Settings {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let text = text.replace("\r\n", "\n");
@@ -64,7 +65,7 @@ struct Parser<'a> {
 }
 
 impl Parser<'_> {
-    /// `None` at the first thing that is not well-formed.
+    /// Parses all lines; returns `None` at the first syntax error.
     fn run(&mut self) -> Option<()> {
         while let Some(next) = self.chars.next() {
             match next {
@@ -91,7 +92,7 @@ impl Parser<'_> {
         loop {
             match self.chars.next()? {
                 ']' => {
-                    // An old spelling: `[section.subsection]`.
+                    // The deprecated spelling: `[section.subsection]`.
                     let name = name.to_ascii_lowercase();
                     self.section = Some(match name.split_once('.') {
                         Some((section, sub)) => (section.to_owned(), Some(sub.to_owned())),
@@ -194,16 +195,16 @@ impl Parser<'_> {
     }
 }
 
-/// What a value must be for its setting to be harmless.
+/// The condition on a value under which its setting is harmless.
 #[derive(Clone, Copy, Debug)]
 enum Check {
-    /// Any text: git only shows it, stores it or compares it.
+    /// Any text: git only displays, stores or compares it.
     Text,
-    /// A truth value or a number.
+    /// A boolean or a number.
     Plain,
-    /// One of these words, or a truth value.
+    /// One of these words, or a boolean.
     Word(&'static [&'static str]),
-    /// An address that git reaches without a program that the settings name.
+    /// A URL that git reaches without a program that the settings name.
     Address,
 }
 
@@ -216,8 +217,8 @@ struct Allowed {
 
 use Check::{Address, Plain, Text, Word};
 
-/// Settings that make git run nothing. `core.worktree` is not among them: it lets a repository write
-/// to any folder of the person.
+/// Settings that never make git run a program. `core.worktree` is not among them: it lets a
+/// repository write to any folder of the user.
 const ALLOWED: &[Allowed] = &[
     Allowed {
         section: "core",
@@ -326,7 +327,7 @@ const ALLOWED: &[Allowed] = &[
     Allowed {
         section: "commit",
         subsection: false,
-        // Signing starts a program, and no one may switch it on here.
+        // Signing starts a program; settings may only disable it.
         keys: &[("gpgsign", Word(&["false"]))],
     },
     Allowed {
@@ -361,7 +362,8 @@ const ALLOWED: &[Allowed] = &[
     },
 ];
 
-/// Whether a setting is data only: git runs no program and reads no other settings because of it.
+/// Returns whether a setting is data only: git runs no program and reads no other settings because
+/// of it.
 pub(crate) fn is_data(entry: &Entry) -> bool {
     let value = entry.value.as_deref().unwrap_or("true");
     let plain = |text: &str| text.len() <= MAX_VALUE_BYTES && !text.chars().any(char::is_control);
@@ -389,15 +391,15 @@ fn fits(check: Check, value: &str) -> bool {
     match check {
         Text => true,
         Plain => truth || number,
-        // `false` alone switches something off; the others take a truth value as well.
+        // `false` alone disables a feature; the other words permit a boolean as well.
         Word(["false"]) => word == "false",
         Word(words) => words.contains(&word.as_str()) || truth || number,
         Address => is_address(value),
     }
 }
 
-/// Whether an address names a place and no program: `ext::sh -c …` and other helpers have `::`, and
-/// what begins with a dash is an option.
+/// Returns whether a URL names a location and no program: `ext::sh -c …` and other remote helpers
+/// contain `::`, and a leading dash makes it an option.
 fn is_address(value: &str) -> bool {
     !value.contains("::") && !value.starts_with('-')
 }
@@ -405,13 +407,12 @@ fn is_address(value: &str) -> bool {
 /// Settings reduced to data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Reduced {
-    /// In canonical form.
     pub(crate) text: String,
-    /// The names of the settings that were dropped; `?` for what could not be read.
+    /// The names of the dropped settings; `?` for text that could not be parsed.
     pub(crate) dropped: Vec<String>,
 }
 
-/// Reduces settings to those that make git run nothing.
+/// Reduces settings to those that never make git run a program.
 pub(crate) fn reduce(text: &str) -> Reduced {
     let settings = parse(text);
     let mut reduced = Reduced {
@@ -440,7 +441,7 @@ pub(crate) fn reduce(text: &str) -> Reduced {
         } else {
             escaped(value)
         };
-        // To write into a text does not fail.
+        // Writing into a `String` does not fail.
         writeln!(reduced.text, "\t{} = {value}", entry.key).ok();
     }
     if !settings.whole {

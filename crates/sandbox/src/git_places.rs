@@ -1,12 +1,12 @@
-//! Finds every place below a folder that git may take for a repository.
+//! Finds every place below a folder that git may treat as a repository.
 //!
 //! Git enters a repository by a `.git` (a folder, a file that points to one, a link) or because a
-//! folder looks like a repository itself: `HEAD` beside `objects` and `refs`, or beside `commondir`.
-//! From the top of a workspace it gets there by a gitlink in the index, by an editor that opens
-//! repositories in sub-folders, or by a person who enters the folder.
+//! folder itself looks like a repository: `HEAD` beside `objects` and `refs`, or beside
+//! `commondir`. From the top of a workspace it gets there by a gitlink in the index, by an editor
+//! that opens repositories in subfolders, or by a person who enters the folder.
 //!
-//! No link is followed and every folder is opened beneath the held root, as other commands may swap
-//! folders for links meanwhile.
+//! The scan follows no link and opens every folder relative to the root's file descriptor, because
+//! other commands may swap folders for links meanwhile.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -20,55 +20,55 @@ use rustix::io::Errno;
 
 use crate::protected::acts_in_any_folder;
 
-/// The most entries that one look at a workspace reads: a checkout with all its dependencies has
-/// fewer than a million. A workspace with more is refused, as what lies beyond is not known.
+/// The most entries that one scan of a workspace reads: a checkout with all its dependencies has
+/// fewer than a million. A workspace with more is refused, because the rest would be unchecked.
 pub(crate) const MAX_ENTRIES: usize = 4_000_000;
-/// The most entries that the look after a command reads: a command must not be able to end the look
-/// by making files.
+/// The most entries that the scan after a command reads: a command must not be able to cut the scan
+/// short by creating files.
 const MAX_ENTRIES_AFTER: usize = 64 * MAX_ENTRIES;
-/// The most folders of a workspace that may be unreadable before a command, such as data of a
+/// The most folders of a workspace that may be unreadable before a command, such as the data of a
 /// container.
 const MAX_UNSEEN: usize = 1000;
-/// The length of a path from which on the kernel refuses it, so that git cannot enter it. Folders
-/// that are nested deeper would make a look quadratic.
+/// The path length from which on the kernel refuses a path, so that git cannot enter it. Scanning
+/// more deeply nested folders would take quadratic time.
 const MAX_PATH_BYTES: usize = 4096;
-/// The part of a git folder that may be huge. It is skipped only below a `.git`: no index has a path
-/// through one, and a pointer to a folder that was not looked at is moved aside.
+/// The part of a git folder that may be huge. It is skipped only below a `.git`: no index has a
+/// path through one, and a pointer to an unscanned folder is moved aside.
 const OBJECTS: &str = "objects";
 
-/// What makes git enter a repository.
+/// The kind of entry that makes git enter a repository.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A git folder.
     Folder,
-    /// A file that names one.
+    /// A file that names a git folder.
     Pointer,
     /// A link called `.git`.
     Link,
-    /// Something else called `.git`.
+    /// Any other entry called `.git`.
     Other,
 }
 
-/// What one look at a workspace found. Paths are relative to it.
+/// The result of one scan of a workspace. Paths are relative to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Found {
     pub(crate) places: BTreeMap<PathBuf, Kind>,
     /// Files and folders below the top that editors, shells or agents act on.
     pub(crate) notable: BTreeSet<PathBuf>,
-    /// What could not be looked at; an empty path is the rest of everything.
+    /// Folders that could not be scanned; an empty path means that the rest of the workspace was
+    /// not scanned.
     pub(crate) unseen: BTreeSet<PathBuf>,
 }
 
-/// When a workspace is looked at.
+/// Whether a scan runs before or after a command.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Time<'a> {
-    /// Before a command: the `.git` at the top is always protected, with all that lies in it.
+    /// Before a command: the `.git` at the top is always protected, with all its content.
     Before,
     /// After a command.
     After {
-        /// Places that it could not change.
+        /// Places that the command could not change.
         protected: &'a BTreeSet<PathBuf>,
-        /// Folders that could not be looked at before it, and are none of its own.
+        /// Folders that were unreadable before the command, so that it did not create them.
         unseen: &'a BTreeSet<PathBuf>,
     },
 }
@@ -88,7 +88,8 @@ impl Time<'_> {
         }
     }
 
-    /// After a command, unreadable folders do not end the look: the command may have made them.
+    /// Returns the limit of unreadable folders. After a command they do not end the scan, because
+    /// the command may have created them.
     const fn max_unseen(self) -> usize {
         match self {
             Self::Before => MAX_UNSEEN,
@@ -96,7 +97,8 @@ impl Time<'_> {
         }
     }
 
-    /// Whether a folder that cannot be listed may be opened up: a command has made it so.
+    /// Returns whether the scan may restore the permissions of an unreadable folder: the command
+    /// made it unreadable.
     fn may_open(self, path: &Path) -> bool {
         match self {
             Self::Before => false,
@@ -105,7 +107,7 @@ impl Time<'_> {
     }
 }
 
-/// Looks at everything below a folder.
+/// Scans everything below a folder.
 pub(crate) fn find(root: BorrowedFd<'_>, time: Time<'_>) -> Found {
     let mut found = Found::default();
     let mut left = time.max_entries();
@@ -117,13 +119,14 @@ pub(crate) fn find(root: BorrowedFd<'_>, time: Time<'_>) -> Found {
         }
         let mut looked = look(root, &path, time, &mut left, &mut found);
         if looked.as_ref().is_err_and(is_denied) && time.may_open(&path) {
-            // Git can pass through a folder that cannot be listed.
+            // Git can traverse a folder that cannot be listed.
             let opened = make_usable(root, &path);
             looked = opened.and_then(|()| look(root, &path, time, &mut left, &mut found));
         }
         match looked {
             Ok(inner) => waiting.extend(inner),
-            // Removed meanwhile, or swapped for something else, which its own folder shows.
+            // The folder was removed meanwhile, or replaced by another entry, which the scan of its
+            // parent reports.
             Err(error) if is_gone(&error) => {}
             Err(_) => drop(found.unseen.insert(path)),
         }
@@ -142,7 +145,7 @@ fn is_gone(error: &io::Error) -> bool {
     )
 }
 
-/// What is relevant about one folder.
+/// The properties of one folder that decide whether git treats it as a repository.
 #[derive(Debug, Default)]
 struct Signs {
     head: bool,
@@ -153,14 +156,14 @@ struct Signs {
 
 impl Signs {
     fn see(&mut self, name: &OsStr) {
-        // Some file systems fold case.
+        // Some file systems ignore case.
         self.head |= name.eq_ignore_ascii_case("HEAD");
         self.objects |= name.eq_ignore_ascii_case("objects");
         self.refs |= name.eq_ignore_ascii_case("refs");
         self.common |= name.eq_ignore_ascii_case("commondir");
     }
 
-    /// Whether git takes the folder for a repository. What `HEAD` says is not asked.
+    /// Returns whether git treats the folder as a repository. The content of `HEAD` is not read.
     const fn is_repository(&self) -> bool {
         self.head && ((self.objects && self.refs) || self.common)
     }
@@ -194,7 +197,7 @@ fn look(
         }
         if name.eq_ignore_ascii_case(".git") {
             match kind {
-                // Found when it is looked at itself.
+                // Found when that folder itself is scanned.
                 FileType::Directory => {}
                 FileType::RegularFile => drop(found.places.insert(path.join(name), Kind::Pointer)),
                 FileType::Symlink => drop(found.places.insert(path.join(name), Kind::Link)),
@@ -219,8 +222,8 @@ fn look(
     if is_named && time.protects(path) {
         return Ok(Vec::new());
     }
-    // Elsewhere nothing is skipped by its name: any folder can have the names of a repository, and a
-    // repository without a working tree may hold worktrees.
+    // Elsewhere no folder is skipped by its name: any folder can have the names of a repository,
+    // and a bare repository may contain worktrees.
     if path.ancestors().any(is_git_name) {
         inner.retain(|path| {
             let name = path.file_name().unwrap_or_default();
@@ -230,7 +233,7 @@ fn look(
     Ok(inner)
 }
 
-/// Whether the last part of a path is `.git`.
+/// Returns whether the last component of a path is `.git`.
 pub(crate) fn is_git_name(path: &Path) -> bool {
     path.file_name()
         .is_some_and(|name| name.eq_ignore_ascii_case(".git"))
@@ -268,7 +271,7 @@ fn open_with(root: BorrowedFd<'_>, path: &Path, flags: OFlags) -> io::Result<Own
     };
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     match openat2(root, whole, flags, Mode::empty(), resolve) {
-        // Older kernels, filters of system calls, and paths longer than one call takes.
+        // Older kernels, system call filters, and paths that are too long for one call.
         Err(Errno::NOSYS | Errno::PERM | Errno::NAMETOOLONG | Errno::AGAIN) => {
             by_parts(root, path, flags)
         }
@@ -295,7 +298,7 @@ fn by_parts(root: BorrowedFd<'_>, path: &Path, flags: OFlags) -> io::Result<Owne
     Ok(held)
 }
 
-/// Gives the owner of a folder, and of those on the way to it, back the right to list and change it.
+/// Restores the owner's right to list and change a folder and its ancestors.
 #[cfg(target_os = "linux")]
 fn make_usable(root: BorrowedFd<'_>, path: &Path) -> io::Result<()> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -451,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn many_unreadable_folders_do_not_end_the_look_after_a_command() {
+    fn many_unreadable_folders_do_not_end_the_scan_after_a_command() {
         let (_folder, root) = world();
         for number in 0..=MAX_UNSEEN {
             let path = root.join(format!("a{number}/in"));
@@ -467,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_cannot_be_listed_is_looked_into_after_a_command() {
+    fn unlistable_folder_is_scanned_after_a_command() {
         let (_folder, root) = world();
         make(&root, &["a/b/.git/config"]);
         for name in ["a", "a/b"] {

@@ -1,8 +1,8 @@
-//! Files of a working tree that a person's own git settings name.
+//! Finds the files of a working tree that the user's git settings name.
 //!
-//! A hook folder, a file of further settings or a program that `core.hooksPath`, `include.path`,
-//! `filter.*.clean` and the like take from the working tree is as good as the settings themselves:
-//! git acts on its content.
+//! A hook folder, an included configuration file or a program that `core.hooksPath`,
+//! `include.path`, `filter.*.clean` and the like load from the working tree is as powerful as the
+//! settings themselves: git acts on its content.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,15 +15,15 @@ use crate::git_config::{self, Entry};
 use crate::layout::is_plain;
 use crate::protected::{Protected, WhileAbsent};
 
-/// The most files of settings that are read, with all that they include.
+/// The most configuration files that are read, including all that they include.
 const MAX_FILES: usize = 64;
-/// The largest of them.
+/// The largest configuration file that is read.
 const MAX_FILE_BYTES: u64 = 1 << 20;
-/// The most places that settings name.
+/// The most places that are protected because settings name them.
 const MAX_PLACES: usize = 64;
 
-/// What the settings of a repository, and of the person, name in its working tree. Paths are relative
-/// to the working tree.
+/// Returns the places in a working tree that the settings of the repository or of the user name.
+/// Paths are relative to the working tree.
 pub fn named_by_settings(worktree: &Path, home: Option<&Path>) -> Vec<Protected> {
     let mut reader = Reader {
         worktree,
@@ -58,7 +58,7 @@ impl Reader<'_> {
         if self.seen.len() >= MAX_FILES || !self.seen.insert(file.to_owned()) {
             return;
         }
-        // A person may keep their settings elsewhere and link to them.
+        // Users may keep their configuration elsewhere and link to it.
         let Ok(real) = fs::canonicalize(file) else {
             return;
         };
@@ -81,7 +81,7 @@ impl Reader<'_> {
             ("include" | "includeif", "path") => {
                 let folder = file.parent().unwrap_or(Path::new("/"));
                 let included = self.path(folder, value);
-                // An empty file of settings says nothing.
+                // An empty configuration file sets nothing.
                 self.protect(&included, WhileAbsent::File(""));
                 self.read(&included);
             }
@@ -101,7 +101,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A path as git understands it, without `.` and `..`.
+    /// Resolves a path as git does, without `.` and `..`.
     fn path(&self, base: &Path, value: &str) -> PathBuf {
         let path = match (value.strip_prefix("~/"), self.home) {
             (Some(rest), Some(home)) => home.join(rest),
@@ -122,7 +122,7 @@ impl Reader<'_> {
         let Ok(inside) = path.strip_prefix(self.worktree) else {
             return;
         };
-        // The working tree as a whole cannot be protected, and the git folder is.
+        // The working tree as a whole cannot be protected; the git folder is protected already.
         if self.found.len() < MAX_PLACES && is_plain(inside) && !inside.starts_with(".git") {
             self.found.push(Protected {
                 path: inside.to_owned(),
@@ -132,7 +132,7 @@ impl Reader<'_> {
     }
 }
 
-/// The words of a command line, roughly: what a shell may take for the name of a file.
+/// Splits a command line roughly into words that a shell may treat as file names.
 fn words(value: &str) -> impl Iterator<Item = &str> {
     value
         .split(|one: char| one.is_whitespace() || "'\"`$(){}|&;<>=!".contains(one))

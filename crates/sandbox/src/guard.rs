@@ -1,4 +1,4 @@
-//! What must live as long as a command, and is tidied up after it.
+//! Resources that live as long as a command, and the cleanup after it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use crate::watched::{Before, Righted, Watched, put_right};
 pub(crate) struct Unswept {
     pub(crate) workspace: PathBuf,
     pub(crate) baseline: Baseline,
-    /// Absent where no folder for notes was given.
+    /// `None` if no folder for notes was configured.
     pub(crate) note: Option<Note>,
     pub(crate) watched: Vec<Watched>,
     pub(crate) reports: Reports,
@@ -28,8 +28,8 @@ pub(crate) struct Unswept {
 /// Lives as long as the command. Dropping it cleans up; [`Guard::finish`] also returns what it
 /// found.
 ///
-/// It is to be dropped when no process of the command is left. What only has to go some time is
-/// gone soon after, and at the latest when the [`Sandbox`](crate::Sandbox) and all guards are.
+/// Drop it when no process of the command is left. Deferred cleanup happens soon after, at the
+/// latest when the [`Sandbox`](crate::Sandbox) and all guards are dropped.
 #[derive(Debug, Default)]
 pub struct Guard {
     pub(crate) stand_ins: Vec<Arc<StandIn>>,
@@ -41,7 +41,7 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// One that watches, and leaves to another what only has to go some time.
+    /// Creates a guard that watches these places and leaves deferred cleanup to the tidier.
     pub(crate) fn new(watched: Vec<Watched>, tidier: Arc<Tidier>) -> Self {
         Self {
             stand_ins: Vec::new(),
@@ -53,8 +53,8 @@ impl Guard {
         }
     }
 
-    /// Tidies up, and reports what the command had left that would act later, with what commands
-    /// before it had left in the same workspace and no caller has seen.
+    /// Cleans up and reports what the command left that would act later. Includes unread reports of
+    /// earlier commands in the same workspace.
     pub fn finish(mut self) -> Vec<Neutralised> {
         let Some(unswept) = self.unswept() else {
             self.tidy();
@@ -66,13 +66,13 @@ impl Guard {
         things
     }
 
-    /// What has to be put right after the command.
+    /// Takes the work that must be done after the command.
     fn unswept(&mut self) -> Option<Unswept> {
         let watched = std::mem::take(&mut self.watched);
         let mut pending = self.pending.take();
         match &mut pending {
             Some(pending) => pending.watched = watched,
-            // A workspace that is read-only needs no sweep.
+            // A read-only workspace needs no sweep.
             None => {
                 let places = watched.iter().map(|one| (one.path(), one.before()));
                 drop(righted(Path::new(""), places));
@@ -98,7 +98,7 @@ impl Guard {
 }
 
 impl Unswept {
-    /// Puts right what the command changed and reports it.
+    /// Restores what the command changed and reports it.
     fn sweep(self) -> Vec<Neutralised> {
         let root = &self.workspace;
         let places = self.watched.iter().map(|one| (one.path(), one.before()));
@@ -109,27 +109,28 @@ impl Unswept {
         if let Some(note) = self.note.filter(|_| righted && swept.complete)
             && let Err(error) = note.done()
         {
-            // It is worked off again at the next start, which finds nothing to do.
+            // The next start retries this note and finds nothing to do.
             things.push(Neutralised::failed(root, &error));
         }
         things
     }
 
-    /// The same where no caller waits for the report: the next command in the workspace has it.
+    /// Sweeps without a caller that waits for the report: the next command in the workspace returns
+    /// it.
     pub(crate) fn sweep_unasked(self) {
         let (reports, workspace) = (self.reports.clone(), self.workspace.clone());
         reports.add(workspace, self.sweep());
     }
 }
 
-/// Reports that no caller has seen, by workspace.
+/// Reports that no caller has read yet, by workspace.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reports {
     waiting: Arc<Mutex<BTreeMap<PathBuf, Vec<Neutralised>>>>,
     running: Arc<Mutex<BTreeMap<u64, (PathBuf, Baseline)>>>,
 }
 
-/// A command of this process that runs in a workspace. Dropping it ends that.
+/// A command of this process that runs in a workspace. Dropping it removes the registration.
 #[derive(Debug)]
 pub(crate) struct Running {
     number: u64,
@@ -144,11 +145,11 @@ impl Drop for Running {
     }
 }
 
-/// The most workspaces, and things in each, that reports wait for.
+/// The most workspaces with unread reports, and the most entries in each report.
 const MAX_WAITING: usize = 100;
 
 impl Reports {
-    /// Registers a command with what it found in a workspace before itself.
+    /// Registers a command with the baseline of its workspace.
     pub(crate) fn begin(&self, workspace: &Path, baseline: &Baseline) -> Running {
         let number = unique();
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
@@ -159,14 +160,14 @@ impl Reports {
         }
     }
 
-    /// What the commands of this process that run in a workspace found there before themselves.
+    /// Returns the baselines of the commands of this process that run in a workspace.
     pub(crate) fn running(&self, workspace: &Path) -> Vec<Baseline> {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         let here = running.values().filter(|(other, _)| other == workspace);
         here.map(|(_, baseline)| baseline.clone()).collect()
     }
 
-    /// Keeps a report for the next command in a workspace.
+    /// Stores a report for the next command in a workspace.
     pub(crate) fn add(&self, workspace: PathBuf, things: Vec<Neutralised>) {
         if things.is_empty() {
             return;
@@ -185,7 +186,7 @@ impl Reports {
     }
 }
 
-/// Puts watched places right, and reports those that were not.
+/// Restores watched places, and reports those that had changed.
 pub(crate) fn righted<'a>(
     root: &Path,
     places: impl Iterator<Item = (&'a Path, &'a Before)>,
@@ -213,8 +214,7 @@ pub(crate) fn righted<'a>(
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        // The caller does not wait: a call that was cancelled is dropped on a thread that others
-        // need.
+        // The caller does not wait: a cancelled call is dropped on a thread that other tasks need.
         if let Some(unswept) = self.unswept() {
             self.tidier.take(Chore::Sweep(Box::new(unswept)));
         }

@@ -1,7 +1,7 @@
 //! Opens files without following links, also while another process swaps folders for links.
 //!
-//! Every path that is given here is a canonical one, so that a link on its way was put there by
-//! another process after it was checked.
+//! Every path passed to this module is canonical, so a link on the way was put there by another
+//! process after the path was checked.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags, openat};
 use sortie_base::exact_folder;
 
-/// Where something lies, in a folder that is held.
+/// A name in a folder that is open.
 #[derive(Debug)]
 pub(crate) struct Reached {
-    /// Keeps the folder, whatever becomes of its name.
+    /// Keeps the folder open, even if it is renamed.
     #[cfg(target_os = "linux")]
     _folder: OwnedFd,
     path: PathBuf,
@@ -26,13 +26,13 @@ impl AsRef<Path> for Reached {
     }
 }
 
-/// Opens a folder, to list it, by a path that has no links: one that was put there since the path
-/// was looked at is not followed, on no part of the way.
+/// Opens a folder for listing, by a path without links: a link that was put anywhere on the path
+/// since the check is not followed.
 pub(crate) fn open_folder(path: &Path) -> io::Result<OwnedFd> {
     exact_folder::open(path)
 }
 
-/// Reaches the folder of a path; the last name need not exist, and may be that of a link.
+/// Opens the parent folder of a path; the last name need not exist, and may be that of a link.
 #[cfg(target_os = "linux")]
 pub(crate) fn reach(path: &Path) -> io::Result<Reached> {
     use std::os::fd::AsRawFd as _;
@@ -46,7 +46,7 @@ pub(crate) fn reach(path: &Path) -> io::Result<Reached> {
     })
 }
 
-/// Where there is no sandbox nothing is put anywhere.
+/// Without a sandbox no file is ever placed.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn reach(path: &Path) -> io::Result<Reached> {
     Ok(Reached {
@@ -54,14 +54,14 @@ pub(crate) fn reach(path: &Path) -> io::Result<Reached> {
     })
 }
 
-/// The device and the number of what lies at a path.
+/// Returns the device and the inode number at a path.
 #[cfg(target_os = "linux")]
 pub(crate) fn identity(path: &Path) -> io::Result<(u64, u64)> {
     let facts = rustix::fs::fstat(walk(path)?)?;
     Ok((facts.st_dev, facts.st_ino))
 }
 
-/// The device and the number of what lies at a path.
+/// Returns the device and the inode number at a path.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn identity(path: &Path) -> io::Result<(u64, u64)> {
     use std::os::unix::fs::MetadataExt as _;
@@ -69,7 +69,7 @@ pub(crate) fn identity(path: &Path) -> io::Result<(u64, u64)> {
     Ok((facts.dev(), facts.ino()))
 }
 
-/// Holds what lies at a path, which may be a link itself.
+/// Opens a handle to the entry at a path, which may itself be a link.
 #[cfg(target_os = "linux")]
 pub(crate) fn walk(path: &Path) -> io::Result<OwnedFd> {
     let place = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -114,7 +114,7 @@ mod tests {
         let facts = fs::metadata(root.join("real/made")).unwrap();
         let known = identity(&root.join("real/made")).unwrap();
         assert_eq!(known, (facts.dev(), facts.ino()));
-        // One that was moved away is still the one that was reached.
+        // A folder that was renamed is still the one that was opened.
         fs::rename(root.join("real"), root.join("moved")).unwrap();
         symlink(&root, root.join("real")).unwrap();
         assert!(place.as_ref().exists());

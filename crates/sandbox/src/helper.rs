@@ -1,4 +1,4 @@
-//! The hidden command: carries out its orders on itself, and then starts the program.
+//! The hidden helper command: applies its orders to its own process, and then starts the program.
 
 mod files;
 mod filter;
@@ -19,12 +19,13 @@ use crate::orders::{self, Order};
 
 /// The exit code of a helper that could not carry out an order. The program was not started.
 const REFUSED: u8 = 125;
-/// What the helper reports through its lifeline if its control group is gone.
+/// The byte that the helper sends through its lifeline if its control group is gone.
 pub const GROUP_IS_GONE: u8 = b'g';
 
-/// Carries out the orders in the words, in this process, and runs the program that follows them.
+/// Parses the orders from the arguments, applies them to this process, and runs the program that
+/// follows them.
 ///
-/// It must be called before this process has any other thread: rights are given up by thread.
+/// Call it before this process has any other thread: rights are dropped per thread.
 pub fn run_helper(words: impl Iterator<Item = OsString>) -> ExitCode {
     obey(words).unwrap_or_else(|problem| {
         eprintln!("sortie sandbox: {problem}");
@@ -35,38 +36,36 @@ pub fn run_helper(words: impl Iterator<Item = OsString>) -> ExitCode {
 /// Why a helper stopped before it started the command.
 #[derive(Debug, thiserror::Error)]
 enum Problem {
-    /// The words are not ours.
+    /// The arguments are not valid orders.
     #[error("these orders make no sense, at {0:?}")]
     Words(OsString),
-    /// An order failed.
     #[error("{order} failed: {cause}")]
     Order {
-        /// Which one.
         order: String,
-        /// Why.
+        /// The operating system's error.
         cause: io::Error,
     },
-    /// There is nothing to run.
+    /// The arguments name no program.
     #[error("there is no program to start")]
     NoProgram,
-    /// The process that asked for the program is gone.
+    /// The process that requested the program is gone.
     #[error("the process that started this helper is gone, so the program is not started")]
     Abandoned,
 }
 
-/// What the orders so far have gathered.
+/// The state that the orders so far have collected.
 #[derive(Debug, Default)]
 struct Gathered {
     read: Vec<PathBuf>,
     write: Vec<PathBuf>,
     ports: Vec<u16>,
     limits: Vec<(String, u64)>,
-    /// Becomes readable when the process that wants the program is gone.
+    /// Becomes readable when the process that requested the program is gone.
     life: Option<program::Life>,
     adopts: Option<program::Adopts>,
     becomes: bool,
-    /// Whether the next process is the first of another PID namespace. Then the kernel lets this
-    /// one start no thread.
+    /// Whether the next process is PID 1 of another PID namespace. The kernel then does not let
+    /// this process start a thread.
     left_namespace: bool,
     mounts: root::Mounts,
     promises: proof::Promises,
@@ -163,7 +162,7 @@ fn carry_out(order: Order, gathered: &mut Gathered) -> io::Result<()> {
         Order::DropPrivileges {} => privileges::drop_all()?,
         Order::Filter { families } => filter::install(&families)?,
         Order::Become {} => gathered.becomes = true,
-        // Answered before.
+        // Handled before.
         Order::Report {} => {}
     }
     Ok(())

@@ -1,12 +1,12 @@
-//! Where there is no Linux there is no helper, and nothing is ever confined by one.
+//! Replacement for the helper on systems other than Linux, where no command is ever confined.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-/// Never reported: there is no helper to report it.
+/// Never sent, because no helper runs.
 pub const GROUP_IS_GONE: u8 = b'g';
 
-/// Refuses.
+/// Fails: there is no helper on this system.
 pub fn run_helper(_words: impl Iterator<Item = OsString>) -> ExitCode {
     eprintln!("sortie sandbox: this system has no sandbox that Sortie knows");
     ExitCode::from(125)

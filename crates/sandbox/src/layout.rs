@@ -1,5 +1,5 @@
-//! What a command sees, decided before anything is done: orders for the view of the files, and what
-//! stands in for, or is watched instead of, what is not there yet.
+//! Plans what a command sees before any step is executed: the orders for the file view, and for
+//! each protected path that does not exist yet whether it gets a stand-in or is watched.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -17,36 +17,37 @@ use crate::protected::{IN_GIT_FOLDER, IN_HOME, IN_LINKED_FOLDER, WhileAbsent};
 use crate::stand_in::{self, Stand};
 use crate::watched::{Before, Known};
 
-/// Where the helper lies in the new root.
+/// The path of the helper in the new root.
 pub(crate) const HELPER: &str = "/run/sortie/helper";
-/// Where temporary files go.
+/// The folder for temporary files.
 pub(crate) const TEMPORARY: &str = "/tmp";
-/// The most protected places of one command: each costs a mount or two.
+/// The most protected places of one command: each costs one or two mounts.
 pub(crate) const MAX_PROTECTED: usize = 1024;
-/// The most repositories of a person that are protected part by part.
+/// The most repositories of the user that are protected part by part.
 const MAX_IN_DETAIL: usize = 32;
-/// The most submodules or linked worktrees of one repository that commands may work in.
+/// The most submodules or linked worktrees of one repository in which commands may work.
 const MAX_INNER: usize = 32;
-/// The most links that are followed to where a protected place lies: as many as the system follows.
+/// The most links that are followed to a protected place: as many as the kernel follows.
 const MAX_LINKS: usize = 40;
 
-/// What is decided about protected places.
+/// The decisions about protected places.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Fates {
-    /// Folders above them: mounts of their own, as only those cannot be renamed.
+    /// Ancestors of protected places. Each is its own mount, because only a mount point cannot be
+    /// renamed.
     pub(crate) above: BTreeSet<PathBuf>,
-    /// There, and read-only.
+    /// Existing places, which become read-only.
     pub(crate) present: BTreeSet<PathBuf>,
-    /// Folders that may be changed although they lie in one that is read-only.
+    /// Writable folders within a read-only one.
     pub(crate) open: BTreeSet<PathBuf>,
-    /// Not there: something stands in.
+    /// Missing places that get a stand-in.
     pub(crate) stand_ins: BTreeMap<PathBuf, Stand>,
-    /// Put right afterwards, as it was before.
+    /// Places that are restored after the command, with their state before it.
     pub(crate) watched: BTreeMap<PathBuf, Before>,
 }
 
 impl Fates {
-    /// Everything that must not be written to.
+    /// Returns every place that must not be written to.
     pub(crate) fn all(&self) -> impl Iterator<Item = &PathBuf> {
         let absent = self.stand_ins.keys().chain(self.watched.keys());
         self.present.iter().chain(absent)
@@ -62,7 +63,8 @@ impl Fates {
         }
     }
 
-    /// What is covered needs no watch: to put it right would take away what others stand on too.
+    /// Removes watches on covered places: restoring such a place would remove what other commands
+    /// rely on.
     fn settle(mut self) -> Self {
         let stand_ins = &self.stand_ins;
         self.watched.retain(|path, _| !stand_ins.contains_key(path));
@@ -70,7 +72,7 @@ impl Fates {
     }
 }
 
-/// Decides about one place after the other.
+/// Decides about places one by one.
 struct Decider<'a> {
     fates: Fates,
     known: &'a Known,
@@ -82,7 +84,8 @@ impl Decider<'_> {
         self.decide_through(root, path, absent, MAX_LINKS);
     }
 
-    /// What a protected link leads to in the same root is protected as well: programs act on that.
+    /// Protects the target of a protected link within the same root as well, because programs act
+    /// on the target.
     fn decide_target(
         &mut self,
         root: &Path,
@@ -99,13 +102,13 @@ impl Decider<'_> {
             return;
         };
         let target = folder.join(target);
-        // Its last name may be missing: then nothing may be made there.
+        // The last name may be missing: then no entry may be created there.
         let real = fs::canonicalize(&target).ok().or_else(|| {
             let folder = fs::canonicalize(target.parent()?).ok()?;
             Some(folder.join(target.file_name()?))
         });
         let inside = real.and_then(|real| Some(real.strip_prefix(root).ok()?.join(rest)));
-        // A link to the whole workspace protects nothing but what is protected there anyway.
+        // A link to the whole workspace adds no protection to what is protected there anyway.
         if let Some(inside) = inside.filter(|inside| is_plain(inside)) {
             self.decide_through(root, &inside, absent, left);
         }
@@ -121,9 +124,9 @@ impl Decider<'_> {
                 fates.watched.insert(place, before.clone());
                 return;
             }
-            // Looked at once: what stands in can come and go between two looks.
+            // Read once: a stand-in can appear or disappear between two reads.
             let Ok(facts) = fs::symlink_metadata(&place) else {
-                // A file stands in only for the name itself, not for a folder on the way to it.
+                // A file is a stand-in only for the name itself, not for a folder on the way to it.
                 let absent = match absent {
                     WhileAbsent::File(_) if names.peek().is_some() => WhileAbsent::StandIn,
                     WhileAbsent::File(_) | WhileAbsent::StandIn | WhileAbsent::Watch => absent,
@@ -174,8 +177,8 @@ impl Decider<'_> {
         }
     }
 
-    /// Lets git work in the linked worktrees and submodules that a git folder has already, while no
-    /// new ones can be made.
+    /// Permits git to work in the existing linked worktrees and submodules of a git folder, while
+    /// no new ones can be created.
     fn open_inner(&mut self, root: &Path, folder: &Path) {
         for (part, is_linked) in [("worktrees", true), ("modules", false)] {
             let part = folder.join(part);
@@ -206,10 +209,9 @@ impl Decider<'_> {
         }
     }
 
-    /// Decides about the repositories of a person that lie in a workspace.
+    /// Decides about the user's repositories in a workspace.
     fn decide_places(&mut self, workspace: &Path, places: &BTreeMap<PathBuf, Kind>) {
-        // Each repository takes several mounts. Where there are many, they are read-only as a
-        // whole.
+        // Each repository takes several mounts. Where there are many, each is read-only as a whole.
         let in_detail = places.len() <= MAX_IN_DETAIL;
         for (path, kind) in places {
             match kind {
@@ -218,7 +220,7 @@ impl Decider<'_> {
                     let is_linked = git::is_linked_folder(&workspace.join(path));
                     self.decide_git(workspace, path, is_linked);
                 }
-                // A link is put back afterwards; what it leads to is protected like any git folder.
+                // A link is restored afterwards; its target is protected like any git folder.
                 Kind::Link => self.decide_git(workspace, path, false),
                 Kind::Folder | Kind::Pointer | Kind::Other => {
                     self.decide(workspace, path, WhileAbsent::Watch);
@@ -228,9 +230,9 @@ impl Decider<'_> {
     }
 }
 
-/// Whether a folder that may be changed is the small one of a linked worktree, or a whole
-/// repository; none if it is neither. Where its location decides, its content is not read: commands
-/// may change that.
+/// Returns whether a writable folder is the small folder of a linked worktree (`true`) or a whole
+/// repository (`false`); `None` if it is neither. Where its location decides, its content is not
+/// read, because commands may change the content.
 fn git_kind(policy: &Policy, root: &Path) -> Option<bool> {
     let mut others = policy.extra_write.iter();
     let is_linked = others.any(|other| root.starts_with(other.join("worktrees")));
@@ -244,7 +246,7 @@ fn git_kind(policy: &Policy, root: &Path) -> Option<bool> {
     }
 }
 
-/// The folders that a command may change.
+/// Returns the folders that a command may change.
 fn changeable(policy: &Policy) -> impl Iterator<Item = &PathBuf> {
     let workspace = match policy.access {
         Access::ReadWrite => Some(&policy.workspace),
@@ -253,8 +255,8 @@ fn changeable(policy: &Policy) -> impl Iterator<Item = &PathBuf> {
     workspace.into_iter().chain(&policy.extra_write)
 }
 
-/// Decides about everything protected in the places that a command may change; of some it is known
-/// how they were before other commands that still run.
+/// Decides about every protected place in the folders that a command may change. `known` has the
+/// state of some places before other commands that still run.
 pub(crate) fn fates(
     policy: &Policy,
     home: Option<&Path>,
@@ -296,7 +298,7 @@ pub(crate) fn fates(
             decider.decide_git(root, Path::new(""), is_linked);
         }
     }
-    // Our own binary is what starts the next command, with all rights of who started us.
+    // Our own binary starts the next command, with all rights of the user who started us.
     for root in changeable(policy).filter(|_| helper.exists()) {
         if let Ok(relative) = helper.strip_prefix(root) {
             decider.decide(root, relative, WhileAbsent::Watch);
@@ -305,13 +307,13 @@ pub(crate) fn fates(
     decider.fates.settle()
 }
 
-/// Whether a path names something beneath a folder, and nothing else.
+/// Returns whether a relative path names an entry beneath a folder, without `.` or `..`.
 pub(crate) fn is_plain(path: &Path) -> bool {
     let mut parts = path.components().peekable();
     parts.peek().is_some() && parts.all(|part| matches!(part, Component::Normal(_)))
 }
 
-/// What must not be seen, wherever it lies.
+/// Returns every path that must not be visible.
 pub(crate) fn hidden(policy: &Policy, places: &Places, home: Option<&Path>) -> Vec<PathBuf> {
     let named = policy.hidden.iter().chain(&places.own).cloned();
     let mut all: Vec<PathBuf> = named
@@ -323,7 +325,7 @@ pub(crate) fn hidden(policy: &Policy, places: &Places, home: Option<&Path>) -> V
     all
 }
 
-/// Folders with programs, which are shown too, wherever links lead to them.
+/// Returns the folders with programs that are visible as well, wherever links lead to them.
 pub(crate) fn shown(policy: &Policy, places: &Places, home: Option<&Path>) -> Vec<PathBuf> {
     let programs = places.path.iter().filter(|folder| {
         let home = home.is_some_and(|home| home.starts_with(folder));
@@ -334,44 +336,42 @@ pub(crate) fn shown(policy: &Policy, places: &Places, home: Option<&Path>) -> Ve
         .collect()
 }
 
-/// Those of a list that are in the home folder. Most are not, and one check shows it: following
-/// each name from the root down takes five.
+/// Returns the names of a list that exist in the home folder. Most do not, and one check shows it:
+/// resolving each name from the root takes five.
 fn in_home(home: Option<&Path>, names: &[&str]) -> impl Iterator<Item = PathBuf> {
     let all = names.iter().filter_map(move |name| Some(home?.join(name)));
     all.filter(|path| path.symlink_metadata().is_ok())
 }
 
-/// The view of the files, as orders.
+/// The file view, as orders.
 #[derive(Debug, Default)]
 pub(crate) struct View {
     orders: Vec<Order>,
 }
 
-/// What may be done at a place of the view.
+/// The access at a place of the view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rights {
     Read,
     Write,
 }
 
-/// What the view is made for.
+/// The input for a view.
 #[derive(Debug)]
 pub(crate) struct Scene<'a> {
-    /// What the command may do; its folders are named without links.
+    /// The policy; its folders are named without links.
     pub(crate) policy: &'a Policy,
-    /// Where things lie.
     pub(crate) places: &'a Places,
     /// The home folder, canonical.
     pub(crate) home: Option<&'a Path>,
-    /// What is protected.
+    /// The protected places.
     pub(crate) fates: &'a Fates,
-    /// Parts of the system that are not for everybody.
+    /// Parts of the system that not every user may read.
     pub(crate) private: &'a [PathBuf],
-    /// Our own binary.
     pub(crate) helper: &'a Path,
 }
 
-/// Decides the view.
+/// Plans the view.
 pub(crate) fn view(scene: &Scene<'_>) -> Vec<Order> {
     let Scene { policy, home, .. } = scene;
     let hidden = hidden(policy, scene.places, *home);
@@ -388,7 +388,7 @@ pub(crate) fn view(scene: &Scene<'_>) -> Vec<Order> {
     for path in &policy.extra_read {
         view.show_exact(path);
     }
-    // A folder of ours may hold the workspace: then only the workspace is left of it.
+    // One of our own folders may contain the workspace: then only the workspace is visible of it.
     let around = |path: &&PathBuf| policy.workspace.starts_with(path);
     for path in hidden.iter().filter(around) {
         if view.shows(path) {
@@ -421,7 +421,7 @@ impl View {
                 Err(_) => {}
             }
         }
-        // Often a link to a file that is written when the network changes.
+        // Often a link to a file that is rewritten when the network changes.
         let names = fs::canonicalize("/etc/resolv.conf").ok();
         let reaches = match policy.network {
             Network::Off | Network::Loopback => false,
@@ -432,8 +432,8 @@ impl View {
         }
     }
 
-    /// The folders to work in, with what is protected in them. Sorted, so that each lies on the
-    /// folders that it is in.
+    /// Adds the writable folders, with the protected places in them. Sorted, so that each mount
+    /// lies on the folders that contain it.
     fn work(&mut self, scene: &Scene<'_>, hidden: &[PathBuf]) {
         let (policy, fates) = (scene.policy, scene.fates);
         let mut places = BTreeMap::from([(policy.workspace.clone(), Rights::Read)]);
@@ -448,7 +448,7 @@ impl View {
         for (path, rights) in &places {
             let mut outer = done.iter().rev();
             let outer = outer.find(|(other, _)| path.starts_with(other));
-            // What lies in a folder that is kept is kept.
+            // Everything in a read-only folder is read-only.
             let is_kept = outer.is_some_and(|(_, rights)| *rights == Rights::Read);
             if is_kept && (*rights == Rights::Read || !roots.contains(path)) {
                 continue;
@@ -461,7 +461,7 @@ impl View {
         }
     }
 
-    /// Shows it, by its other names too.
+    /// Adds a path to the view, under its link names too.
     fn show(&mut self, path: &Path) {
         let Ok(real) = fs::canonicalize(path) else {
             return;
@@ -474,7 +474,7 @@ impl View {
         }
     }
 
-    /// Shows a folder by a name that is its own: a link that was put there since is not followed.
+    /// Adds a folder by exactly this name: a link that was put there since is not followed.
     fn show_exact(&mut self, path: &Path) {
         if held::open_folder(path).is_ok() && !self.shows(path) {
             self.read(path);
@@ -493,7 +493,7 @@ impl View {
         });
     }
 
-    /// Whether what is at this path in the old root is there in the new one.
+    /// Returns whether the new root shows what the old root has at this path.
     fn shows(&self, path: &Path) -> bool {
         let mut shows = false;
         for order in &self.orders {
@@ -503,7 +503,7 @@ impl View {
                     (at, false)
                 }
                 Order::Link { at, .. } if path.starts_with(at) => return true,
-                // The rest shows nothing of the old root.
+                // The other orders show nothing of the old root.
                 Order::Link { .. }
                 | Order::Parent { .. }
                 | Order::Join { .. }
@@ -570,8 +570,8 @@ impl View {
     }
 }
 
-/// Folders above what is hidden, in those that may be changed: who moves one of them would move
-/// what is hidden out from under what hides it.
+/// Returns the ancestors of hidden places within writable folders: a command that renames such an
+/// ancestor would move the hidden place away from the mount that covers it.
 fn above_hidden(roots: &BTreeSet<&PathBuf>, hidden: &[PathBuf]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for path in hidden {
@@ -584,7 +584,7 @@ fn above_hidden(roots: &BTreeSet<&PathBuf>, hidden: &[PathBuf]) -> Vec<PathBuf> 
     found
 }
 
-/// Whether a file lies where a command could have put it.
+/// Returns whether a file lies where a command could have put it.
 pub(crate) fn is_changeable(policy: &Policy, path: &Path) -> bool {
     let mut folders = policy.extra_write.iter().chain([&policy.workspace]);
     folders.any(|folder| path.starts_with(folder))
@@ -602,7 +602,7 @@ pub(crate) const WRITABLE_DEVICES: [&str; 8] = [
     "/dev/pts",
 ];
 
-/// The network by the name that the filter knows.
+/// Returns the name of the network policy that the filter expects.
 pub(crate) fn network_word(network: &Network) -> &'static OsStr {
     OsStr::new(match network {
         Network::Off => "off",

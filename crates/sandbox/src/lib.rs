@@ -1,20 +1,20 @@
-//! What a shell command of a child may see, change and reach, held by the operating system.
+//! Confines what a shell command may see, change and reach, enforced by the operating system.
 //!
-//! [`probe()`] asks the machine once what it can hold; [`Sandbox::confine`] turns a program to
-//! start into the one that is really started, or refuses. Nothing here starts the command itself,
-//! and nothing falls back to running it bare: [`Mode::Off`] is the operator's own word.
+//! [`probe()`] finds out once what the machine supports; [`Sandbox::confine`] turns a command into
+//! the program that is really started, or refuses it. This crate does not start the command itself,
+//! and never falls back to running it unconfined: only the operator sets [`Mode::Off`].
 //!
-//! Three ways, best first, one [`Policy`]:
+//! Three backends, best first, enforce one [`Policy`]:
 //!
 //! | | bubblewrap | namespaces | landlock |
 //! | --- | --- | --- | --- |
-//! | who builds the view of the files | `bwrap` | our helper | none: the real tree, with access rights |
+//! | what builds the file view | `bwrap` | our helper | none: the real tree, with access rights |
 //! | own processes, own network, own `/tmp`, own `/proc` | yes | yes | no |
 //! | Landlock, system call filter, no capabilities, limits | yes | yes | yes |
 //!
-//! In each, the first process that the command shares its fate with is our own binary, started
-//! again with [`HELPER_COMMAND`]: it takes rights away from itself, one order after the other, and
-//! only then starts the command. It can only narrow: it has no rights that its caller lacks.
+//! In each, our own binary runs first, started again with [`HELPER_COMMAND`]: the helper drops its
+//! own rights, order by order, and only then starts the command. It can only restrict: it has no
+//! rights that its caller lacks.
 
 mod applied;
 mod bubblewrap;
@@ -60,5 +60,5 @@ pub use probe::{Bubblewrap, Cgroups, Offer, probe};
 pub use protected::{Protected, WhileAbsent, acts_in_any_folder, usual};
 pub use sweep::{Measure, Neutralised};
 
-/// The hidden first argument with which our own binary becomes the helper.
+/// The hidden first argument that makes our own binary act as the helper.
 pub const HELPER_COMMAND: &str = "__sandbox";

@@ -1,28 +1,28 @@
-//! The table of mounts, as the kernel writes it.
+//! Parses the mount table of the kernel.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 
-/// The table of the process that reads it.
+/// The mount table of the process that reads it.
 pub(crate) const TABLE: &str = "/proc/self/mountinfo";
 
-/// Something that is mounted.
+/// One mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mount {
     number: u64,
     parent: u64,
-    /// The file system, by the number of its device.
+    /// The file system, by its device number.
     pub(crate) device: OsString,
-    /// What of the file system is shown, seen from the root of the file system.
+    /// The mounted part, relative to the root of the file system.
     pub(crate) root: PathBuf,
-    /// Where it is shown.
+    /// The mount point.
     pub(crate) at: PathBuf,
-    /// The kind of file system.
+    /// The file system type.
     pub(crate) kind: OsString,
 }
 
-/// Reads the table. A line that makes no sense is left out.
+/// Parses the table. Invalid lines are skipped.
 pub(crate) fn read(table: &[u8]) -> Vec<Mount> {
     let lines = table.split(|byte| *byte == b'\n');
     lines.filter_map(read_line).collect()
@@ -38,18 +38,18 @@ fn read_line(line: &[u8]) -> Option<Mount> {
         device: plain(fields.next()?),
         root: plain(fields.next()?).into(),
         at: plain(fields.next()?).into(),
-        // Between them are fields whose number differs, up to a dash.
+        // Between them is a varying number of fields, up to a dash.
         kind: plain(fields.by_ref().skip_while(|field| *field != b"-").nth(1)?),
     })
 }
 
-/// Those that can be seen: nothing is mounted over them, or over a folder above them.
+/// Returns the visible mounts: no other mount covers them or a folder above them.
 pub(crate) fn visible(all: &[Mount]) -> Vec<&Mount> {
     let open = |mount: &&Mount| !is_covered(all, mount) && !has_lid(all, mount);
     all.iter().filter(open).collect()
 }
 
-/// Whether another one lies on exactly this one.
+/// Returns whether another mount lies exactly on this one.
 fn has_lid(all: &[Mount], mount: &Mount) -> bool {
     let mut others = all.iter();
     others.any(|other| {
@@ -57,8 +57,8 @@ fn has_lid(all: &[Mount], mount: &Mount) -> bool {
     })
 }
 
-/// Whether another one lies on a folder above it in what it is mounted on, or on what that is mounted
-/// on, and so on.
+/// Returns whether another mount covers a folder above this one, in its parent mount or in any
+/// further ancestor.
 fn is_covered(all: &[Mount], mount: &Mount) -> bool {
     let mut inner = mount;
     // A chain of parents is no longer than the table.
@@ -81,12 +81,12 @@ fn is_covered(all: &[Mount], mount: &Mount) -> bool {
     false
 }
 
-/// What must be mounted where this path is shown: the file system, and what of it. None if the table
-/// does not tell.
+/// Returns the expected mount for a path: the file system, and the part of it. `None` if the table
+/// does not show it.
 pub(crate) fn expected(visible: &[&Mount], path: &Path) -> Option<(OsString, PathBuf)> {
     let holding = visible.iter().filter(|mount| path.starts_with(&mount.at));
     let nearest = holding.max_by_key(|mount| mount.at.components().count())?;
-    // Such a file system says the same of each of its folders.
+    // NFS reports the same root for each of its folders.
     if nearest.kind.as_encoded_bytes().starts_with(b"nfs") {
         return None;
     }
@@ -102,7 +102,7 @@ fn joined(root: &Path, rest: &Path) -> PathBuf {
     }
 }
 
-/// Undoes `\040` and the like.
+/// Decodes `\040` and other octal escapes.
 fn unescape(field: &[u8]) -> Vec<u8> {
     let mut plain = Vec::with_capacity(field.len());
     let mut rest = field;

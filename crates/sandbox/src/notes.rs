@@ -1,8 +1,9 @@
-//! Durable notes of workspaces that a command may change and that were not looked at afterwards.
+//! Durable notes about workspaces that a command may change and that have not been swept yet.
 //!
-//! A note is written before its command starts and removed when the workspace was swept. It says
-//! what the workspace was like before, so that a later process can do what one that died has left
-//! undone. The process that wrote it holds a lock on it for as long as its command lives.
+//! A note is written before its command starts and removed when the workspace has been swept. It
+//! records the state of the workspace before the command, so that a later process can complete what
+//! a dead process left undone. The process that wrote it holds a lock on it for as long as its
+//! command lives.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -17,14 +18,15 @@ use crate::owned::unique;
 use crate::sweep::Baseline;
 use crate::watched::Before;
 
-/// The largest note that is read: a hundred thousand paths.
+/// The largest note that is read: about a hundred thousand paths.
 const MAX_NOTE_BYTES: u64 = 64 << 20;
 /// The most notes that one start processes; the next start continues.
 const MAX_NOTES: usize = 10_000;
-/// How many names are tried for a note: a kept one of a dead process with the same id may have one.
+/// The most names that are tried for a note: a leftover note of a dead process with the same id may
+/// have one.
 const MAX_NAMES: usize = 1000;
 
-/// What has to be known to put a workspace right.
+/// The state that is needed to sweep a workspace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Pending {
     pub(crate) workspace: PathBuf,
@@ -32,7 +34,7 @@ pub(crate) struct Pending {
     pub(crate) watched: Vec<(PathBuf, Before)>,
 }
 
-/// A note that is written, and locked.
+/// A note that is written and locked.
 #[derive(Debug)]
 pub(crate) struct Note {
     path: PathBuf,
@@ -40,7 +42,7 @@ pub(crate) struct Note {
 }
 
 impl Note {
-    /// Writes one, durably.
+    /// Writes a note durably.
     pub(crate) fn write(folder: &Path, pending: &Pending) -> io::Result<Self> {
         fs::DirBuilder::new()
             .recursive(true)
@@ -48,7 +50,7 @@ impl Note {
             .create(folder)?;
         let bytes = encoded(pending);
         if bytes.len() as u64 > MAX_NOTE_BYTES {
-            // It would read as one that was not written to its end.
+            // A reader would treat it as incomplete.
             return Err(io::ErrorKind::FileTooLarge.into());
         }
         for _ in 0..MAX_NAMES {
@@ -64,7 +66,7 @@ impl Note {
             };
             flock(&held, FlockOperation::LockExclusive)?;
             if !is_at(&held, &path) {
-                // A process that works off notes took it for one that was not written.
+                // A process that recovers notes removed it as incomplete.
                 continue;
             }
             held.write_all(&bytes)?;
@@ -74,17 +76,17 @@ impl Note {
         Err(io::ErrorKind::AlreadyExists.into())
     }
 
-    /// Removes it: the workspace was swept.
+    /// Removes the note: the workspace has been swept.
     pub(crate) fn done(self) -> io::Result<()> {
         fs::remove_file(&self.path)
     }
 }
 
-/// A note that a process which is gone has left.
+/// A note that a dead process left behind.
 #[derive(Debug)]
 pub(crate) struct Left {
     pub(crate) note: Note,
-    /// `None` if it was not written to its end: then its command did not start.
+    /// `None` if the note is incomplete: then its command did not start.
     pub(crate) pending: Option<Pending>,
 }
 
@@ -95,7 +97,7 @@ fn is_at(held: &File, path: &Path) -> bool {
     (held.st_dev, held.st_ino) == (named.st_dev, named.st_ino)
 }
 
-/// The names of all notes, of living processes and of dead ones.
+/// Returns the paths of all notes, of living and of dead processes.
 pub(crate) fn all(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -105,10 +107,10 @@ pub(crate) fn all(folder: &Path) -> io::Result<Vec<PathBuf>> {
     entries.map(|entry| Ok(entry?.path())).collect()
 }
 
-/// Takes over a note that no living process holds; `None` if one does, or if it was worked off.
+/// Claims a note that no living process has locked; `None` if one has, or if the note is gone.
 pub(crate) fn claim(path: PathBuf) -> io::Result<Option<Left>> {
     let held = match File::open(&path) {
-        // Another process has worked it off.
+        // Another process has completed it.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         other => other?,
     };
@@ -120,7 +122,7 @@ pub(crate) fn claim(path: PathBuf) -> io::Result<Option<Left>> {
     Ok(Some(Left { note, pending }))
 }
 
-/// What commands that run now have found in a workspace before themselves, in this process and in
+/// Returns the baselines of the commands that run in a workspace now, in this process and in
 /// others.
 pub(crate) fn running(folder: &Path, workspace: &Path) -> io::Result<Vec<Baseline>> {
     let mut found = Vec::new();
@@ -129,11 +131,11 @@ pub(crate) fn running(folder: &Path, workspace: &Path) -> io::Result<Vec<Baselin
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             other => other?,
         };
-        // A lock that is shared does not keep a process from working the note off afterwards.
+        // A shared lock does not prevent another process from claiming the note afterwards.
         if flock(&held, FlockOperation::NonBlockingLockShared).is_ok() {
             continue;
         }
-        // One that is being written belongs to a command that has not begun.
+        // An incomplete note belongs to a command that has not started.
         if let Some(pending) = read(&held)?.filter(|pending| pending.workspace == workspace) {
             found.push(pending.baseline);
         }
@@ -295,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_note_that_was_cut_off_says_nothing() {
+    fn truncated_note_is_ignored() {
         let whole = encoded(&pending());
         assert_eq!(decoded(&whole), Some(pending()));
         for end in 0..whole.len() {

@@ -1,7 +1,7 @@
-//! The orders of the helper, encoded as arguments of its command line.
+//! The orders of the helper, encoded as its command line arguments.
 //!
-//! Orders are carried out from first to last. None gives a right: each takes some away, or arranges
-//! a view within a namespace of the helper's own.
+//! Orders are applied from first to last. None grants a right: each drops some, or builds a view
+//! within a namespace of the helper.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
@@ -12,7 +12,7 @@ pub(crate) const END: &str = "--";
 
 macro_rules! orders {
     ($($(#[$doc:meta])* $name:ident $word:literal ($($field:ident : $type:ty),*);)*) => {
-        /// One thing that the helper does to itself.
+        /// One step that the helper applies to itself.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub(crate) enum Order {
             $($(#[$doc])* $name { $($field: $type),* },)*
@@ -43,57 +43,57 @@ macro_rules! orders {
 orders! {
     /// Ends together with this process, which must be the parent.
     Parent "parent" (process: u64);
-    /// Ends when the socket that is its standard input hangs up. The program gets the socket, too,
-    /// if so said, because it is another helper; else it gets no input.
+    /// Ends when the socket that is its standard input hangs up. With `pass_on` the program
+    /// inherits the socket, because it is another helper; otherwise it gets no input.
     Lifeline "lifeline" (pass_on: bool);
-    /// Enters the control group whose list of processes this file is.
+    /// Enters the control group whose process list is this file.
     Join "join" (list: PathBuf);
     /// Becomes the subreaper of its descendants, and kills them all when its own supervisor is
-    /// gone; if so said, also when the program has ended by itself.
+    /// gone; with `at_end` also when the program has ended by itself.
     Adopt "adopt" (at_end: bool);
-    /// Leaves the namespaces it was born into; that of the network too, if so said.
+    /// Leaves the namespaces that it inherited; with `network` that of the network, too.
     Unshare "unshare" (network: bool);
     /// Is killed together with its parent.
     DieWithParent "die-with-parent" ();
     /// Begins a new root.
     NewRoot "new-root" ();
-    /// Shows a folder or a file, not to be changed.
+    /// Mounts a folder or a file read-only.
     Read "read" (from: PathBuf, at: PathBuf);
-    /// Shows a folder or a file, to be changed.
+    /// Mounts a folder or a file writable.
     Write "write" (from: PathBuf, at: PathBuf);
-    /// Makes a folder of its own, in memory.
+    /// Creates a private folder in memory.
     Scratch "scratch" (at: PathBuf, size_bytes: u64);
-    /// Makes a symbolic link.
+    /// Creates a symbolic link.
     Link "link" (to: PathBuf, at: PathBuf);
-    /// Covers a file.
+    /// Covers a file so that it cannot be opened.
     HideFile "hide-file" (at: PathBuf);
-    /// Covers a folder.
+    /// Covers a folder so that it cannot be entered.
     HideFolder "hide-folder" (at: PathBuf);
-    /// Shows the processes of its own namespace.
+    /// Mounts `/proc` of its own PID namespace.
     Processes "processes" ();
-    /// Shows the harmless devices.
+    /// Provides the harmless devices.
     Devices "devices" ();
-    /// Leaves the old root for good.
+    /// Detaches the old root permanently.
     EnterRoot "enter-root" ();
-    /// Must find this part of this file system here.
+    /// Expects this part of this file system here.
     Part "part" (at: PathBuf, device: OsString, root: OsString);
-    /// Must find this very file here.
+    /// Expects this very file here.
     Same "same" (at: PathBuf, device: u64, number: u64);
-    /// May find this part of this file system here, and nothing else.
+    /// Permits only this part of this file system here.
     Along "along" (at: PathBuf, device: OsString, root: OsString);
-    /// Must find something here that shows nothing.
+    /// Expects a mount here that shows no content.
     Mask "mask" (at: PathBuf);
-    /// Looks whether it found all this, and nothing else beneath it.
+    /// Verifies all expectations, and that no other mount lies beneath them.
     Prove "prove" ();
-    /// Starts the loopback of its own network.
+    /// Brings up the loopback interface of its network namespace.
     Loopback "loopback" ();
     /// Writes a small file.
     Text "text" (at: PathBuf, text: OsString);
-    /// Goes to this folder.
+    /// Changes to this working directory.
     Start "start" (at: PathBuf);
-    /// Starts a session, without a terminal.
+    /// Starts a session without a terminal.
     Session "session" ();
-    /// Sets a limit of the kernel.
+    /// Sets a resource limit.
     Limit "limit" (name: OsString, value: u64);
     /// Keeps the right to read here.
     MayRead "may-read" (at: PathBuf);
@@ -101,20 +101,20 @@ orders! {
     MayWrite "may-write" (at: PathBuf);
     /// Keeps the right to connect to this port.
     MayConnect "may-connect" (port: u64);
-    /// Gives up every other right to files, and to ports too if so said. Without Landlock it fails
-    /// if that is needed.
+    /// Drops every other right to files; with `ports` to ports, too. With `needed` it fails if
+    /// Landlock is unavailable.
     Restrict "restrict" (ports: bool, needed: bool);
-    /// Gives up all capabilities and every way to new ones.
+    /// Drops all capabilities and every way to gain new ones.
     DropPrivileges "drop-privileges" ();
-    /// Gives up system calls.
+    /// Installs the system call filter.
     Filter "filter" (families: OsString);
     /// Is replaced by the program, instead of starting it and waiting for it.
     Become "become" ();
-    /// Says what Landlock can do here, and ends.
+    /// Prints the Landlock version of the kernel, and exits.
     Report "report" ();
 }
 
-/// A value that is one word.
+/// A value that is encoded as one argument.
 trait Word: Sized {
     fn to_word(&self) -> OsString;
     fn from_word(word: OsString) -> Option<Self>;
@@ -134,7 +134,7 @@ impl Word for PathBuf {
         self.clone().into_os_string()
     }
     fn from_word(word: OsString) -> Option<Self> {
-        // A relative path would mean another place after each change of folder.
+        // A relative path would name another place after each change of directory.
         word.as_bytes().starts_with(b"/").then(|| word.into())
     }
 }
@@ -161,7 +161,7 @@ impl Word for bool {
     }
 }
 
-/// The words for these orders and this program.
+/// Encodes these orders and this program as arguments.
 pub(crate) fn words(orders: &[Order], program: &[OsString]) -> Vec<OsString> {
     let mut words = Vec::new();
     for order in orders {
@@ -172,7 +172,7 @@ pub(crate) fn words(orders: &[Order], program: &[OsString]) -> Vec<OsString> {
     words
 }
 
-/// The orders and the program that the words mean, or the word that means nothing.
+/// Parses the orders and the program, or returns the argument that is invalid.
 pub(crate) fn parse(
     mut words: impl Iterator<Item = OsString>,
 ) -> Result<(Vec<Order>, Vec<OsString>), OsString> {
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_means_nothing_is_refused() {
+    fn invalid_orders_are_refused() {
         for words in [
             &["restrict"][..],
             &["restrict", "yes", "perhaps", "--"],

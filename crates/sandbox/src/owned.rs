@@ -1,6 +1,6 @@
-//! Folders that belong to one process: it holds a lock on each as long as it lives.
+//! Folders that belong to one process, which holds a lock on each as long as it lives.
 //!
-//! The lock, not a process id in the name, says whether the owner is alive: processes of different
+//! The lock, not a process id in the name, shows whether the owner is alive: processes of different
 //! PID namespaces share control groups and folders for temporary files, and the id of one means
 //! nothing to the other. The kernel releases the lock when the owner dies.
 
@@ -14,10 +14,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat, open, stat};
 
-/// How many names are tried: each can be taken by a process with the same id in another namespace.
+/// The most names that are tried: a process with the same id in another namespace can have taken
+/// each.
 const MAX_NAMES: usize = 100;
 
-/// A folder of this process.
+/// A folder that this process owns.
 #[derive(Debug)]
 pub(crate) struct Owned {
     path: PathBuf,
@@ -26,7 +27,7 @@ pub(crate) struct Owned {
 }
 
 impl Owned {
-    /// Makes a folder whose name begins with this prefix, and locks it.
+    /// Creates a folder whose name begins with this prefix, and locks it.
     pub(crate) fn make(parent: &Path, prefix: &str, mode: u32) -> io::Result<Self> {
         let mut last = io::Error::from(io::ErrorKind::AlreadyExists);
         for _ in 0..MAX_NAMES {
@@ -42,7 +43,8 @@ impl Owned {
             }
             match lock(&path) {
                 Ok(lock) => return Ok(Self { path, _lock: lock }),
-                // A process that removes abandoned folders was faster: it had no owner yet.
+                // A process that removes abandoned folders removed it first, because it was not
+                // locked yet.
                 Err(error) => last = error,
             }
         }
@@ -54,8 +56,8 @@ impl Owned {
     }
 }
 
-/// Removes the folders with this prefix whose owner is dead, with this function. Folders whose lock
-/// is held, and folders that this process may not open, stay.
+/// Removes the folders with this prefix whose owner is dead, by calling `remove`. Folders whose
+/// lock is held, and folders that this process may not open, stay.
 pub(crate) fn remove_abandoned(parent: &Path, prefix: &str, remove: impl Fn(&Path)) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let path = entry.path();
@@ -84,7 +86,7 @@ fn lock(path: &Path) -> io::Result<OwnedFd> {
     }
 }
 
-/// A number that this process has not used before.
+/// Returns a number that this process has not used before.
 pub(crate) fn unique() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     NEXT.fetch_add(1, Ordering::Relaxed)
@@ -107,7 +109,7 @@ mod tests {
         let owned = Owned::make(parent, "sortie-", 0o700).unwrap();
         fs::create_dir(parent.join("other-1-1")).unwrap();
         assert_eq!(sweep(parent), 0, "the owner is alive");
-        // Neither a number of no process nor one of another process says anything.
+        // The process id in a name has no meaning, whether or not such a process exists.
         fs::create_dir(parent.join(format!("sortie-{}-1", u32::MAX))).unwrap();
         fs::create_dir(parent.join(format!("sortie-{}-x", std::process::id()))).unwrap();
         assert_eq!(sweep(parent), 2, "no process holds them");

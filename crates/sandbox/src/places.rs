@@ -1,31 +1,32 @@
-//! Where things lie on this machine, as told by the caller, and what a command may see of them.
+//! The paths of this machine, as passed by the caller, and which of them a command may see.
 
 use std::path::{Path, PathBuf};
 
 use crate::protected::IN_HOME;
 
-/// What the caller knows about the machine. This crate never reads the environment.
+/// The caller's knowledge of the machine. This crate never reads the environment.
 #[derive(Clone, Debug, Default)]
 pub struct Places {
-    /// The home folder of the person for whom we run.
+    /// The home folder of the user who runs Sortie.
     pub home: Option<PathBuf>,
-    /// The folders in which programs are looked for, in order.
+    /// The search path for programs, in order.
     pub path: Vec<PathBuf>,
-    /// A folder for private folders, where the machine cannot make them in memory.
+    /// The parent of private scratch folders, where the machine cannot create them in memory.
     pub scratch: PathBuf,
-    /// Our own folders: state, token, configuration, cache. Never visible.
+    /// Sortie's own folders: state, token, configuration, cache. Never visible.
     pub own: Vec<PathBuf>,
 }
 
 impl Places {
-    /// Absolute paths that no command may read: the secrets of the home folder, and our own
-    /// folders.
+    /// Returns the absolute paths that no command may read: the secrets of the home folder, and
+    /// Sortie's own folders.
     pub fn hidden(&self) -> Vec<PathBuf> {
         let own = self.own.iter().cloned();
         own.chain(self.in_home(SECRETS)).collect()
     }
 
-    /// Absolute paths in the home folder that no command may change: files that run at login.
+    /// Returns the absolute paths in the home folder that no command may change: files that run at
+    /// login.
     pub fn protected_in_home(&self) -> Vec<PathBuf> {
         self.in_home(IN_HOME).collect()
     }
@@ -36,12 +37,12 @@ impl Places {
     }
 }
 
-/// Folders of the system that a command sees, read-only.
+/// System folders that a command sees, read-only.
 pub(crate) const SYSTEM: &[&str] = &[
     "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/gnu",
 ];
 
-/// Parts of a home folder that hold programs and packages, and no secrets: visible, read-only.
+/// Parts of a home folder with programs and packages, and without secrets: visible, read-only.
 pub(crate) const TOOLCHAINS: &[&str] = &[
     ".asdf",
     ".bun/bin",
@@ -59,7 +60,7 @@ pub(crate) const TOOLCHAINS: &[&str] = &[
     ".local/share/fnm",
     ".local/share/mise",
     ".local/share/pnpm",
-    // The rest of it holds credentials.
+    // The rest of this folder contains credentials.
     ".local/share/uv/python",
     ".local/share/uv/tools",
     ".m2/repository",
@@ -76,8 +77,8 @@ pub(crate) const TOOLCHAINS: &[&str] = &[
     "miniconda3",
 ];
 
-/// Parts of a home folder with secrets. A home folder is not visible at all; this list is for the
-/// case that the workspace is one, or holds one.
+/// Parts of a home folder with secrets. A home folder is not visible at all; this list is for a
+/// workspace that is a home folder, or contains one.
 pub(crate) const SECRETS: &[&str] = &[
     ".ssh",
     ".aws",
@@ -121,13 +122,13 @@ pub(crate) const SECRETS: &[&str] = &[
     ".terraform.d",
 ];
 
-/// How much of `/etc` is looked at for files that only root may read.
+/// The most entries of `/etc` that are checked for files that only root may read.
 const MAX_ENTRIES: usize = 20_000;
-/// How deep.
+/// The deepest level that is checked.
 const MAX_DEPTH: usize = 6;
 
-/// What lies under a folder of the system and is not for everybody. Root could read it also without
-/// capabilities, as its owner.
+/// Returns the entries beneath a system folder that not every user may read. Root could read them
+/// even without capabilities, as their owner.
 pub(crate) fn not_for_everybody(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut left = MAX_ENTRIES;
@@ -137,14 +138,14 @@ pub(crate) fn not_for_everybody(folder: &Path) -> Vec<PathBuf> {
 
 fn walk(folder: &Path, depth: usize, left: &mut usize, found: &mut Vec<PathBuf>) {
     use std::os::unix::fs::PermissionsExt as _;
-    // One that we may not list, the command may not list either.
+    // A folder that this process may not list, the command may not list either.
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     for entry in entries {
         let Ok(facts) = entry.metadata() else {
             continue;
         };
         let (path, mode) = (entry.path(), facts.permissions().mode());
-        // Beyond the bound nothing is known, and so nothing is shown.
+        // Entries beyond the limit are unchecked, so they are hidden.
         let beyond = *left == 0 || depth == 0;
         *left = left.saturating_sub(1);
         if facts.is_dir() {
@@ -159,8 +160,8 @@ fn walk(folder: &Path, depth: usize, left: &mut usize, found: &mut Vec<PathBuf>)
     }
 }
 
-/// What we cannot reach ourselves needs no hiding, and each that is hidden costs a mount: on most
-/// machines only root has any.
+/// Returns the path if this process can reach it. An unreachable path needs no hiding, and each
+/// hidden path costs a mount: on most machines only root can reach any.
 fn reached(path: PathBuf) -> Option<PathBuf> {
     use rustix::fs::{Access, access};
     let any = [Access::READ_OK, Access::EXEC_OK];

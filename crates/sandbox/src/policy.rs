@@ -1,4 +1,4 @@
-//! What a command may do.
+//! The policy of a command.
 
 use std::path::PathBuf;
 
@@ -6,30 +6,27 @@ use serde::Serialize;
 
 use crate::protected::{Protected, usual};
 
-/// What one command may do.
+/// The restrictions on one command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
-    /// The folder it works on, named without links; it starts in it or beneath it.
+    /// The workspace, named without links; the command starts in it or beneath it.
     pub workspace: PathBuf,
-    /// What it may do there.
+    /// The access to the workspace.
     pub access: Access,
-    /// Further folders it may change, such as the shared part of a linked worktree; named without
-    /// links.
+    /// Further writable folders, such as the shared part of a linked worktree; named without links.
     pub extra_write: Vec<PathBuf>,
-    /// Further folders it may read; named without links, and left out if there is one.
+    /// Further readable folders; named without links. One that contains a link is left out.
     pub extra_read: Vec<PathBuf>,
-    /// Whom it may reach.
     pub network: Network,
-    /// What it may use up.
     pub limits: Limits,
-    /// What it must not change, although it lies in the workspace.
+    /// Paths in the workspace that the command must not change.
     pub protected: Vec<Protected>,
-    /// What it must not see, wherever it lies; absolute.
+    /// Absolute paths that the command must not see.
     pub hidden: Vec<PathBuf>,
 }
 
 impl Policy {
-    /// The usual policy of a command that may change its workspace and has no network.
+    /// Returns the default policy of a command that may change its workspace and has no network.
     pub fn of(workspace: PathBuf) -> Self {
         Self {
             workspace,
@@ -44,50 +41,49 @@ impl Policy {
     }
 }
 
-/// What a command may do in its workspace.
+/// The access of a command to its workspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Access {
-    /// Look.
     ReadOnly,
-    /// Look and change.
     ReadWrite,
 }
 
-/// Whom a command may reach. Sockets of other programs on this machine (`AF_UNIX`) are beyond every
-/// one of these: agents of keys, display servers and container daemons all listen there.
+/// The network access of a command. No variant permits sockets of other programs on this machine
+/// (`AF_UNIX`): key agents, display servers and container daemons all listen there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Network {
-    /// No peer; the command has no sockets.
+    /// No network; the command cannot create sockets.
     Off,
-    /// Only itself: a private loopback on which no other process listens. Needs namespaces.
+    /// Only a private loopback on which no other process listens. Requires namespaces.
     Loopback,
-    /// These TCP ports of any host, and DNS by UDP. Needs Landlock of version 4 or later.
+    /// These TCP ports of any host, and DNS over UDP. Requires Landlock version 4 or later.
     Ports(Vec<u16>),
-    /// Every host that this machine reaches, the runtime's own port included.
+    /// Every host that this machine reaches, including the runtime's own port.
     On,
 }
 
-/// What a command may use up.
+/// The resource limits of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Limits {
-    /// Processes and threads at the same time.
+    /// The most processes and threads at the same time.
     pub processes: u64,
-    /// Memory: of all together where a control group can be made, else of each process.
+    /// The most memory: of all processes together where a control group can be created, otherwise
+    /// of each process.
     pub memory_bytes: u64,
-    /// Time on a processor, of each process.
+    /// The CPU time of each process.
     pub cpu_seconds: u64,
-    /// The longest file.
+    /// The largest size of a file.
     pub file_bytes: u64,
-    /// Files open at the same time, of each process.
+    /// The most open files of each process.
     pub open_files: u64,
-    /// Its own `/tmp` and its own empty home, each.
+    /// The size of its private `/tmp` and of its empty home, each.
     pub scratch_bytes: u64,
 }
 
 impl Default for Limits {
-    /// Room for a build of a large project, and an end for what has none.
+    /// Enough for the build of a large project, while a runaway command still ends.
     fn default() -> Self {
         const GIB: u64 = 1 << 30;
         Self {

@@ -1,4 +1,4 @@
-//! What this machine can hold: tried once, not guessed.
+//! Probes once, by trying, which sandbox features this machine supports.
 
 use std::ffi::OsString;
 use std::fs;
@@ -14,47 +14,43 @@ use crate::cgroup;
 use crate::orders::{self, Order};
 use crate::places::Places;
 
-/// The version of Landlock from which on it alone can hold a command: the first that also refuses
-/// to cut files off.
+/// The first Landlock version that can confine a command by itself: it also restricts truncation.
 pub(crate) const LEAST_LANDLOCK: u32 = 3;
-/// The version of Landlock from which on it knows ports.
+/// The first Landlock version that restricts ports.
 pub(crate) const LANDLOCK_WITH_PORTS: u32 = 4;
-/// The first bubblewrap that knows all the words we use.
+/// The first bubblewrap version with all the options that we use.
 const LEAST_BUBBLEWRAP: (u32, u32) = (0, 7);
-/// The longest answer of a program that is asked for its version.
+/// The longest output of a program's version query.
 const MAX_ANSWER_BYTES: usize = 256;
 
-/// What probing found.
+/// The findings of the probe.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Offer {
-    /// A `bwrap` that works.
     pub bubblewrap: Option<Bubblewrap>,
-    /// Whether our own helper can make namespaces and a view of the files.
+    /// Whether our helper can create namespaces and a file view.
     pub namespaces: bool,
-    /// The version of Landlock, 0 for none.
+    /// The Landlock ABI version; 0 if unavailable.
     pub landlock: u32,
-    /// Where control groups can be made.
     pub cgroups: Cgroups,
 }
 
 /// A `bwrap` that works.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Bubblewrap {
-    /// Where it lies.
     pub path: PathBuf,
-    /// What it says about itself.
+    /// The version that it reports.
     pub version: String,
 }
 
-/// Where control groups can be made.
+/// The folders in which control groups can be created.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Cgroups {
-    /// One folder for everything, or one for each kind; none where none can be made.
+    /// One folder for the unified hierarchy, or one per controller; empty if none can be created.
     pub parents: Vec<PathBuf>,
 }
 
 impl Offer {
-    /// The best backend that works here.
+    /// Returns the best backend that works on this machine.
     pub fn best(&self) -> Option<Backend> {
         if self.bubblewrap.is_some() {
             Some(Backend::Bubblewrap)
@@ -67,7 +63,7 @@ impl Offer {
         }
     }
 
-    /// What was found, in lines for a person.
+    /// Returns the findings as lines for a person.
     pub fn explain(&self) -> Vec<String> {
         let bubblewrap = match &self.bubblewrap {
             Some(found) => format!("{} at {}", found.version, found.path.display()),
@@ -103,7 +99,7 @@ impl Offer {
     }
 }
 
-/// Tries what works here, with this binary of ours as the helper.
+/// Tries what works on this machine, with this binary as the helper.
 pub fn probe(places: &Places, helper: &Path) -> Offer {
     Offer {
         bubblewrap: places.path.iter().find_map(|folder| bubblewrap(folder)),
@@ -153,7 +149,7 @@ fn bubblewrap(folder: &Path) -> Option<Bubblewrap> {
     })
 }
 
-/// Whether only root or we could have put it there.
+/// Returns whether only root or the current user could have put the file there.
 fn is_trusted(path: &Path) -> bool {
     use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
     let us = rustix::process::geteuid().as_raw();
@@ -201,8 +197,8 @@ fn landlock(helper: &Path) -> u32 {
         .unwrap_or(0)
 }
 
-/// The output of a program that ended well. The lifeline ends a helper with this process; other
-/// programs do not look at it.
+/// Returns the output of a program that exits successfully. The lifeline ends a helper with this
+/// process; other programs ignore it.
 fn answer(command: &mut Command) -> Option<String> {
     let (_held, given) = Lifeline::new().ok()?;
     let command = command.env_clear().stdin(Stdio::from(given));

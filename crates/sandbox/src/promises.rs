@@ -1,4 +1,5 @@
-//! What a view must turn out to be, for the helper to prove before anything is started.
+//! Computes the mounts that a view must have, which the helper verifies before it starts the
+//! program.
 
 use std::fs;
 use std::io;
@@ -8,7 +9,7 @@ use crate::held;
 use crate::mounts::{self, Mount};
 use crate::orders::Order;
 
-/// Somewhere that the view mounts something.
+/// A place at which the view mounts something.
 enum Place<'a> {
     Part(&'a Path, &'a Path),
     Mask(&'a Path),
@@ -22,10 +23,10 @@ impl Place<'_> {
     }
 }
 
-/// The promises of a view, and the order to prove them; fails with the path that cannot be reached
-/// without following a link.
+/// Returns the expectations of a view, and the order to verify them; fails with the path that
+/// cannot be reached without following a link.
 pub(crate) fn promises(view: &[Order]) -> Result<Vec<Order>, (PathBuf, io::Error)> {
-    // Where the table cannot be read, each file is known by its number.
+    // If the table cannot be read, each file is identified by its inode number.
     let table = mounts::read(&fs::read(mounts::TABLE).unwrap_or_default());
     let visible = mounts::visible(&table);
     let places = uncovered(view);
@@ -41,7 +42,7 @@ pub(crate) fn promises(view: &[Order]) -> Result<Vec<Order>, (PathBuf, io::Error
     Ok(orders)
 }
 
-/// Those that nothing later lies on.
+/// Returns the places that no later mount covers.
 fn uncovered(view: &[Order]) -> Vec<Place<'_>> {
     let mut found: Vec<Place<'_>> = Vec::new();
     for place in view.iter().filter_map(place) {
@@ -57,7 +58,7 @@ fn place(order: &Order) -> Option<Place<'_>> {
         Order::Scratch { at, .. } | Order::HideFile { at } | Order::HideFolder { at } => {
             Some(Place::Mask(at))
         }
-        // No part of the old root, and nothing that hides one.
+        // These neither show a part of the old root nor hide one.
         Order::Link { .. }
         | Order::Parent { .. }
         | Order::Join { .. }
@@ -100,7 +101,7 @@ fn part(visible: &[&Mount], from: &Path, at: &Path) -> Result<Order, (PathBuf, i
     known.map(|(device, number)| Order::Same { at, device, number })
 }
 
-/// What is mounted already in what is shown, and comes along with it.
+/// Returns the existing nested mounts that the view includes together with their folder.
 fn along(visible: &[&Mount], places: &[Place<'_>]) -> Vec<Order> {
     let mut found = Vec::new();
     for mount in visible {

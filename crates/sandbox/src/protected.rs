@@ -1,33 +1,33 @@
-//! What a command must not change, as data: files that change what *other* programs do, outside the
-//! sandbox and without a person asking for it (P15).
+//! The table of files that a command must not change: files that affect what *other* programs do,
+//! outside the sandbox and without a person's request (P15).
 //!
-//! Left out on purpose: what only acts when a person builds or installs the project
+//! Left out on purpose: files that act only when a person builds or installs the project
 //! (`package.json`, `.npmrc`, `Makefile`, `build.rs`, `.cargo/config.toml`, workflows of a forge).
-//! To write those is the work of a coding agent, and its reviewer reads them like any other code.
+//! Writing those is the work of a coding agent, and its reviewer reads them like any other code.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-/// Something that a command must not change.
+/// A path that a command must not change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Protected {
-    /// Where, seen from the workspace.
+    /// The path relative to the workspace.
     pub path: PathBuf,
-    /// What is done as long as it is not there.
+    /// How the path is protected while it does not exist.
     pub absent: WhileAbsent,
 }
 
-/// How something is kept from being made.
+/// How a missing path is kept from being created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhileAbsent {
     /// An empty folder stands in its place while commands run. Git does not see empty folders, and
-    /// removing one can lose nothing.
+    /// removing one loses nothing.
     StandIn,
-    /// A file with this content stands in its place while commands run: one that programs outside
-    /// the sandbox read as if it were not there.
+    /// A file with this content stands in its place while commands run: programs outside the
+    /// sandbox treat it like a missing file.
     File(&'static str),
-    /// What appears is moved aside when the command has ended: a folder of this name would disturb
-    /// programs outside the sandbox.
+    /// Whatever appears is moved aside when the command has ended. For names where a folder would
+    /// disturb programs outside the sandbox.
     Watch,
 }
 
@@ -35,8 +35,8 @@ pub enum WhileAbsent {
 struct Row {
     name: &'static str,
     absent: WhileAbsent,
-    /// Whether programs act on it in any folder that a person opens or enters, and not only at the
-    /// top of a project. File tools do not write such a name anywhere.
+    /// Whether programs act on the name in any folder that a person opens or enters, and not only
+    /// at the top of a project. File tools never write such a name.
     anywhere: bool,
 }
 
@@ -48,7 +48,8 @@ const fn covered(name: &'static str) -> Row {
     }
 }
 
-/// Each stand-in costs two mounts a command, so names that few people use are watched, folders too.
+/// Returns a row that is watched. Each stand-in costs two mounts per command, so rarely used names
+/// are watched, including folders.
 const fn watched(name: &'static str) -> Row {
     Row {
         name,
@@ -65,17 +66,17 @@ const fn watched_at_top(name: &'static str) -> Row {
     }
 }
 
-/// The content of a `commondir` that git reads as if there were none: the common folder of a git
+/// The content of a `commondir` that git treats like a missing file: the common folder of a git
 /// folder is the folder itself.
 const SAME_FOLDER: &str = ".\n";
 
-/// What programs of a person obey without being asked to: agents, editors, shells and hooks of git.
-/// A name belongs here if a program reads it because a folder is opened or entered, or because git
-/// is used, and it can make that program run another one. What is only text for a model
-/// (`AGENTS.md`, `CLAUDE.md`), formatting (`.editorconfig`), or acts when a project is built does
-/// not.
+/// Files that a person's programs obey without a request: agents, editors, shells and git hooks. A
+/// name belongs here if a program reads it because a folder is opened or entered, or because git is
+/// used, and it can make that program run another one. Files that are only text for a model
+/// (`AGENTS.md`, `CLAUDE.md`), only formatting (`.editorconfig`), or act only when a project is
+/// built do not belong here.
 const ROWS: &[Row] = &[
-    // Agents and tools that we or others start next, and what they may do.
+    // Agents and tools that Sortie or other programs start next, and their permissions.
     covered(".sortie"),
     covered("sortie.toml"),
     covered(".claude"),
@@ -129,7 +130,7 @@ const ROWS: &[Row] = &[
     watched(".local.vimrc"),
     watched(".dir-locals.el"),
     watched(".dir-locals-2.el"),
-    // Run when the shell of a person enters the folder.
+    // Run when a person's shell enters the folder.
     covered(".envrc"),
     watched(".env.fish"),
     watched(".autoenv"),
@@ -141,7 +142,7 @@ const ROWS: &[Row] = &[
     watched("mise.local.toml"),
     watched(".hermit"),
     watched("devenv.local.nix"),
-    // Hooks of git by another name: they act at the top of a repository.
+    // Git hooks by another name: they act at the top of a repository.
     covered(".husky"),
     watched_at_top(".huskyrc"),
     watched_at_top(".pre-commit-config.yaml"),
@@ -163,23 +164,23 @@ const ROWS: &[Row] = &[
     watched(".lefthook-local"),
     watched_at_top(".overcommit.yml"),
     watched(".git-hooks"),
-    // Settings of other version control systems, which run what their settings name.
+    // Settings of other version control systems, which run the programs that they name.
     watched(".hg"),
     watched(".sl"),
     watched(".jj"),
     watched(".bzr"),
 ];
 
-/// Endings of names of files that open a whole project in an editor.
+/// Name suffixes of files that open a whole project in an editor.
 const ENDINGS: &[&str] = &[".code-workspace", ".sublime-project"];
 
 /// Names inside the git folder of the workspace, and inside any other git folder that a command can
 /// reach.
 ///
 /// A hook, a filter or a monitor in `config` or `hooks` runs at the next `git status` of a person.
-/// `modules` and `worktrees` hold git folders of submodules and linked worktrees; no new one can be
-/// made there. `config.worktree` is only read where a setting asks for it, and an empty one says
-/// nothing. `commondir` names another folder as the one with settings and hooks.
+/// `modules` and `worktrees` contain git folders of submodules and linked worktrees; no new one can
+/// be created there. Git reads `config.worktree` only where a setting enables it, and an empty one
+/// sets nothing. `commondir` names another folder as the one with settings and hooks.
 pub(crate) const IN_GIT_FOLDER: &[(&str, WhileAbsent)] = &[
     ("hooks", WhileAbsent::StandIn),
     ("config", WhileAbsent::StandIn),
@@ -303,7 +304,7 @@ pub(crate) const IN_HOME: &[&str] = &[
     "bin",
 ];
 
-/// The list that every policy starts from.
+/// Returns the protected paths that every policy starts from.
 pub fn usual() -> Vec<Protected> {
     let named = ROWS.iter().map(|row| Protected {
         path: PathBuf::from(row.name),
@@ -316,7 +317,7 @@ pub fn usual() -> Vec<Protected> {
     named.chain(in_git).collect()
 }
 
-/// Whether programs act on a file or folder of this name in whatever folder it lies.
+/// Returns whether programs act on a file or folder of this name in any folder.
 pub fn acts_in_any_folder(name: &OsStr) -> bool {
     let mut rows = ROWS.iter().filter(|row| row.anywhere);
     let ends = |ending: &&str| {
@@ -324,7 +325,7 @@ pub fn acts_in_any_folder(name: &OsStr) -> bool {
         let start = name.len().checked_sub(ending.len());
         start.is_some_and(|start| name[start..].eq_ignore_ascii_case(ending))
     };
-    // Some file systems fold case.
+    // Some file systems ignore case.
     rows.any(|row| name.eq_ignore_ascii_case(row.name)) || ENDINGS.iter().any(ends)
 }
 
@@ -339,7 +340,7 @@ mod tests {
         let all = names.len();
         names.sort_unstable();
         names.dedup();
-        // These act in a home folder and in a project.
+        // These act both in a home folder and in a project.
         let both = [".gvimrc", ".nvimrc", ".vimrc"];
         assert_eq!(all, names.len() + both.len());
     }

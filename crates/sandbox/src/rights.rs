@@ -1,5 +1,6 @@
-//! Rights in the real tree, for machines without namespaces: a right holds for everything beneath a
-//! folder, so what is excepted is gone around.
+//! Computes Landlock rights in the real tree, for machines without namespaces. A right covers
+//! everything beneath a folder, so a folder with an exception gets rights for its other entries one
+//! by one.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,14 +10,14 @@ use crate::orders::Order;
 use crate::places::SYSTEM;
 use crate::policy::Access;
 
-/// The most rules of one command.
+/// The most Landlock rules of one command.
 const MAX_RULES: usize = 8192;
 
-/// Too much would have to be gone around.
+/// The exceptions would need more rules than the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TooMany;
 
-/// The rights of a command, as orders.
+/// Returns the rights of a command, as orders.
 pub(crate) fn rights(scene: &Scene<'_>, scratch: &Path) -> Result<Vec<Order>, TooMany> {
     let policy = scene.policy;
     let mut excepted = hidden(policy, scene.places, scene.home);
@@ -48,8 +49,8 @@ pub(crate) fn rights(scene: &Scene<'_>, scratch: &Path) -> Result<Vec<Order>, To
     Ok(read.chain(write).collect())
 }
 
-/// The folder, or as much of it as does not hold anything excepted. By a name that leads over a
-/// link there is no right: a planted entry must not choose one.
+/// Collects the folder, or those parts of it that contain no exception. A name that leads through a
+/// link gets no right: a planted entry must not choose one.
 fn around(folder: &Path, excepted: &[PathBuf], found: &mut Vec<PathBuf>) -> Result<(), TooMany> {
     let Some(real) = fs::canonicalize(folder).ok().filter(|real| real == folder) else {
         return Ok(());
@@ -65,7 +66,7 @@ fn around(folder: &Path, excepted: &[PathBuf], found: &mut Vec<PathBuf>) -> Resu
         return Ok(());
     }
     for entry in fs::read_dir(&real).into_iter().flatten().flatten() {
-        // A link leads elsewhere: the right to that place is another one.
+        // The target of a link needs a right of its own.
         if entry.file_type().is_ok_and(|kind| !kind.is_symlink()) {
             around(&entry.path(), excepted, found)?;
         }

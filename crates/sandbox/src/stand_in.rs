@@ -1,17 +1,18 @@
-//! Empty folders and files in the place of what must not be made.
+//! Empty folders and files in the place of paths that a command must not create.
 //!
-//! A mount needs something to lie on. An empty folder is the one thing that disturbs no program:
-//! git does not see it, and to remove it can lose nothing, as a folder with something in it stays.
-//! Where a program would stumble over a folder and reads a certain file as if it were absent
-//! (`commondir` of git that names its own folder), such a file stands in. It is there while
-//! commands run and no longer: some of the names are those of files, and programs that look for one
-//! of these outside should not meet a folder for hours.
+//! A mount needs a mount point. An empty folder is the one entry that disturbs no program: git does
+//! not see it, and removing it loses nothing, because a folder with content stays. Where a folder
+//! would break a program, and the program treats a certain file like a missing one (git's
+//! `commondir` that names its own folder), such a file is the stand-in. Stand-ins exist only while
+//! commands run: some of the names are those of files, and programs outside that look for such a
+//! file should not find a folder for hours.
 //!
-//! Who relies on one holds a shared lock on it, taken before anything is decided about it and given
-//! up when the command has ended; the command that finds no other holder removes it. So no command
-//! removes what another command stands on, be it of this process or of another. The kernel gives up
-//! the locks of the dead, so what a crash leaves is marked by its mode, taken over by the next
-//! command in the same workspace, and removed after it.
+//! Each command that relies on a stand-in holds a shared lock on it, acquired before any decision
+//! about the path and released when the command has ended; the command that finds no other holder
+//! removes the stand-in. So no command removes a stand-in that another command relies on, whether
+//! in this process or in another. The kernel releases the locks of dead processes. A stand-in that
+//! a crash leaves behind is recognised by its mode, reused by the next command in the same
+//! workspace, and removed after it.
 
 use std::collections::BTreeMap;
 use std::fs::{self, Metadata};
@@ -26,43 +27,42 @@ use sortie_base::regular_file;
 use crate::held::reach;
 use crate::owned::unique;
 
-/// Sticky and read-only: a mode that people do not give their own folders.
+/// Sticky and read-only: a mode that users do not give their own folders.
 const MARK: u32 = 0o1555;
-/// The same for a file.
+/// The same mark for a file.
 const FILE_MARK: u32 = 0o1444;
 /// The mode of a folder that another program has begun to use.
 const USUAL: u32 = 0o755;
-/// The most that a file which stands in holds.
+/// The largest content of a stand-in file.
 const MAX_FILE_BYTES: u64 = 16;
-/// How often is tried again when others make and remove it at the same time.
+/// The most attempts while other processes create and remove the stand-in concurrently.
 const MAX_TRIES: usize = 100;
 
-/// What stands in.
+/// The kind of stand-in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stand {
-    /// An empty folder.
     Folder,
     /// A file with this content.
     File(&'static str),
 }
 
-/// A folder or file that stands in the place of something, held by one command or more.
+/// A stand-in folder or file, held by one or more commands.
 #[derive(Debug)]
 pub(crate) struct StandIn {
     path: PathBuf,
     held: fs::File,
 }
 
-/// Those that commands of this process hold: commands side by side share them, and the files that
-/// are open for them.
+/// The stand-ins that commands of this process hold: concurrent commands share them, and their open
+/// files.
 #[derive(Debug, Default)]
 pub(crate) struct StandIns {
     held: Mutex<BTreeMap<PathBuf, Weak<StandIn>>>,
 }
 
 impl StandIns {
-    /// Puts one there, or joins those who hold it. None if something else is there by now, or if
-    /// no process of this user could create anything there.
+    /// Creates a stand-in, or joins its holders. Returns `None` if another entry exists by now, or
+    /// if no process of this user could create an entry there.
     pub(crate) fn put(&self, path: &Path, stand: Stand) -> io::Result<Option<Arc<StandIn>>> {
         let known = self.lock().get(path).and_then(Weak::upgrade);
         if let Some(known) = known.filter(|known| is_still(path, &known.held)) {
@@ -78,7 +78,7 @@ impl StandIns {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<PathBuf, Weak<StandIn>>> {
-        // It is whole after each step.
+        // The map is consistent after each step.
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -92,7 +92,7 @@ impl StandIn {
                     match fs::symlink_metadata(path) {
                         Ok(facts) if is_ours(path, &facts) => {}
                         Ok(_) => return Ok(None),
-                        // It was one of ours just now.
+                        // It was a stand-in a moment ago.
                         Err(_) => continue,
                     }
                 }
@@ -103,7 +103,7 @@ impl StandIn {
                 continue;
             };
             flock(&held, FlockOperation::LockShared)?;
-            // Another one may have removed it before it was locked.
+            // Another command may have removed it before it was locked.
             if is_still(path, &held) {
                 let path = path.to_owned();
                 return Ok(Some(Self { path, held }));
@@ -119,7 +119,7 @@ impl Drop for StandIn {
         if !alone || !is_still(&self.path, &self.held) {
             return;
         }
-        // Where its folder was swapped for a link, there is nothing of ours.
+        // If its folder was replaced by a link, there is no stand-in to remove.
         let Ok(place) = reach(&self.path) else {
             return;
         };
@@ -127,8 +127,8 @@ impl Drop for StandIn {
             return;
         };
         if facts.is_file() {
-            // One that holds something else by now is not ours any more, and is looked at by the
-            // sweep after the command.
+            // A stand-in with other content by now is no longer ours; the sweep after the command
+            // checks it.
             if is_ours(place.as_ref(), &facts) {
                 fs::remove_file(&place).ok();
             }
@@ -136,14 +136,14 @@ impl Drop for StandIn {
             && error.kind() == io::ErrorKind::DirectoryNotEmpty
         {
             // A program outside uses it: it belongs to that program from now on, and its mode shows
-            // that. One that we may not change stays as it is.
+            // that. If this process may not change the mode, it stays as it is.
             let usual = fs::Permissions::from_mode(USUAL);
             self.held.set_permissions(usual).ok();
         }
     }
 }
 
-/// Whether what was found here is one of ours. One that has something in it is not.
+/// Returns whether the entry at this path is one of our stand-ins. A folder with content is not.
 pub(crate) fn is_ours(path: &Path, facts: &Metadata) -> bool {
     if facts.permissions().mode() & 0o1222 != 0o1000 {
         return false;
@@ -155,17 +155,17 @@ pub(crate) fn is_ours(path: &Path, facts: &Metadata) -> bool {
     facts.is_dir() && fs::read_dir(path).map_or(true, |mut entries| entries.next().is_none())
 }
 
-/// What files that stand in hold: each is read as if there were no file.
+/// The contents of stand-in files: programs treat each like a missing file.
 const FILES: [&[u8]; 2] = [b"", b".\n"];
 
-/// Makes it with its mark and its content at once. What the mask of this process takes away is not
-/// part of that.
+/// Creates a stand-in with its mark and its content in one step. The umask of this process does not
+/// affect the mark.
 fn make(path: &Path, stand: Stand) -> io::Result<()> {
     let place = reach(path)?;
     match stand {
         Stand::Folder => fs::DirBuilder::new().mode(MARK).create(place),
         Stand::File(content) => {
-            // Under another name first: git gives up at a `commondir` that is still empty.
+            // Under a temporary name first: git fails on a `commondir` that is still empty.
             let mut name = path.as_os_str().to_owned();
             name.push(format!(".sortie-{}-{}", std::process::id(), unique()));
             let temporary = reach(Path::new(&name))?;
@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_one_removes_it() {
+    fn last_holder_removes_the_stand_in() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("分 析");
         let first = StandIn::put(&path, Stand::Folder).unwrap().unwrap();
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_made_stays() {
+    fn entries_of_other_programs_are_kept() {
         let folder = tempfile::tempdir().unwrap();
         for name in ["folder", "file"] {
             let path = folder.path().join(name);
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn one_with_something_in_it_stays() {
+    fn non_empty_stand_in_is_kept() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("name");
         let held = StandIn::put(&path, Stand::Folder).unwrap().unwrap();
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn many_at_once_never_lose_it_while_they_hold_it() {
+    fn concurrent_holders_never_lose_the_stand_in() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("name");
         std::thread::scope(|scope| {
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_of_one_process_share_it() {
+    fn commands_of_one_process_share_a_stand_in() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("name");
         let all = StandIns::default();
@@ -301,7 +301,7 @@ mod tests {
             assert!(is_ours(&path, &fs::symlink_metadata(&path).unwrap()));
             drop(second);
             assert!(!path.exists());
-            // What a crash left is taken over.
+            // A stand-in that a crash left is reused.
             make(&path, Stand::File(content)).unwrap();
             drop(StandIn::put(&path, Stand::File(content)).unwrap().unwrap());
             assert!(!path.exists());

@@ -1,12 +1,12 @@
 //! Neutralises what a command left behind that would act later, outside of the sandbox.
 //!
-//! After a command every git folder that it could have changed is reduced to what makes git run
-//! nothing: its settings to an allow list of data, no hooks of its own, no redirect to another folder.
-//! Objects, branches and the working tree stay. What is taken out of the way is moved aside under a
-//! name that no program looks for, as it may hold work.
+//! After a command, every git folder that it could have changed is reduced so that git runs no
+//! program because of it: its settings to an allow list of data, no own hooks, no redirect to
+//! another folder. Objects, branches and the working tree stay. Removed entries are moved aside
+//! under a name that no program looks for, because they may contain work.
 //!
-//! Decisions ([`plan`]) are separate from acts. Everything is read and renamed relative to held
-//! folders, without following links, as commands beside this one may swap folders for links.
+//! Decisions ([`plan`]) are separate from actions. Everything is read and renamed relative to open
+//! folders, without following links, because concurrent commands may swap folders for links.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -30,57 +30,56 @@ use crate::git_config;
 use crate::git_places::{Found, Kind, Time, find, is_git_name, open_beneath};
 use crate::held::open_folder;
 
-/// The largest settings file of git that is read. Larger ones are moved aside.
+/// The largest git configuration file that is read. Larger ones are moved aside.
 const MAX_CONFIG_BYTES: u64 = 1 << 20;
 /// The longest pointer to a git folder that is read.
 const MAX_POINTER_BYTES: u64 = 16 * 1024;
-/// The most things that one report names.
+/// The most entries of one report.
 const MAX_REPORTED: usize = 100;
 /// The most settings that a report names for one file.
 const MAX_DROPPED: usize = 20;
-/// How many names are tried for what is moved aside. A command can take the first one; it cannot
-/// foresee the others.
+/// The most names that are tried for an entry that is moved aside. A command can occupy the first
+/// one; it cannot predict the others.
 const MAX_TRIES: usize = 8;
-/// The most bytes of settings that a baseline stores. A repository beyond is protected instead.
+/// The most bytes of settings that a baseline stores. A repository beyond this limit is protected
+/// instead.
 const MAX_SETTINGS_BYTES: usize = 16 << 20;
-/// The end of the names of what was moved aside.
+/// The name suffix of entries that were moved aside.
 const ASIDE: &str = ".sortie-quarantine";
 
-/// Something that would have acted later, and what was done about it.
+/// An entry that would have acted later, and how it was neutralised.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Neutralised {
-    /// Where it is or was, seen from the workspace.
+    /// The path relative to the workspace.
     pub path: String,
-    /// What was done.
     pub measure: Measure,
-    /// The settings that were taken out.
+    /// The settings that were dropped.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dropped: Vec<String>,
-    /// Where the original is kept.
+    /// The path at which the original is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept_as: Option<String>,
-    /// Why it could not be done.
+    /// The reason of a failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
 }
 
-/// What was done about something that would have acted later.
+/// The action taken on an entry that would have acted later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Measure {
-    /// Settings of git were reduced to those that run nothing.
+    /// Git settings were reduced to those that never run a program.
     Reduced,
-    /// It was moved aside.
     MovedAside,
-    /// It is again what it was before.
+    /// The state before the command was restored.
     Restored,
     /// It acts only after a person has agreed, so it stays.
     LeftInPlace,
     /// It could not be neutralised.
     Failed,
-    /// It could not be looked at.
+    /// It could not be scanned.
     NotChecked,
-    /// There is more than a report names.
+    /// The report is truncated.
     More,
 }
 
@@ -110,7 +109,7 @@ impl Neutralised {
         }
     }
 
-    /// One sentence for models and people: what was changed, and what to do instead.
+    /// Returns one sentence for models and people: what was changed, and what to do instead.
     pub fn sentence(&self) -> String {
         let path = &self.path;
         let kept = self.kept_as.as_deref().unwrap_or("nowhere");
@@ -148,22 +147,24 @@ impl Neutralised {
     }
 }
 
-/// What a workspace was like before a command, as far as it decides about what is found after it.
+/// The state of a workspace before a command, as far as the sweep after it depends on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Baseline {
     /// Places that the command cannot change.
     pub(crate) protected: BTreeSet<PathBuf>,
-    /// Settings of git folders that it can change, and that made git run nothing.
+    /// Settings of git folders that the command can change, and that did not make git run a
+    /// program.
     pub(crate) settings: BTreeMap<PathBuf, Vec<u8>>,
-    /// What editors, shells and agents act on, and was there.
+    /// Existing files and folders that editors, shells and agents act on.
     pub(crate) notable: BTreeSet<PathBuf>,
-    /// Folders that could not be looked at.
+    /// Folders that could not be scanned.
     pub(crate) unseen: BTreeSet<PathBuf>,
 }
 
 impl Baseline {
-    /// Keeps only what another command, which runs in the same workspace, has found before itself as
-    /// well. The rest that one may have made: together the two could do what neither may.
+    /// Keeps only entries that another command, running in the same workspace, found before its own
+    /// start as well. That command may have created the rest: together the two could do what
+    /// neither may.
     pub(crate) fn retain_known_to(&mut self, other: &Self) {
         self.protected.retain(|path| other.protected.contains(path));
         self.settings
@@ -172,16 +173,17 @@ impl Baseline {
     }
 }
 
-/// What was found before a command.
+/// The result of the scan before a command.
 #[derive(Debug, Default)]
 pub(crate) struct Before {
     pub(crate) baseline: Baseline,
-    /// What has to be protected, beside the `.git` at the top.
+    /// The places to protect, beside the `.git` at the top.
     pub(crate) protect: BTreeMap<PathBuf, Kind>,
 }
 
-/// Looks at a workspace before a command: a repository in it that runs nothing may be changed, as it
-/// is reduced to that afterwards; every other one is a person's, and is protected.
+/// Scans a workspace before a command. A repository that makes git run no program may be changed,
+/// because the sweep reduces it to that state afterwards; every other repository belongs to the
+/// user, and is protected.
 pub(crate) fn before(workspace: &Path) -> io::Result<Before> {
     let root = open_folder(workspace)?;
     let Found {
@@ -211,7 +213,7 @@ pub(crate) fn before(workspace: &Path) -> io::Result<Before> {
             None => drop(protect.insert(path.clone(), *kind)),
         }
     }
-    // What holds a repository that is protected is protected as a whole.
+    // A folder that contains a protected repository is protected as a whole.
     let inner: Vec<PathBuf> = protect.keys().cloned().collect();
     for (path, kind) in places.iter().filter(|(_, kind)| **kind == Kind::Folder) {
         if is_git_name(path) && inner.iter().any(|other| other.starts_with(path)) {
@@ -233,7 +235,7 @@ pub(crate) fn before(workspace: &Path) -> io::Result<Before> {
         }
     }
     baseline.protected = protect.keys().cloned().collect();
-    // Parts of a protected `.git` are covered by it.
+    // The protection of a `.git` covers its parts.
     let outer: Vec<PathBuf> = protect
         .keys()
         .filter(|path| is_git_name(path))
@@ -246,7 +248,7 @@ pub(crate) fn before(workspace: &Path) -> io::Result<Before> {
     Ok(Before { baseline, protect })
 }
 
-/// The settings of a git folder, if it makes git run nothing as it is.
+/// Returns the settings of a git folder, if it makes git run no program as it is.
 fn harmless_settings(
     folder: &OwnedFd,
     path: &Path,
@@ -269,7 +271,7 @@ fn harmless_settings(
     steps.is_empty().then_some(settings)
 }
 
-/// Where a pointer leads, seen from the workspace; `None` if it leads out of it or nowhere.
+/// Returns the target of a pointer relative to the workspace; `None` if it is outside or missing.
 fn pointed_to(root: BorrowedFd<'_>, workspace: &Path, path: &Path) -> Option<PathBuf> {
     let (parent, name) = (path.parent()?, path.file_name()?);
     let folder = open_beneath(root, parent).ok()?;
@@ -282,14 +284,14 @@ fn pointed_to(root: BorrowedFd<'_>, workspace: &Path, path: &Path) -> Option<Pat
 /// One change of a git folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Step {
-    /// Writes settings anew; those that were dropped are named.
+    /// Rewrites the settings; `dropped` names those that are removed.
     Write { text: String, dropped: Vec<String> },
-    /// Moves a part of it aside.
+    /// Moves a part of the folder aside.
     Aside(&'static str),
 }
 
-/// What has to be changed in a git folder so that git runs nothing because of it. Settings that are
-/// still what they were before need no change.
+/// Plans the changes of a git folder after which git runs no program because of it. Settings that
+/// are the same as before need no change.
 fn plan(
     folder: &OwnedFd,
     path: &Path,
@@ -298,7 +300,7 @@ fn plan(
 ) -> io::Result<Vec<Step>> {
     let mut steps = Vec::new();
     match kind_at(folder, "config")? {
-        // A folder holds no settings.
+        // A folder contains no settings.
         None | Some(FileType::Directory) => {}
         // One large file with many names would be read once for each.
         Some(FileType::RegularFile) if is_hard_link(folder, "config")? => {
@@ -354,7 +356,7 @@ fn plan(
     Ok(steps)
 }
 
-/// Whether this is `worktrees/NAME` of a git folder that is looked at too.
+/// Returns whether this is `worktrees/NAME` of a git folder that is scanned too.
 fn is_linked(path: &Path, places: &BTreeMap<PathBuf, Kind>) -> bool {
     let parent = path.parent().filter(|parent| parent.ends_with("worktrees"));
     let owner = parent.and_then(Path::parent);
@@ -391,20 +393,21 @@ fn kind_at(folder: &OwnedFd, name: &str) -> io::Result<Option<FileType>> {
     }
 }
 
-/// What came of looking at a workspace after a command.
+/// The result of a sweep after a command.
 #[derive(Debug, Default)]
 pub(crate) struct Swept {
     pub(crate) things: Vec<Neutralised>,
-    /// Whether the look reached its end and everything was neutralised. A single folder that even its
-    /// owner cannot pass does not count: a later look with the same baseline would not see more.
+    /// Whether the scan was complete and everything was neutralised. A single folder that even its
+    /// owner cannot traverse does not count: a later scan with the same baseline would not see
+    /// more.
     pub(crate) complete: bool,
 }
 
-/// Neutralises what a command has left in a workspace.
+/// Neutralises what a command left in a workspace.
 pub(crate) fn after(workspace: &Path, baseline: &Baseline) -> Swept {
     let root = match open_folder(workspace) {
         Ok(root) => root,
-        // Nothing is left where the workspace is gone.
+        // A workspace that is gone contains nothing to neutralise.
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return Swept {
                 things: Vec::new(),
@@ -468,7 +471,7 @@ pub(crate) fn after(workspace: &Path, baseline: &Baseline) -> Swept {
     things.extend(unseen.map(|path| Neutralised::new(path, Measure::NotChecked)));
     let complete = !things.iter().any(|thing| match thing.measure {
         Measure::Failed => true,
-        // An empty path is the rest of everything.
+        // An empty path means that the rest of the workspace was not scanned.
         Measure::NotChecked => thing.path.is_empty(),
         Measure::Reduced
         | Measure::MovedAside
@@ -482,7 +485,7 @@ pub(crate) fn after(workspace: &Path, baseline: &Baseline) -> Swept {
     }
 }
 
-/// Whether a place is one that the command could not change, or a part of one.
+/// Returns whether a place is one that the command could not change, or a part of one.
 fn is_protected(baseline: &Baseline, path: &Path) -> bool {
     let mut above = path.ancestors().skip(1).filter(|path| is_git_name(path));
     baseline.protected.contains(path) || above.any(|path| baseline.protected.contains(path))
@@ -491,7 +494,7 @@ fn is_protected(baseline: &Baseline, path: &Path) -> bool {
 fn bounded(mut things: Vec<Neutralised>) -> Vec<Neutralised> {
     let more = things.len().saturating_sub(MAX_REPORTED);
     if more > 0 {
-        // What failed is named first.
+        // Failures are listed first.
         things.sort_by_key(|thing| !matches!(thing.measure, Measure::Failed | Measure::NotChecked));
         things.truncate(MAX_REPORTED);
         let more = PathBuf::from(format!("{more} more"));
@@ -511,7 +514,7 @@ fn clean(
     if steps.is_empty() {
         return Ok(Vec::new());
     }
-    // Each step is tried, also if another failed.
+    // Each step is attempted, even if another failed.
     let things = steps.into_iter().flat_map(|step| {
         let (at, done) = match step {
             Step::Write { text, dropped } => {
@@ -530,7 +533,7 @@ fn clean(
     Ok(things.collect())
 }
 
-/// Writes the settings of a git folder anew.
+/// Rewrites the settings of a git folder.
 fn reduce(
     folder: &OwnedFd,
     at: &Path,
@@ -559,8 +562,8 @@ fn reduce(
     Ok(things)
 }
 
-/// Moves something in a folder aside. Where that is not possible, removes it: that it acts would be
-/// worse than that it is lost.
+/// Moves an entry of a folder aside. If that is impossible, removes it: losing it is better than
+/// letting it act.
 fn out_of_the_way(folder: BorrowedFd<'_>, path: &Path, name: &OsStr) -> io::Result<Neutralised> {
     make_changeable(folder);
     let cause = match move_aside(folder, name) {
@@ -578,8 +581,8 @@ fn out_of_the_way(folder: BorrowedFd<'_>, path: &Path, name: &OsStr) -> io::Resu
     }
 }
 
-/// Removes the files of a folder, which are no more than hooks, and then the folder. What is a folder
-/// in it is no hook.
+/// Removes the files of a folder, which are only hooks, and then the folder. Subfolders are not
+/// hooks.
 fn remove_folder(parent: BorrowedFd<'_>, name: &OsStr) -> io::Result<()> {
     let folder = open_beneath(parent, Path::new(name))?;
     make_changeable(folder.as_fd());
@@ -594,12 +597,13 @@ fn remove_folder(parent: BorrowedFd<'_>, name: &OsStr) -> io::Result<()> {
             Err(errno) => return Err(errno.into()),
         }
     }
-    // A folder without files may stay: git runs nothing because of it.
+    // A folder without files may stay: git runs no program because of it.
     unlinkat(parent, name, AtFlags::REMOVEDIR).ok();
     Ok(())
 }
 
-/// Gives the owner of a folder the right to change what is in it. If that fails, so does the change.
+/// Restores the owner's right to change the entries of a folder. If that fails, the later change
+/// fails, too.
 pub(crate) fn make_changeable(folder: BorrowedFd<'_>) {
     if let Ok(facts) = fstat(folder) {
         let mode = facts.st_mode & 0o7777;
@@ -617,7 +621,7 @@ fn aside(root: BorrowedFd<'_>, path: &Path) -> io::Result<Vec<Neutralised>> {
     Ok(vec![out_of_the_way(folder.as_fd(), path, name)?])
 }
 
-/// Renames something in its folder to a name that no program looks for.
+/// Renames an entry within its folder to a name that no program looks for.
 pub(crate) fn move_aside(folder: BorrowedFd<'_>, name: &OsStr) -> io::Result<OsString> {
     for number in 0..MAX_TRIES {
         let mut other = name.to_owned();
@@ -629,7 +633,7 @@ pub(crate) fn move_aside(folder: BorrowedFd<'_>, name: &OsStr) -> io::Result<OsS
         match renameat_with(folder, name, folder, &other, RenameFlags::NOREPLACE) {
             Ok(()) => return Ok(other),
             Err(Errno::EXIST) => {}
-            // Not every file system can refuse to replace.
+            // Not every file system supports a rename that refuses to replace.
             Err(Errno::INVAL | Errno::NOSYS) => {
                 let there = statat(folder, &other, AtFlags::SYMLINK_NOFOLLOW);
                 if there.is_err_and(|errno| errno == Errno::NOENT) {
@@ -643,7 +647,7 @@ pub(crate) fn move_aside(folder: BorrowedFd<'_>, name: &OsStr) -> io::Result<OsS
     Err(io::Error::other("too many things were moved aside there"))
 }
 
-/// Puts a file with this content there, wholly or not at all.
+/// Writes a file with this content atomically.
 fn write_new(folder: &OwnedFd, name: &str, text: &str) -> io::Result<()> {
     let random = RandomState::new().build_hasher().finish();
     let temporary = format!("{name}.sortie-{random:016x}");
@@ -653,7 +657,7 @@ fn write_new(folder: &OwnedFd, name: &str, text: &str) -> io::Result<()> {
     let written = file.write_all(text.as_bytes());
     let done = written.and_then(|()| Ok(renameat(folder, &temporary, folder, name)?));
     if done.is_err() {
-        // A file that no one reads is left at worst.
+        // At worst a file remains that no program reads.
         unlinkat(folder, &temporary, AtFlags::empty()).ok();
     }
     done

@@ -10,23 +10,23 @@ use crate::cgroup::Cage;
 use crate::guard::Unswept;
 use crate::stand_in::StandIn;
 
-/// How often it is tried to remove a group whose last process is still dying, and how long is
-/// waited in between.
+/// The most attempts to remove a group whose last process is still exiting, and the delay between
+/// them.
 const MAX_TRIES: usize = 200;
 const PAUSE: Duration = Duration::from_millis(5);
-/// The most that waits to be tidied up; what is beyond is tidied up by who brings it.
+/// The most queued chores; beyond this limit the caller does the chore itself.
 const MAX_WAITING: usize = 64;
 
-/// Something that a command has left to be tidied up.
+/// A cleanup task that a command left.
 #[derive(Debug)]
 pub(crate) enum Chore {
-    /// Given up; the last one to give it up removes it.
+    /// Released stand-ins; the last holder removes them.
     StandIns(Vec<Arc<StandIn>>),
-    /// A private folder.
+    /// A private scratch folder.
     Scratch(PathBuf),
-    /// A group whose last process is still dying.
+    /// A control group whose last process is still exiting.
     Cage(Cage),
-    /// A workspace that has to be swept after a command whose caller is gone.
+    /// A workspace that must be swept after a command whose caller is gone.
     Sweep(Box<Unswept>),
 }
 
@@ -39,7 +39,7 @@ impl Chore {
         match self {
             Self::StandIns(held) => drop(held),
             Self::Sweep(unswept) => unswept.sweep_unasked(),
-            // What is left of it is in a folder for such things.
+            // What cannot be removed stays in a folder for temporary files.
             Self::Scratch(folder) => drop(std::fs::remove_dir_all(folder)),
             Self::Cage(mut cage) => {
                 let mut tries = 0;
@@ -52,8 +52,8 @@ impl Chore {
     }
 }
 
-/// Tidies up, one thing after the other, in a thread of its own that starts with the first. It is
-/// dropped when everything was done.
+/// Runs chores one by one, in its own thread that starts with the first chore. Dropping it waits
+/// until all chores are done.
 #[derive(Debug, Default)]
 pub(crate) struct Tidier {
     worker: Mutex<Option<Worker>>,
@@ -76,7 +76,7 @@ impl Worker {
 }
 
 impl Tidier {
-    /// Takes it on.
+    /// Queues a chore.
     pub(crate) fn take(&self, chore: Chore) {
         use std::sync::mpsc::TrySendError::{Disconnected, Full};
         let refused = {
@@ -106,7 +106,8 @@ impl Drop for Tidier {
             .unwrap_or_else(PoisonError::into_inner);
         if let Some(Worker { waiting, thread }) = worker.take() {
             drop(waiting);
-            // One that panicked has told so itself, and what it left is found by the next command.
+            // A thread that panicked has reported the panic itself, and the next command finds what
+            // it left undone.
             thread.join().ok();
         }
     }

@@ -1,4 +1,4 @@
-//! What cannot be covered, and is put right when the command has ended.
+//! Places that cannot be covered by a mount, and are restored when the command has ended.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -13,34 +13,34 @@ use crate::held::reach;
 use crate::layout::Fates;
 use crate::sweep::{make_changeable, move_aside};
 
-/// How something was before the command.
+/// The state of a place before the command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Before {
-    /// It was not there.
     Absent,
-    /// It was a link to this place. A mount cannot lie on a link.
+    /// A link with this target. A mount cannot cover a link.
     Link(PathBuf),
 }
 
 impl Before {
-    /// How it is now, if there is nothing there or a link.
+    /// Returns the current state of a place that is absent or a link.
     pub(crate) fn of(path: &Path) -> Self {
         fs::read_link(path).map_or(Self::Absent, Self::Link)
     }
 }
 
-/// How everything was that commands of this process watch now, before the first of them, and how
-/// many of them watch it.
+/// The state of each watched place before the first of the commands of this process that watch it,
+/// and the number of those commands.
 pub(crate) type Known = BTreeMap<PathBuf, (Before, usize)>;
 
-/// What commands of this process watch. One that starts while another runs believes what the other
-/// found, and not what it may have made of it since: else two together could do what neither may.
+/// The places that commands of this process watch. A command that starts while another runs uses
+/// the state that the other found, not what it may have changed since: otherwise two commands
+/// together could do what neither may.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Watches {
     known: Arc<Mutex<Known>>,
 }
 
-/// Something that must be the same afterwards. Dropping it ends the watch.
+/// A place that must be in the same state afterwards. Dropping it ends the watch.
 #[derive(Debug)]
 pub(crate) struct Watched {
     path: PathBuf,
@@ -49,7 +49,7 @@ pub(crate) struct Watched {
 }
 
 impl Watches {
-    /// Decides by what is known, and watches the result, both under one lock.
+    /// Decides by the known states, and watches the result, both under one lock.
     pub(crate) fn decide(&self, decide: impl FnOnce(&Known) -> Fates) -> (Fates, Vec<Watched>) {
         let mut known = self.lock();
         let fates = decide(&known);
@@ -59,7 +59,7 @@ impl Watches {
         (fates, all)
     }
 
-    /// Watches one place more.
+    /// Watches one more place.
     pub(crate) fn watch(&self, path: &Path) -> Watched {
         self.begin(&mut self.lock(), path, &Before::of(path))
     }
@@ -76,18 +76,16 @@ impl Watches {
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {
-        // It is whole after each step.
+        // The map is consistent after each step.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Watched {
-    /// Where.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// How it was.
     pub(crate) fn before(&self) -> &Before {
         &self.before
     }
@@ -105,19 +103,20 @@ impl Drop for Watched {
     }
 }
 
-/// What was done to make something what it was before.
+/// The outcome of restoring a place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Righted {
-    /// It is what it was.
     Unchanged,
-    /// It is what it was again; what was there is kept under this name, if it can hold work.
+    /// The earlier state was restored; the replaced entry is kept under this name, if it can
+    /// contain work.
     Restored(Option<OsString>),
 }
 
-/// Puts something right. What stands in its place is moved aside, as it may hold work.
+/// Restores the earlier state of a place. An entry in its place is moved aside, because it may
+/// contain work.
 pub(crate) fn put_right(path: &Path, before: &Before) -> io::Result<Righted> {
     let place = match reach(path) {
-        // Without its folder it is not there either.
+        // A missing folder means that the place is absent, too.
         Err(error) if error.kind() == io::ErrorKind::NotFound && *before == Before::Absent => {
             return Ok(Righted::Unchanged);
         }
@@ -166,8 +165,8 @@ pub(crate) fn put_right(path: &Path, before: &Before) -> io::Result<Righted> {
     Ok(Righted::Restored(kept_as))
 }
 
-/// Gives the owner of the folder of a path the right to change it: a command can take that away. If
-/// this fails, so does the change.
+/// Restores the owner's right to change the parent folder of a path: a command can remove that
+/// right. If this fails, the later change fails, too.
 fn open_up(path: &Path) {
     use std::os::unix::fs::PermissionsExt as _;
     let Some(folder) = path.parent() else {

@@ -1,4 +1,4 @@
-//! System calls that no command needs, refused by the kernel.
+//! The seccomp filter: refuses system calls that no command needs.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -9,19 +9,19 @@ use seccompiler::{
     SeccompRule, TargetArch, apply_filter, sock_filter,
 };
 
-/// System calls, each with the cases in which it is refused; none means always.
+/// System calls, each with the conditions under which it is refused; an empty list means always.
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
 /// Refused whatever the arguments.
 const ALWAYS: &[i64] = &[
-    // Other processes.
+    // Access to other processes.
     libc::SYS_ptrace,
     libc::SYS_process_vm_readv,
     libc::SYS_process_vm_writev,
     libc::SYS_process_madvise,
     libc::SYS_pidfd_getfd,
     libc::SYS_kcmp,
-    // The view of the files.
+    // Changes of the file view.
     libc::SYS_mount,
     libc::SYS_umount2,
     libc::SYS_pivot_root,
@@ -38,18 +38,18 @@ const ALWAYS: &[i64] = &[
     libc::SYS_open_by_handle_at,
     libc::SYS_fanotify_init,
     libc::SYS_quotactl,
-    // Keys of the kernel, which are not bound to a namespace.
+    // Kernel keyrings, which no namespace confines.
     libc::SYS_add_key,
     libc::SYS_request_key,
     libc::SYS_keyctl,
-    // Large doors into the kernel.
+    // Kernel interfaces with a large attack surface.
     libc::SYS_bpf,
     libc::SYS_perf_event_open,
     libc::SYS_userfaultfd,
     libc::SYS_io_uring_setup,
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,
-    // The machine.
+    // Changes of the machine.
     libc::SYS_kexec_load,
     libc::SYS_kexec_file_load,
     libc::SYS_init_module,
@@ -71,8 +71,8 @@ const ALWAYS: &[i64] = &[
     libc::SYS_ioperm,
 ];
 
-/// Refused as well where there is no network: a socket that a command was born with, or one of a
-/// pair, must not reach another process either.
+/// Refused as well where there is no network: neither an inherited socket nor one of a pair may
+/// reach another process.
 const WITHOUT_NETWORK: &[i64] = &[
     libc::SYS_socket,
     libc::SYS_connect,
@@ -82,7 +82,7 @@ const WITHOUT_NETWORK: &[i64] = &[
     libc::SYS_accept4,
 ];
 
-/// New namespaces, as flags of `clone`.
+/// The flags of `clone` that create namespaces.
 const NAMESPACES: [i32; 7] = [
     libc::CLONE_NEWNS,
     libc::CLONE_NEWCGROUP,
@@ -93,16 +93,16 @@ const NAMESPACES: [i32; 7] = [
     libc::CLONE_NEWNET,
 ];
 
-/// Requests that put words into a terminal, as if a person had typed them.
+/// Requests that inject input into a terminal, as if a person had typed it.
 const TYPING: [u64; 2] = [libc::TIOCSTI, TIOCLINUX];
-/// Not in libc.
+/// Missing in libc.
 const TIOCLINUX: u64 = 0x541c;
 
-/// Bits of a mode with which a program runs as its owner or its group.
+/// The mode bits with which a program runs as its owner or its group.
 const PRIVILEGED: [u32; 2] = [libc::S_ISUID, libc::S_ISGID];
-/// Not in libc for every processor; the number is the same on all.
+/// Missing in libc for some processors; the number is the same on all.
 const SYS_FCHMODAT2: i64 = 452;
-/// Calls that give a file a mode, and which argument it is.
+/// System calls that set the mode of a file, with the index of the mode argument.
 const MODES: &[(i64, u8)] = &[
     (libc::SYS_fchmod, 1),
     (libc::SYS_fchmodat, 2),
@@ -118,20 +118,20 @@ const MODES: &[(i64, u8)] = &[
     #[cfg(target_arch = "x86_64")]
     (libc::SYS_mknod, 1),
 ];
-/// Calls that give a file a mode if their flags say that they make one: where the flags are, and
-/// the mode.
+/// System calls that set the mode of a file if their flags create one: the indexes of flags and
+/// mode.
 const OPENING: &[(i64, u8, u8)] = &[
     (libc::SYS_openat, 2, 3),
     #[cfg(target_arch = "x86_64")]
     (libc::SYS_open, 1, 2),
 ];
-/// Flags that make a file; of the second only the bit that is its own.
+/// Flags that create a file; of the second, only the bit that `O_DIRECTORY` does not share.
 const MAKING: [i32; 2] = [libc::O_CREAT, libc::O_TMPFILE & !libc::O_DIRECTORY];
 
-/// The bits of a socket's type beside its flags.
+/// The bits of a socket's type without its flags.
 const TYPE_BITS: u64 = 0xf;
-/// Numbers from here on are those of the other calling convention of the same processor, under
-/// which every number in our lists would mean nothing.
+/// System call numbers from here on belong to the other calling convention of the same processor
+/// (x32), which the numbers in our lists do not cover.
 const OTHER_CONVENTION: u32 = 0x4000_0000;
 
 /// Installs the filter for a network: `off`, `loopback`, `ports` or `on`.
@@ -150,7 +150,8 @@ pub(super) fn install(network: &OsStr) -> io::Result<()> {
         _ => return Err(io::Error::other("there is no such network")),
     }
     apply(&compile(refused, libc::EPERM, arch)?)?;
-    // Their flags lie in memory, where no filter can look. Libraries then use the older calls.
+    // Their flags lie in memory, which a filter cannot read. Libraries then fall back to the older
+    // calls.
     let unreadable = [libc::SYS_clone3, libc::SYS_openat2].map(|call| (call, Vec::new()));
     let unreadable = Rules::from(unreadable);
     apply(&compile(unreadable, libc::ENOSYS, arch)?)?;
@@ -160,7 +161,7 @@ pub(super) fn install(network: &OsStr) -> io::Result<()> {
     Ok(())
 }
 
-/// Families of sockets with which a machine reaches others, and asks which addresses it has.
+/// Socket families that connect to other machines, or query the local addresses.
 const REACHING: &[i32] = &[libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
 
 fn common() -> io::Result<Rules> {
@@ -175,7 +176,7 @@ fn common() -> io::Result<Rules> {
         libc::SYS_ioctl,
         typing.into_iter().collect::<io::Result<_>>()?,
     );
-    // A pair of a kind that can later be connected to any address does not count as a pair.
+    // A pair of a type that can later connect to any address does not count as a pair.
     let pairs = vec![
         rule(&[(0, SeccompCmpOp::Ne, number(libc::AF_UNIX))])?,
         rule(&[(
@@ -189,8 +190,8 @@ fn common() -> io::Result<Rules> {
     Ok(rules)
 }
 
-/// Refuses to make files that run as their owner: outside, where there are privileges to get, they
-/// would be a door that stays.
+/// Refuses to create setuid and setgid files: outside the sandbox, where privileges exist, they
+/// would remain as a way to gain them.
 fn privileged_files(rules: &mut Rules) -> io::Result<()> {
     let has = |index, bits| (index, SeccompCmpOp::MaskedEq(bits), bits);
     for (call, mode) in MODES {
@@ -209,7 +210,7 @@ fn privileged_files(rules: &mut Rules) -> io::Result<()> {
     Ok(())
 }
 
-/// Leaves only these families.
+/// Permits only these socket families.
 fn sockets(rules: &mut Rules, families: &[i32]) -> io::Result<()> {
     let others: Vec<_> = families
         .iter()
@@ -219,7 +220,7 @@ fn sockets(rules: &mut Rules, families: &[i32]) -> io::Result<()> {
     Ok(())
 }
 
-/// Closes the ways to connect that Landlock does not see: protocols beside TCP that carry it, and
+/// Closes the ways to connect that Landlock does not check: protocols beside TCP that carry it, and
 /// data sent together with the first packet.
 fn around_ports(rules: &mut Rules) -> io::Result<()> {
     let protocols = [0, libc::IPPROTO_TCP, libc::IPPROTO_UDP];
@@ -248,7 +249,7 @@ fn around_ports(rules: &mut Rules) -> io::Result<()> {
 }
 
 fn rule(conditions: &[(u8, SeccompCmpOp, u64)]) -> io::Result<SeccompRule> {
-    // The kernel looks at the lower half of all of these arguments only.
+    // The kernel reads only the lower half of all these arguments.
     let conditions = conditions.iter().map(|(index, operator, value)| {
         SeccompCondition::new(*index, SeccompCmpArgLen::Dword, operator.clone(), *value)
     });
@@ -273,7 +274,7 @@ fn apply(program: &BpfProgram) -> io::Result<()> {
     apply_filter(program).map_err(io::Error::other)
 }
 
-/// Refuses all calls of the other convention: load the number, compare, answer.
+/// Refuses all calls of the other calling convention: load the number, compare, return.
 fn other_convention() -> BpfProgram {
     let instruction = |code: u32, jt, jf, k| sock_filter {
         code: u16::try_from(code).unwrap_or_default(),

@@ -1,4 +1,4 @@
-//! Rights to files and ports, given up by Landlock.
+//! Drops rights to files and ports with Landlock.
 
 use std::io;
 use std::path::Path;
@@ -12,15 +12,16 @@ use rustix::fs::FileType;
 
 use super::Gathered;
 
-/// The newest version that we know. On an older kernel less is held, and the probe has said so.
+/// The newest ABI version that we support. On an older kernel fewer rights are restricted; the
+/// probe reports that.
 const NEWEST: ABI = ABI::V9;
-/// To look, and to run what is found.
+/// The rights to read, and to run what is read.
 const LOOK: BitFlags<AccessFs> = make_bitflags!(AccessFs::{Execute | ReadFile | ReadDir});
-/// Sockets and devices: never made, never reached.
+/// Sockets and devices: never created, never opened.
 const NEVER: BitFlags<AccessFs> =
     make_bitflags!(AccessFs::{MakeChar | MakeBlock | MakeSock | ResolveUnix});
 
-/// Gives up every right to files but those gathered, and to ports too if so said.
+/// Drops every right to files except those collected, and to ports as well if `ports` is set.
 pub(super) fn restrict(gathered: &Gathered, ports: bool, needed: bool) -> io::Result<()> {
     let status = rules(gathered, ports)
         .and_then(|rules| rules.restrict_self().map_err(io::Error::other))?
@@ -30,12 +31,12 @@ pub(super) fn restrict(gathered: &Gathered, ports: bool, needed: bool) -> io::Re
         RulesetStatus::NotEnforced if needed => {
             Err(io::Error::other("this kernel has no Landlock"))
         }
-        // The view of the files holds without it.
+        // The file view confines the command without Landlock.
         RulesetStatus::NotEnforced => Ok(()),
     }
 }
 
-/// The version of Landlock here, 0 for none. This process is restricted afterwards.
+/// Returns the Landlock ABI version of the kernel, 0 if unavailable. Restricts this process.
 pub(super) fn version() -> i32 {
     let status = Ruleset::default()
         .handle_access(AccessFs::from_all(NEWEST))
@@ -85,17 +86,18 @@ fn allow(
     at: &Path,
     rights: BitFlags<AccessFs>,
 ) -> io::Result<RulesetCreated> {
-    // Reached without links: one on the way was put there after the rights were decided.
+    // Opened without following links: a link on the way was put there after the rights were
+    // decided.
     let held = crate::held::walk(at).and_then(|place| {
         let kind = FileType::from_raw_mode(rustix::fs::fstat(&place)?.st_mode);
         Ok((place, kind))
     });
     let (place, rights) = match held {
-        // The right to where a link leads is another one.
+        // The target of a link needs a rule of its own.
         Ok((_, FileType::Symlink)) => return Ok(rules),
         Ok((place, FileType::Directory)) => (place, rights),
         Ok((place, _)) => (place, rights & AccessFs::from_file(NEWEST)),
-        // What is not there needs no rights.
+        // A missing file needs no rights.
         Err(_) => return Ok(rules),
     };
     rules

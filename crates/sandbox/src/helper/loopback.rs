@@ -1,4 +1,4 @@
-//! The loopback of a network of one's own: it is there, and down.
+//! Brings up the loopback interface of a new network namespace, which is down at first.
 
 use std::io;
 
@@ -13,20 +13,20 @@ const NEW_LINK: u16 = 16;
 const REQUEST_AND_ANSWER: u16 = 1 | 4;
 /// `IFF_UP`.
 const UP: u32 = 1;
-/// The loopback is the first interface of every network.
+/// The loopback is the first interface of every network namespace.
 const FIRST_INTERFACE: u32 = 1;
-/// A header of 16 bytes and `ifinfomsg` of 16.
+/// A header of 16 bytes and an `ifinfomsg` of 16.
 const LENGTH: u32 = 32;
-/// Where the answer carries its error number, behind its header.
+/// The position of the error number in the reply, behind its header.
 const ERROR_AT: std::ops::Range<usize> = 16..20;
 
-/// Starts it.
+/// Brings the interface up.
 pub(super) fn start() -> io::Result<()> {
     let socket = socket_with(
         AddressFamily::NETLINK,
         SocketType::RAW,
         SocketFlags::CLOEXEC,
-        // The first of its protocols is the one of routes and interfaces.
+        // Protocol 0 of netlink is the one for routes and interfaces.
         None,
     )?;
     let kernel = SocketAddrNetlink::new(0, 0);
@@ -47,9 +47,9 @@ fn request() -> Vec<u8> {
     bytes.extend(LENGTH.to_ne_bytes());
     bytes.extend(NEW_LINK.to_ne_bytes());
     bytes.extend(REQUEST_AND_ANSWER.to_ne_bytes());
-    // The number of the request and that of the sender.
+    // The sequence number and the sender's id.
     bytes.extend([0; 8]);
-    // Family, padding and type of the interface.
+    // The family, the padding and the type of the interface.
     bytes.extend([0; 4]);
     bytes.extend(FIRST_INTERFACE.to_ne_bytes());
     bytes.extend(UP.to_ne_bytes());

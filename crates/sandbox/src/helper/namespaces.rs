@@ -1,4 +1,4 @@
-//! Namespaces of the helper's own.
+//! Creates the namespaces of the helper.
 
 use std::io;
 
@@ -8,15 +8,15 @@ use rustix::thread::{
     set_capabilities,
 };
 
-/// What the next helper needs to build its root and its network. The kernel takes all capabilities
-/// at its start from one that is not root, except these.
+/// The capabilities that the next helper needs to build its root and its network. If it is not
+/// root, the kernel drops all capabilities at its start except these.
 const KEPT: [CapabilitySet; 3] = [
     CapabilitySet::SYS_ADMIN,
     CapabilitySet::SETPCAP,
     CapabilitySet::NET_ADMIN,
 ];
 
-/// Leaves the namespaces of the parent. The next process that is started is the first of its own.
+/// Leaves the namespaces of the parent. The next child process is PID 1 of its own PID namespace.
 pub(super) fn leave(network: bool) -> io::Result<()> {
     let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
     let mut flags = CloneFlags::CLONE_NEWUSER

@@ -10,10 +10,10 @@ use rustix::thread::{
     set_no_new_privs,
 };
 
-/// Seconds between the signal that says that the time is used up and the one that ends it.
+/// Seconds between the signal that reports the CPU limit and the one that kills the process.
 const CPU_GRACE_SECONDS: u64 = 2;
 
-/// Gives up all capabilities, and every way to get new ones.
+/// Drops all capabilities, and every way to gain new ones.
 pub(super) fn drop_all() -> io::Result<()> {
     clear_ambient_capability_set()?;
     for number in 0..u64::BITS {
@@ -21,7 +21,7 @@ pub(super) fn drop_all() -> io::Result<()> {
         match capability_is_in_bounding_set(capability) {
             Ok(true) => forget(capability)?,
             Ok(false) => {}
-            // Past the last one that the kernel knows.
+            // Beyond the last capability that the kernel supports.
             Err(_) => break,
         }
     }
@@ -40,8 +40,8 @@ pub(super) fn drop_all() -> io::Result<()> {
 
 fn forget(capability: CapabilitySet) -> io::Result<()> {
     match remove_capability_from_bounding_set(capability) {
-        // Without capabilities the set cannot be changed. It then only says what a program with
-        // privileges of its own could get, and from here on there are none of those.
+        // Without capabilities the bounding set cannot be changed. It then only limits what a
+        // privileged program could gain, and from here on no program gains privileges.
         Err(Errno::PERM) => Ok(()),
         other => Ok(other?),
     }

@@ -1,9 +1,9 @@
-//! The program itself: started, waited for, and never left behind.
+//! Starts the program, waits for it, and leaves none of its processes behind.
 //!
 //! The helper that starts the program supervises it. From before its start until its end the helper
-//! watches [`Life`]: the death of the runtime ends the program at whatever moment it comes. Death
-//! signals alone do not suffice. One that is armed after the parent has died never comes, and
-//! inside a PID namespace the first process cannot see whether its parent is still there.
+//! watches [`Life`]: the death of the runtime ends the program at whatever moment it happens. Death
+//! signals alone do not suffice. One that is armed after the parent has died is never sent, and
+//! inside a PID namespace the first process cannot see whether its parent is still alive.
 
 use std::ffi::OsString;
 use std::io;
@@ -24,21 +24,22 @@ use rustix::process::{
 
 use super::{Gathered, Problem};
 
-/// What a shell answers for a program that is not there, and for one that does not start.
+/// The exit code of a shell for a program that is missing; the one for a program that cannot start
+/// follows.
 const NOT_FOUND: u8 = 127;
 const NOT_STARTED: u8 = 126;
-/// What a shell adds to the number of a signal.
+/// The offset that a shell adds to the number of a signal.
 const SIGNALLED: i32 = 128;
-/// How often the orphans of a command are looked for at most.
+/// The most rounds in which orphans of a command are searched for.
 const MAX_ROUNDS: usize = 1000;
-/// The stack of the thread that watches; it polls and sends one signal.
+/// The stack size of the watcher thread; it polls and sends one signal.
 const STACK_BYTES: usize = 64 * 1024;
 const NOW: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 0,
 };
 
-/// Returns whether the process that requested the program is still alive.
+/// Watches whether the process that requested the program is still alive.
 #[derive(Debug)]
 pub(super) struct Life {
     /// A pidfd, which becomes readable, or a socket, which hangs up.
@@ -49,34 +50,33 @@ pub(super) struct Life {
 /// The standard input of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Input {
-    /// That of the helper.
+    /// Inherited from the helper.
     Inherited,
-    /// None: that of the helper is its lifeline.
+    /// Empty: the helper's standard input is its lifeline.
     Empty,
 }
 
-/// What happens to orphans that were left to this helper.
+/// What happens to orphans that the kernel reparented to this helper.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Adopts {
-    /// Whether they end when the program has ended by itself.
+    /// Whether they are killed also when the program has ended by itself.
     pub(super) at_end: bool,
 }
 
-/// How the program ended.
 struct Ended {
     status: ExitStatus,
-    /// Whether it was killed because the process that wanted it is gone.
+    /// Whether it was killed because the process that requested it is gone.
     abandoned: bool,
 }
 
 impl Life {
-    /// Watches the parent, which must be this process. Its id alone could be reused.
+    /// Watches the parent, which must have this process id. The id alone could be reused.
     pub(super) fn of_parent(process: u64) -> io::Result<Self> {
         let number = i32::try_from(process).map_err(io::Error::other)?;
         let parent =
             Pid::from_raw(number).ok_or_else(|| io::Error::other("no process has id 0"))?;
         let held = pidfd_open(parent, PidfdFlags::empty())?;
-        // It was opened while it was still the parent, so that the id was its own.
+        // The pidfd was opened while the process was still the parent, so the id was not reused.
         if getppid() != Some(parent) {
             return Err(io::Error::other("the parent process is gone"));
         }
@@ -100,13 +100,14 @@ impl Life {
         Ok(Self { held, input })
     }
 
-    /// Reports a byte to the holder of the other end.
+    /// Sends a byte to the other end of the lifeline.
     pub(super) fn report(&self, byte: u8) {
-        // If the other end is gone, no process reads the report.
+        // If the other end is closed, no process reads the report.
         rustix::io::write(&self.held, &[byte]).ok();
     }
 
-    /// Whether the process that wants the program is gone, or wants it to end before it has begun.
+    /// Returns whether the requesting process is gone, or has requested the end before the program
+    /// started.
     fn is_over(&self) -> bool {
         let mut life = [PollFd::new(&self.held, PollFlags::IN)];
         loop {
@@ -120,7 +121,8 @@ impl Life {
 }
 
 impl Gathered {
-    /// Whether this helper starts the command itself and finds its orphans.
+    /// Returns whether this helper starts the command itself and adopts its orphans, so that it
+    /// ignores requests to end.
     fn stays_when_asked_to_end(&self) -> bool {
         let last = self
             .life
@@ -130,7 +132,7 @@ impl Gathered {
     }
 }
 
-/// Runs the program; its answer is ours.
+/// Runs the program and returns its exit code.
 pub(super) fn run(program: &[OsString], gathered: &Gathered) -> Result<ExitCode, Problem> {
     let [name, arguments @ ..] = program else {
         return Err(Problem::NoProgram);
@@ -145,10 +147,10 @@ pub(super) fn run(program: &[OsString], gathered: &Gathered) -> Result<ExitCode,
             return Err(Problem::Abandoned);
         }
     }
-    // Before the program: one that fills the table of processes leaves no room for a thread.
+    // Before the program: one that fills the process table leaves no slot for a thread.
     let watch = Watch::begin(gathered).map_err(waiting)?;
     let spawned = if gathered.becomes {
-        // Returns only if it fails.
+        // `exec` returns only if it fails.
         Err(command.exec())
     } else {
         command.spawn()
@@ -167,7 +169,7 @@ pub(super) fn run(program: &[OsString], gathered: &Gathered) -> Result<ExitCode,
     };
     let waited = supervise(&mut child, gathered, &watch);
     if waited.is_err() {
-        // What cannot be supervised must not run. It may have ended by itself.
+        // A program that cannot be supervised must not run. It may have ended by itself.
         child.kill().ok();
     }
     let abandoned = waited.as_ref().map_or(true, |ended| ended.abandoned);
@@ -198,7 +200,7 @@ fn supervise(child: &mut Child, gathered: &Gathered, watch: &Watch<'_>) -> io::R
         Watch::Here(life) => wait_for_either(child, life),
         Watch::Beside(target) => {
             if gathered.stays_when_asked_to_end() {
-                // The program was started before: it does not inherit this.
+                // The program is already started, so it does not inherit this.
                 ignore_requests_to_end()?;
             }
             target.set(hold(child)?);
@@ -210,18 +212,19 @@ fn supervise(child: &mut Child, gathered: &Gathered, watch: &Watch<'_>) -> io::R
     }
 }
 
-/// Who watches life.
+/// The thread that watches [`Life`].
 enum Watch<'a> {
-    /// No process is to be watched.
+    /// No process has to be watched.
     Nobody,
-    /// This thread, while it waits for the program. The kernel lets a process that has left its PID
-    /// namespace start no thread; it has no orphans to reap before the program has ended.
+    /// This thread, while it waits for the program. The kernel does not let a process that has left
+    /// its PID namespace start a thread; such a process has no orphans to reap before the program
+    /// has ended.
     Here(&'a Life),
-    /// A thread, while this one waits for the program and reaps orphans.
+    /// A separate thread, while this one waits for the program and reaps orphans.
     Beside(Arc<Target>),
 }
 
-/// What is killed when life is over.
+/// The process to kill when the requesting process is gone.
 #[derive(Debug, Default)]
 struct Target {
     state: Mutex<TargetState>,
@@ -229,10 +232,10 @@ struct Target {
 
 #[derive(Debug, Default)]
 enum TargetState {
-    /// The program is not yet started.
+    /// The program has not started yet.
     #[default]
     Unknown,
-    /// It is not yet started, and is to end when it is.
+    /// The program has not started yet, and must end as soon as it has.
     Asked,
     Runs(OwnedFd),
     Abandoned,
@@ -253,9 +256,9 @@ impl Watch<'_> {
         let target = Arc::new(Target::default());
         let (ends, life) = (Arc::clone(&target), life.held.try_clone()?);
         let look = move || {
-            // Signals are for the first thread, which may have blocked some. The child is started
-            // by that one and does not inherit this. Should blocking fail, a request to end the
-            // group ends the supervisor, too.
+            // Signals are for the main thread, which may have blocked some. The main thread starts
+            // the child, so the child does not inherit this mask. If blocking fails, a request to
+            // end the group ends the supervisor, too.
             SigSet::all().thread_block().ok();
             while stays && was_asked_to_end(&life) {
                 ends.ask();
@@ -282,7 +285,7 @@ impl Target {
         }
     }
 
-    /// Asks the program to end, now or as soon as it is started.
+    /// Requests that the program ends, now or as soon as it has started.
     fn ask(&self) {
         let mut state = self.lock();
         match *state {
@@ -310,11 +313,11 @@ impl Target {
 }
 
 fn kill(program: &OwnedFd) {
-    // It may have ended just now.
+    // The program may have ended just now.
     pidfd_send_signal(program, Signal::KILL).ok();
 }
 
-/// Waits for a byte of the runtime; `false` if none comes any more.
+/// Waits for a byte from the runtime; returns `false` if the lifeline hung up.
 fn was_asked_to_end(life: &OwnedFd) -> bool {
     let mut byte = [0];
     loop {
@@ -326,7 +329,7 @@ fn was_asked_to_end(life: &OwnedFd) -> bool {
     }
 }
 
-/// Asks the program's group to end. The supervisor leads it, and stays.
+/// Sends SIGTERM to the program's group. The supervisor leads the group, and keeps running.
 fn ask_group() {
     use rustix::process::{getpgrp, getpid, kill_current_process_group};
     if getpgrp() == getpid() {
@@ -335,7 +338,7 @@ fn ask_group() {
     }
 }
 
-/// The supervisor stays when the group is asked to end, so that the program has time to clean up
+/// Makes the supervisor ignore requests to end its group, so that the program has time to clean up
 /// and its orphans are not lost.
 fn ignore_requests_to_end() -> io::Result<()> {
     let mut asked = SigSet::empty();
@@ -345,7 +348,7 @@ fn ignore_requests_to_end() -> io::Result<()> {
     asked.thread_block().map_err(io::Error::from)
 }
 
-/// Waits for the child, and kills it when life is over.
+/// Waits for the child, and kills it when the requesting process is gone.
 fn wait_for_either(child: &mut Child, life: &Life) -> io::Result<Ended> {
     let held = hold(child)?;
     let mut both = [
@@ -373,8 +376,8 @@ fn hold(child: &Child) -> io::Result<OwnedFd> {
     Ok(pidfd_open(number, PidfdFlags::empty())?)
 }
 
-/// Waits for the child, and reaps orphans that end meanwhile. When this process ends, as the first
-/// of its namespace, the kernel kills all others.
+/// Waits for the child, and reaps orphans that end meanwhile. When this process ends as PID 1 of
+/// its namespace, the kernel kills all others.
 fn reap(child: &Child) -> io::Result<ExitStatus> {
     loop {
         let Some((process, status)) = wait(WaitOptions::empty())? else {
@@ -386,27 +389,28 @@ fn reap(child: &Child) -> io::Result<ExitStatus> {
     }
 }
 
-/// Kills the processes that were left to this helper, and those that are left to it by their end.
-/// The kernel leaves them to its first thread, which is this one.
+/// Kills the orphans that the kernel reparented to this helper, and those that it reparents when
+/// these end. It reparents them to the main thread, which is this one.
 fn end_orphans() {
     let children = "/proc/thread-self/children";
     for _ in 0..MAX_ROUNDS {
         let list = std::fs::read_to_string(children).unwrap_or_default();
         for number in list.split_ascii_whitespace() {
             if let Some(process) = number.parse().ok().and_then(Pid::from_raw) {
-                // It is our child and not reaped, so its id is its own.
+                // It is our child and not reaped, so its id was not reused.
                 kill_process(process, Signal::KILL).ok();
             }
         }
         if wait(WaitOptions::empty()).is_err() {
             return;
         }
-        // One round for each that has ended would be too many for a crowd.
+        // One round per ended process would take too many rounds if there are many.
         while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
     }
 }
 
-/// Says on the error output why a command was ended, where its status alone would be a riddle.
+/// Prints to standard error why a command was killed, where its exit status does not show the
+/// reason.
 fn explain(status: ExitStatus, limits: &[(String, u64)]) {
     let limit = |name: &str| {
         let found = limits.iter().find(|(other, _)| other == name);

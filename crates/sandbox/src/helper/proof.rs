@@ -1,8 +1,7 @@
-//! Whether the view of the files is the one that was planned.
+//! Verifies that the file view is the one that was planned.
 //!
-//! A path that was looked at while a view was planned can lead elsewhere when it is mounted:
-//! another command may swap a folder for a link in between. The mount table shows what is really
-//! visible.
+//! A path that was checked while a view was planned can lead elsewhere when it is mounted: another
+//! command may swap a folder for a link in between. The mount table shows what is really visible.
 
 use std::ffi::OsString;
 use std::fs;
@@ -12,36 +11,36 @@ use std::path::{Path, PathBuf};
 use crate::held;
 use crate::mounts::{self, Mount};
 
-/// The device that hides a file: major and minor number.
+/// The major and minor number of the device that covers a hidden file.
 const NULL: (u32, u32) = (1, 3);
 
-/// What was promised about one place.
+/// The expected mount at one place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Promise {
-    /// This part of this file system, or this very file where the file system does not tell.
+    /// This part of this file system; if the file system does not report its parts, this very file.
     Part {
-        /// Its device in the table.
+        /// The device number in the mount table.
         device: OsString,
-        /// What of it.
+        /// The mounted part of the file system.
         root: OsString,
     },
-    /// This very file, by its device and its number.
+    /// This very file, by its device and inode number.
     File(u64, u64),
-    /// The same where it was mounted already, outside; it may have stayed there.
+    /// A part that was already mounted outside; it may be absent from the view.
     Along {
-        /// Its device in the table.
+        /// The device number in the mount table.
         device: OsString,
-        /// What of it.
+        /// The mounted part of the file system.
         root: OsString,
     },
-    /// Something of our own that shows nothing.
+    /// A mount of our own that shows no content.
     Mask,
 }
 
-/// Everything that was promised.
+/// All expected mounts of a view.
 pub(super) type Promises = Vec<(PathBuf, Promise)>;
 
-/// Looks whether all promises are kept.
+/// Checks that the mount table meets all expectations.
 pub(super) fn check(promises: &Promises) -> io::Result<()> {
     let table = mounts::read(&fs::read(mounts::TABLE)?);
     let wrong = first_wrong(promises, &mounts::visible(&table), &Seen);
@@ -55,7 +54,7 @@ pub(super) fn check(promises: &Promises) -> io::Result<()> {
     }
 }
 
-/// What can be seen of a file.
+/// Access to the properties of a file.
 trait Look {
     fn identity(&self, path: &Path) -> Option<(u64, u64)>;
     fn is_null(&self, path: &Path) -> bool;
@@ -92,7 +91,7 @@ fn first_wrong<'a>(
     if let Some((path, _)) = broken {
         return Some(path);
     }
-    // What was not promised may be anything.
+    // A mount without an expectation may show anything, so it fails the check.
     let unknown = visible.iter().find(|mount| {
         let at = &mount.at;
         let is_promised = promises.iter().any(|(path, _)| path == at);
@@ -197,7 +196,7 @@ mod tests {
     #[test]
     fn what_was_mounted_outside_may_come_along() {
         let promises = [part("/w", "/w"), along("/w/data", "/volume")];
-        // All on one parent would cover each other, as they would outside.
+        // If all had one parent they would cover each other, as they would outside.
         let lines = |inner: &str| {
             format!("1 0 0:1 / / rw - tmpfs t rw\n2 1 8:1 /w /w rw - ext4 x rw\n{inner}")
         };

@@ -1,8 +1,8 @@
-//! A root of the helper's own, built from parts of the old one.
+//! Builds a new root for the helper from parts of the old one.
 //!
-//! While it is built, `/` is a scratch folder in memory with two folders in it: the old root and
-//! the new one. Every path that is asked for is a canonical one, so that no link leads from one
-//! into the other.
+//! While it is built, `/` is a scratch folder in memory that contains two folders: the old root and
+//! the new one. Every requested path is canonical, so that no link leads from one root into the
+//! other.
 
 use std::ffi::{CStr, CString};
 use std::fs;
@@ -19,11 +19,11 @@ use rustix::process::{chdir, pivot_root};
 
 const OLD: &str = "/old";
 const NEW: &str = "/new";
-/// A folder that every system has, to begin in.
+/// A folder that every system has, used as the first mount point.
 const BEGINNING: &str = "/tmp";
-/// Devices that give and take nothing of the machine.
+/// Devices that expose nothing of the machine.
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
-/// Links that programs expect beside them.
+/// Links that programs expect beside the devices.
 const DEVICE_LINKS: [(&str, &str); 5] = [
     ("/proc/self/fd", "fd"),
     ("/proc/self/fd/0", "stdin"),
@@ -31,19 +31,19 @@ const DEVICE_LINKS: [(&str, &str); 5] = [
     ("/proc/self/fd/2", "stderr"),
     ("pts/ptmx", "ptmx"),
 ];
-/// Parts of `/proc` through which root changes the machine, also without capabilities.
+/// Parts of `/proc` through which root can change the machine, even without capabilities.
 const MACHINE: [&str; 5] = ["sys", "sysrq-trigger", "irq", "bus", "fs"];
-/// The size of the folders that only hold the tree together.
+/// The mount options of the folders that only form the frame of the tree.
 const FRAME: &CStr = c"mode=0755,size=1m";
 
-/// What may be done with what is shown.
+/// The access to a part of the view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rights {
     Read,
     Write,
 }
 
-/// Where something was mounted in the old root when the new one was begun.
+/// The mount points in the old root when construction of the new one began.
 #[derive(Debug, Default)]
 pub(super) struct Mounts {
     places: Vec<PathBuf>,
@@ -65,7 +65,7 @@ pub(super) fn begin() -> io::Result<Mounts> {
     Ok(Mounts { places })
 }
 
-/// Shows a part of the old root in the new one.
+/// Bind-mounts a part of the old root in the new one.
 pub(super) fn show(mounts: &Mounts, from: &Path, at: &Path, rights: Rights) -> io::Result<()> {
     let at = beneath(NEW, at);
     let others_come_along = mounts.any_beneath(from);
@@ -84,7 +84,7 @@ pub(super) fn show(mounts: &Mounts, from: &Path, at: &Path, rights: Rights) -> i
     }
     for inner in mounts_beneath(&at)? {
         match narrow(&inner, flags) {
-            // Who may not even look at it has no rights to lose.
+            // A folder that this process may not read has no rights to drop.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
             other => other?,
         }
@@ -92,7 +92,7 @@ pub(super) fn show(mounts: &Mounts, from: &Path, at: &Path, rights: Rights) -> i
     Ok(())
 }
 
-/// Makes a folder in memory.
+/// Creates a folder in memory.
 pub(super) fn scratch(at: &Path, size_bytes: u64) -> io::Result<()> {
     let at = beneath(NEW, at);
     fs::create_dir_all(&at)?;
@@ -101,7 +101,7 @@ pub(super) fn scratch(at: &Path, size_bytes: u64) -> io::Result<()> {
     Ok(mount("tmpfs", &at, "tmpfs", flags, options.as_c_str())?)
 }
 
-/// Makes a link.
+/// Creates a symbolic link.
 pub(super) fn link(to: &Path, at: &Path) -> io::Result<()> {
     let at = beneath(NEW, at);
     if let Some(folder) = at.parent() {
@@ -127,7 +127,7 @@ pub(super) fn hide_folder(at: &Path) -> io::Result<()> {
     Ok(mount("tmpfs", beneath(NEW, at), "tmpfs", flags, options)?)
 }
 
-/// Shows the processes of this namespace, and nothing to change the machine with.
+/// Mounts `/proc` of this PID namespace, without the parts that can change the machine.
 pub(super) fn processes() -> io::Result<()> {
     let at = beneath(NEW, Path::new("/proc"));
     fs::create_dir_all(&at)?;
@@ -142,7 +142,7 @@ pub(super) fn processes() -> io::Result<()> {
     Ok(())
 }
 
-/// Shows the harmless devices, and terminals of one's own.
+/// Provides the harmless devices, and a private set of terminals.
 pub(super) fn devices() -> io::Result<()> {
     let folder = beneath(NEW, Path::new("/dev"));
     fs::create_dir_all(&folder)?;
@@ -164,7 +164,7 @@ pub(super) fn devices() -> io::Result<()> {
     Ok(())
 }
 
-/// Leaves the old root for good.
+/// Detaches the old root permanently.
 pub(super) fn enter() -> io::Result<()> {
     unmount(OLD, UnmountFlags::DETACH)?;
     chdir(NEW)?;
@@ -192,8 +192,8 @@ fn make_file(at: &Path) -> io::Result<()> {
     }
 }
 
-/// Adds flags to a mount. Those that it has already must be named again: the kernel lets no process
-/// that is not its owner take them away.
+/// Adds flags to a mount. The flags that it already has must be repeated: the kernel does not let a
+/// process that does not own the mount clear them.
 fn narrow(at: &Path, flags: MountFlags) -> io::Result<()> {
     let now = statvfs(at)?.f_flag;
     let mut all = flags | MountFlags::BIND;
@@ -217,23 +217,23 @@ fn narrow(at: &Path, flags: MountFlags) -> io::Result<()> {
 }
 
 impl Mounts {
-    /// Whether something may come along with a folder. The table is read once for this question,
-    /// and not for each part that is shown: the kernel writes all of it each time, and it grows
-    /// with each part.
+    /// Returns whether a bind mount of a folder may include nested mounts. The table is read once
+    /// for this check, not for each part of the view: the kernel writes the whole table each time,
+    /// and it grows with each part.
     fn any_beneath(&self, folder: &Path) -> bool {
         let mut places = self.places.iter();
         places.any(|place| place != folder && place.starts_with(folder))
     }
 }
 
-/// Mounts that came along with a folder.
+/// Returns the nested mounts that a bind mount of a folder included.
 fn mounts_beneath(at: &Path) -> io::Result<Vec<PathBuf>> {
     let mut places = mounts(&format!("{OLD}{}", crate::mounts::TABLE))?;
     places.retain(|place| place != at && place.starts_with(at));
     Ok(places)
 }
 
-/// Where something is mounted.
+/// Returns the mount points in a table.
 fn mounts(table: &str) -> io::Result<Vec<PathBuf>> {
     let table = crate::mounts::read(&fs::read(table)?);
     Ok(table.into_iter().map(|mount| mount.at).collect())

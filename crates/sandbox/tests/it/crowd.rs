@@ -1,4 +1,4 @@
-//! Many commands at once in one workspace.
+//! Many concurrent commands in one workspace.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -9,12 +9,12 @@ use sortie_sandbox::{Backend, Confined};
 
 use crate::support::{World, backends, finish, names, start, with_namespaces};
 
-/// How many commands there are.
+/// The total number of commands.
 const COMMANDS: usize = 200;
-/// How many of them run at the same time.
+/// The number of commands that run at the same time.
 const AT_ONCE: usize = 50;
 
-/// Runs the script many times; every one must end well, undo nothing, and leave nothing behind.
+/// Runs the script many times; each run must succeed, undo nothing, and leave nothing behind.
 fn check(world: &World, backend: Backend, script: &str) {
     let before = names(&world.workspace);
     let (sandbox, policy) = (world.sandbox(backend), world.policy());
@@ -33,12 +33,12 @@ fn check(world: &World, backend: Backend, script: &str) {
             scope.spawn(work);
         }
     });
-    // Whatever was left for later is done before it is gone.
+    // Dropping the sandbox completes all deferred cleanup.
     drop(sandbox);
     assert_eq!(names(&world.workspace), before, "{backend:?}");
 }
 
-/// The control groups that the orders of a command name.
+/// Returns the control groups that the orders of a command name.
 fn groups(confined: &Confined) -> Vec<PathBuf> {
     let pairs = confined.argv.windows(2);
     let lists = pairs.filter(|pair| pair[0] == "join");
@@ -46,7 +46,7 @@ fn groups(confined: &Confined) -> Vec<PathBuf> {
     folders.collect()
 }
 
-/// Dying takes a moment: what was still in its group at the end is waited for.
+/// A process exits with a delay: the tidier waits for one that is still in its group at the end.
 #[test]
 fn no_group_is_left_behind() {
     let world = World::new();
@@ -68,9 +68,10 @@ fn no_group_is_left_behind() {
     assert!(made.is_empty(), "{made:?}");
 }
 
-/// A folder that one command had put in the place of `.git`, another one used to take away.
+/// Regression: a command used to remove the folder that another command had put in the place of
+/// `.git`.
 #[test]
-fn nobody_takes_away_what_another_command_stands_on() {
+fn no_command_removes_a_stand_in_of_another_command() {
     let script = "! (mkdir .git/hooks || echo evil > .mcp.json || mkdir .vscode/x) 2> /dev/null";
     for backend in with_namespaces() {
         check(&World::new(), backend, script);

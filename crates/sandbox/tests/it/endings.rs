@@ -1,4 +1,4 @@
-//! How commands end: by themselves, by their limits, by us, and with us.
+//! How commands end: by themselves, by their limits, killed by the runtime, and together with it.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -12,15 +12,15 @@ use sortie_sandbox::{Backend, death_signal, supervisor};
 
 use crate::support::{HELPER, World, backends, small, start, with_namespaces};
 
-/// Long enough for every machine; only a test that fails waits for it.
+/// Long enough for every machine; only a failing test waits this long.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Starts two that leave their session and their parent, and says so. They keep the output open, so
-/// its end shows that they are gone.
+/// Starts two processes that leave their session and their parent, and prints a line. They keep the
+/// output open, so its end shows that they are gone.
 const DAEMONS: &str = "setsid sh -c 'sleep 1000 & sleep 1000' & \
     /usr/bin/env -i setsid sleep 1000 & echo ready; wait";
 
-/// Reads until a line, or the end, has come.
+/// Reads until this line, or the end, has arrived.
 fn read_until(output: &mut (impl std::io::Read + AsFd), end: Option<&str>) -> String {
     let deadline = Instant::now() + PATIENCE;
     let mut text = String::new();
@@ -46,7 +46,8 @@ fn pid(child: &std::process::Child) -> Pid {
     Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap()
 }
 
-/// How often killing is tried: a few times here, many times in the measurement.
+/// Kills a command `tries` times and checks that no process is left: a few times here, many times
+/// in the measurement.
 fn kill_and_look(tries: usize, kill: impl Fn(Pid)) {
     let world = World::new();
     for backend in with_namespaces() {
@@ -62,19 +63,19 @@ fn kill_and_look(tries: usize, kill: impl Fn(Pid)) {
 }
 
 #[test]
-fn nobody_is_left_when_the_group_is_killed() {
+fn no_process_is_left_when_the_group_is_killed() {
     kill_and_look(5, |leader| {
         kill_process_group(leader, Signal::KILL).unwrap();
     });
 }
 
 #[test]
-fn nobody_is_left_when_the_first_is_killed() {
+fn no_process_is_left_when_the_first_is_killed() {
     kill_and_look(5, |leader| kill_process(leader, Signal::KILL).unwrap());
 }
 
 #[test]
-fn nobody_is_left_when_the_group_is_asked_to_end() {
+fn no_process_is_left_when_the_group_is_terminated() {
     kill_and_look(5, |leader| {
         kill_process_group(leader, Signal::TERM).unwrap();
     });
@@ -88,9 +89,9 @@ fn nobody_is_left_in_a_thousand_tries() {
     });
 }
 
-/// A command killed at any moment of its start leaves no process either.
+/// A command that is killed at any moment of its start leaves no process either.
 #[test]
-fn nobody_is_left_when_it_is_killed_while_it_starts() {
+fn no_process_is_left_after_a_kill_during_start() {
     let world = World::new();
     for backend in backends() {
         for spins in 0..60_u32 {
@@ -115,7 +116,8 @@ fn nobody_is_left_when_it_is_killed_while_it_starts() {
     }
 }
 
-/// Ends what a machine without namespaces could not: those who work in this world's folder.
+/// Kills the processes that a machine without namespaces could not: those that work in this world's
+/// folder.
 fn end_sleepers(world: &World) {
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
         let place = std::fs::read_link(entry.path().join("cwd"));
@@ -132,7 +134,7 @@ fn end_sleepers(world: &World) {
 }
 
 #[test]
-fn nobody_is_left_when_the_command_ends() {
+fn no_process_is_left_when_the_command_ends() {
     let world = World::new();
     for backend in backends() {
         let script = "setsid sleep 1000 & sh -c 'setsid sleep 1000 &' & echo ready";
@@ -162,7 +164,7 @@ fn a_runtime_in_small() {
         command.envs(confined.env.iter().cloned()).stdin(input);
         std::mem::forget((command.spawn().unwrap(), confined, lifeline));
     }
-    // Programs outside of the sandbox, as git and MCP servers are.
+    // Programs outside of the sandbox, such as git and MCP servers.
     for (words, script) in [
         (supervisor(Path::new(HELPER)), DAEMONS),
         (
@@ -180,7 +182,7 @@ fn a_runtime_in_small() {
 }
 
 #[test]
-fn nobody_is_left_when_the_runtime_is_killed() {
+fn no_process_is_left_when_the_runtime_is_killed() {
     let (mut output, writer) = std::io::pipe().unwrap();
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args([
@@ -297,8 +299,9 @@ fn memory_is_counted_for_all_together() {
     let world = World::new();
     let mut policy = world.policy();
     policy.limits = small();
-    // Each says when it has its memory, and keeps it until all have said so or died. One that had
-    // it may be killed to make room for another, so those that live in the end are counted.
+    // Each process reports when it has its memory, and keeps it until all have reported or died.
+    // One that had it may be killed to free memory for another, so those that live in the end are
+    // counted.
     let script = "/usr/bin/python3 -c '\nimport os, signal\nr, w = os.pipe()\nl = []\n\
         for i in range(4):\n p = os.fork()\n if p == 0:\n  x = bytearray(120 << 20)\n  \
         os.write(w, b\"x\")\n  os.close(w)\n  signal.pause()\n l.append(p)\nos.close(w)\nn = 0\n\

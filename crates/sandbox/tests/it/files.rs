@@ -1,10 +1,10 @@
-//! What a command sees and changes of the files.
+//! Which files a command can read and change.
 
 use sortie_sandbox::{Access, Backend, Refusal};
 
 use crate::support::{World, backends, with_namespaces};
 
-/// Succeeds without a sandbox and fails in each; and says nothing secret.
+/// Checks that a script succeeds without a sandbox, fails in each backend, and prints no secret.
 fn refused(world: &World, script: &str) {
     let (code, text) = world.bare(script);
     assert_eq!(code, Some(0), "the control of {script:?}: {text}");
@@ -45,7 +45,7 @@ fn nothing_outside_the_workspace_is_changed() {
     for path in ["home/notes.txt", "other/notes.txt", "home/.ssh/id_ed25519"] {
         let path = root.join(path);
         let path = path.display();
-        // A view of its own may hold a scratch folder at the same place: what counts is outside.
+        // A private view may have a scratch folder at the same place: only the real file counts.
         for script in [
             format!("echo x >> '{path}'"),
             format!("truncate -s 0 '{path}'"),
@@ -110,7 +110,7 @@ fn the_workspace_is_not_changed_if_not_allowed() {
             "git commit -q --allow-empty -m x",
         ] {
             if backend == Backend::Landlock && script.starts_with("chmod") {
-                // Landlock has no word for the mode of a file.
+                // Landlock does not restrict changes of a file's mode.
                 continue;
             }
             let answer = world.run(backend, &policy, script);
@@ -170,7 +170,7 @@ fn a_workspace_that_is_the_home_folder_keeps_its_secrets() {
             assert_ne!(code, Some(0), "{backend:?} {script}: {text}");
             assert_ne!(code, Some(125), "{backend:?} {script}: {text}");
             drop(confined);
-            // What was moved is moved back.
+            // Moves the entries back.
             for (from, to) in [("x/state", ".local"), ("x/id_ed25519", ".ssh")] {
                 if world.home.join(from).exists() {
                     std::fs::rename(world.home.join("x"), world.home.join(to)).unwrap();
@@ -210,7 +210,7 @@ fn odd_names_are_names() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_is_refused() {
+fn missing_or_invalid_folder_is_refused() {
     let world = World::new();
     for backend in backends() {
         let refusal = |workspace: &str, cwd: &str| {

@@ -7,7 +7,7 @@ use sortie_sandbox::Confined;
 
 use crate::support::{OFFER, World, backends, finish, start};
 
-/// The control groups that the orders of a command name.
+/// Returns the control groups that the orders of a command name.
 fn groups(confined: &Confined) -> Vec<PathBuf> {
     let pairs = confined.argv.windows(2);
     let lists = pairs.filter(|pair| pair[0] == "join");
@@ -18,7 +18,7 @@ fn groups(confined: &Confined) -> Vec<PathBuf> {
 #[test]
 #[ignore = "stands for another Sortie in the test below"]
 fn a_start_in_another_namespace() {
-    // Its look at this machine removes the groups of dead processes.
+    // Probing this machine removes the groups of dead processes.
     assert_eq!(OFFER.cgroups.parents.len(), groups_expected());
 }
 
@@ -33,7 +33,7 @@ fn groups_expected() -> usize {
         .unwrap()
 }
 
-/// Starts another Sortie for which the processes of this one do not exist.
+/// Starts another Sortie in which the processes of this one are not visible.
 fn start_elsewhere() -> bool {
     let namespaces = ["--pid", "--fork", "--mount-proc"];
     let mut tried = Command::new("unshare");

@@ -1,11 +1,11 @@
-//! What a command has of the machine: processes, devices, privileges.
+//! What a command can reach of the machine: processes, devices, privileges.
 
 use sortie_base::lifeline::Lifeline;
 use sortie_sandbox::{Backend, Mode, Sandbox};
 
 use crate::support::{OFFER, World, backends, with_namespaces};
 
-/// Fails in each, although it works without.
+/// Checks that a script fails in each backend, although it succeeds without a sandbox.
 fn refused(world: &World, backends: &[Backend], script: &str) {
     let (code, text) = world.bare(script);
     assert_eq!(code, Some(0), "the control of {script:?}: {text}");
@@ -29,7 +29,7 @@ fn there_are_no_privileges_and_no_way_to_new_ones() {
              NoNewPrivs:1 Seccomp:2 "
         );
         if backend == Backend::Landlock && !rustix::process::geteuid().is_root() {
-            // Without privileges the bounding set stays, and means nothing.
+            // Without privileges the bounding set stays, and has no effect.
             assert!(
                 answer.text.contains(&format!("CapEff:{none}")),
                 "{answer:?}"
@@ -53,7 +53,7 @@ fn new_namespaces_mounts_and_traces_are_refused() {
         "/usr/bin/python3 -c 'import ctypes; assert ctypes.CDLL(None).unshare(0x10000000) == 0'",
     );
     refused(&world, &all, "unshare -Urm mount -t tmpfs x /mnt");
-    // The number of `ptrace`, asked for oneself.
+    // Calls `ptrace` by its number, on the own process.
     let trace = "/usr/bin/python3 -c 'import ctypes; l = ctypes.CDLL(None); \
         assert l.ptrace(0, 0, 0, 0) == 0'";
     refused(&world, &all, trace);
@@ -65,7 +65,7 @@ fn new_namespaces_mounts_and_traces_are_refused() {
     }
 }
 
-/// The bit would outlive the command, and mean something to who runs the file outside.
+/// The bit would outlive the command, and take effect when a user runs the file outside.
 #[test]
 fn no_file_runs_as_its_owner() {
     let world = World::new();
@@ -77,9 +77,9 @@ fn no_file_runs_as_its_owner() {
         "install -m 4755 /bin/true su && rm su",
         "perl -e 'use Fcntl; sysopen(F, \"su\", O_CREAT|O_WRONLY, 04755) or exit 1' && rm su",
         "perl -e 'open F, \">\", \"su\"; chmod(06755, *F) or exit 1' && rm su",
-        // The newest call for it; a kernel that lacks it has nothing to refuse.
+        // The newest system call for it; a kernel that lacks it has nothing to refuse.
         "perl -e '$f = \"file.txt\"; $r = syscall(452, -100, $f, 04755, 0); exit($r != 0 && $! != 38)' && chmod 755 file.txt",
-        // The file that has no name yet gets a mode too.
+        // A file without a name (`O_TMPFILE`) gets a mode, too.
         "perl -e '$f = \".\"; syscall(257, -100, $f, 020200002, 04755) >= 0 or exit 1'",
     ] {
         if script.contains("257") && cfg!(not(target_arch = "x86_64")) {
@@ -100,7 +100,7 @@ fn other_processes_are_not_there() {
     let world = World::new();
     let us = std::process::id();
     refused(&world, &with_namespaces(), &format!("test -d /proc/{us}"));
-    // Where they are seen, they are not looked into.
+    // Where other processes are visible, their content is not readable.
     for part in ["environ", "root/etc", "maps", "fd"] {
         refused(
             &world,
@@ -135,7 +135,7 @@ fn the_machine_is_not_changed() {
         "/sys/fs/cgroup/pids/cgroup.procs",
         "/proc/sys/vm/drop_caches",
     ] {
-        // Opened for writing, and nothing written.
+        // Opens the file for writing, and writes nothing.
         let script = format!(": >> {path}");
         if root && std::path::Path::new(path).exists() {
             refused(&world, &backends(), &script);
@@ -174,7 +174,7 @@ fn open_files_of_the_runtime_are_not_handed_on() {
     let script = "ls /proc/self/fd | tr '\\n' ' '";
     for backend in backends() {
         let confined = world.confine(backend, &world.policy(), script).unwrap();
-        // A shell that leaves a file open for whatever it starts.
+        // A shell that leaves a file open for every process that it starts.
         let mut words = vec![
             "/bin/sh".into(),
             "-c".into(),
@@ -192,7 +192,7 @@ fn open_files_of_the_runtime_are_not_handed_on() {
             .stdin(std::process::Stdio::from(input))
             .output()
             .unwrap();
-        // Three, and the folder that is listed.
+        // The three standard descriptors, and the folder that is listed.
         assert_eq!(
             String::from_utf8_lossy(&output.stdout),
             "0 1 2 3 ",
@@ -231,7 +231,7 @@ fn without_a_sandbox_there_is_no_command() {
 }
 
 #[test]
-fn a_helper_that_cannot_obey_starts_nothing() {
+fn helper_with_a_failing_order_starts_no_program() {
     let run = |words: &[&str]| {
         let mut command = std::process::Command::new(crate::support::HELPER);
         let output = command

@@ -1,7 +1,7 @@
-//! Real commands in the real sandbox, on every backend that works on this machine.
+//! Runs real commands in the real sandbox, on every backend that works on this machine.
 //!
-//! Each case is also run without a sandbox first, where it must succeed: what the sandbox refuses is
-//! refused by it, and not by the machine.
+//! Each case first runs without a sandbox, where it must succeed: this shows that the sandbox
+//! refuses it, and not the machine.
 
 #![expect(
     clippy::unwrap_used,

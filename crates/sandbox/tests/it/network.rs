@@ -1,4 +1,4 @@
-//! Whom a command reaches.
+//! Which network peers a command can reach.
 
 use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
@@ -7,7 +7,7 @@ use sortie_sandbox::{Backend, Network, Refusal};
 
 use crate::support::{OFFER, World, backends, with_namespaces};
 
-/// A small program in a language that is on every machine that builds us.
+/// Returns a small Python program; every machine that builds Sortie has Python.
 fn python(body: &str) -> String {
     format!("/usr/bin/python3 -c '{body}'")
 }
@@ -18,7 +18,7 @@ fn connect(port: u16) -> String {
     ))
 }
 
-/// Connects in the control run, and in no other.
+/// Checks that a script connects without a sandbox, and in no backend.
 fn unreachable(world: &World, network: &Network, script: &str) {
     let (code, text) = world.bare(script);
     assert_eq!(
@@ -48,7 +48,7 @@ fn unreachable(world: &World, network: &Network, script: &str) {
 }
 
 #[test]
-fn nobody_is_reached_without_a_network() {
+fn no_host_is_reachable_without_a_network() {
     let world = World::new();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -69,7 +69,7 @@ fn nobody_is_reached_without_a_network() {
 #[test]
 fn sockets_of_other_programs_are_never_reached() {
     let world = World::new();
-    // One that the command sees, in its own workspace; the longest name of one is short.
+    // A socket that the command can see, in its own workspace; socket paths must be short.
     let place = world.root().join("s");
     let _listener = UnixListener::bind(&place).unwrap();
     std::fs::rename(&place, world.workspace.join("s")).unwrap();

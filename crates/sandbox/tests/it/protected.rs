@@ -1,4 +1,4 @@
-//! What must not be changed in the workspace, also while it is not there (P15).
+//! Protected paths in the workspace cannot be changed, nor created while they are missing (P15).
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use sortie_sandbox::{Backend, Protected, WhileAbsent};
 
 use crate::support::{World, backends, names, with_namespaces};
 
-/// Ways to get a hook or a setting into place.
+/// Ways to plant a hook or a setting.
 const ATTEMPTS: &[&str] = &[
     "echo evil > .git/hooks/pre-commit",
     "echo evil > .git/config",
@@ -138,7 +138,8 @@ fn commands_side_by_side_share_what_stands_in() {
     }
 }
 
-/// A runtime that is killed takes nothing away. Who comes next does, also where it was in the middle.
+/// A killed runtime removes no stand-ins. The next one does, even if the first was interrupted
+/// midway.
 #[test]
 fn what_a_killed_runtime_left_is_swept_by_the_next_command() {
     let world = World::new();
@@ -146,7 +147,7 @@ fn what_a_killed_runtime_left_is_swept_by_the_next_command() {
     for backend in with_namespaces() {
         let left = world.confine(backend, &world.policy(), "true").unwrap();
         assert!(names(&world.workspace).len() > before.len());
-        // As at its end, the locks are gone and the folders are not.
+        // As after its death, the locks are gone and the folders remain.
         let marked = names(&world.workspace);
         drop(left);
         for name in marked.iter().filter(|name| !before.contains(name)) {
@@ -161,7 +162,7 @@ fn what_a_killed_runtime_left_is_swept_by_the_next_command() {
     }
 }
 
-/// What a person makes in the workspace while a command runs is theirs.
+/// A repository that a person creates in the workspace while a command runs is kept.
 #[test]
 fn a_repository_that_a_person_makes_meanwhile_is_kept() {
     for backend in with_namespaces() {
@@ -183,7 +184,8 @@ fn a_repository_that_a_person_makes_meanwhile_is_kept() {
     }
 }
 
-/// One command takes a link away; another, that starts meanwhile, must not take its absence for given.
+/// One command removes a link; another that starts meanwhile must not treat the link as absent
+/// before.
 #[test]
 fn two_commands_together_may_not_do_what_neither_may() {
     let world = World::with_git();

@@ -1,4 +1,5 @@
-//! A machine in small: a home folder with secrets, a workspace with a repository, and a sandbox.
+//! A small world for tests: a home folder with secrets, a workspace with a repository, and a
+//! sandbox.
 
 use std::ffi::OsString;
 use std::fs;
@@ -14,11 +15,11 @@ use sortie_sandbox::{
     probe,
 };
 
-/// Our own binary, as far as these tests go.
+/// The helper binary of these tests.
 pub(crate) const HELPER: &str = env!("CARGO_BIN_EXE_sortie-sandbox-helper");
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// What works here, asked once.
+/// The probe's findings, computed once.
 pub(crate) static OFFER: LazyLock<Offer> = LazyLock::new(|| probe(&places(), Path::new(HELPER)));
 
 fn places() -> Places {
@@ -30,7 +31,7 @@ fn places() -> Places {
     }
 }
 
-/// Every backend that works here; there must be one.
+/// Returns every backend that works on this machine; there must be one.
 pub(crate) fn backends() -> Vec<Backend> {
     let mut all = Vec::new();
     if OFFER.bubblewrap.is_some() {
@@ -46,21 +47,21 @@ pub(crate) fn backends() -> Vec<Backend> {
     all
 }
 
-/// Those with a view of their own.
+/// Returns the backends that have a private file view.
 pub(crate) fn with_namespaces() -> Vec<Backend> {
     let mut all = backends();
     all.retain(|backend| *backend != Backend::Landlock);
     all
 }
 
-/// A home folder, a workspace in it, and what lies around them.
+/// A home folder, a workspace in it, and their surroundings.
 pub(crate) struct World {
     folder: tempfile::TempDir,
     pub(crate) home: PathBuf,
     pub(crate) workspace: PathBuf,
 }
 
-/// What a command answered.
+/// The result of a command.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) code: Option<i32>,
@@ -97,7 +98,7 @@ impl World {
         world
     }
 
-    /// The same with a repository in the workspace.
+    /// Creates the world with a repository in the workspace.
     pub(crate) fn with_git() -> Self {
         let world = Self::new();
         let script = "git init -q -b main . && git add . && git commit -qm first";
@@ -105,7 +106,7 @@ impl World {
         world
     }
 
-    /// Where everything lies.
+    /// Returns the folder that contains everything.
     pub(crate) fn root(&self) -> PathBuf {
         fs::canonicalize(self.folder.path()).unwrap()
     }
@@ -199,7 +200,7 @@ impl World {
     }
 }
 
-/// The output of a started command, which ends when this is dropped.
+/// The output of a started command, which is killed when this is dropped.
 pub(crate) struct Output {
     reader: std::io::PipeReader,
     _lifeline: Option<Lifeline>,
@@ -259,7 +260,7 @@ pub(crate) fn finish(mut child: Child, output: &mut impl std::io::Read) -> (Opti
     (status.code(), String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// All names in a folder.
+/// Returns all names in a folder.
 pub(crate) fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap();
     let mut names: Vec<_> = entries
@@ -269,7 +270,7 @@ pub(crate) fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Small limits, so that a test that fails does not take the machine with it.
+/// Returns small limits, so that a failing test does not exhaust the machine.
 pub(crate) fn small() -> Limits {
     const MIB: u64 = 1 << 20;
     Limits {

@@ -1,4 +1,5 @@
-//! What is swapped between the plan of a view and its making, as another command could do it.
+//! Swaps of files and folders between the plan of a view and its construction, as another command
+//! could do them.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -8,7 +9,7 @@ use sortie_sandbox::{Backend, Policy, Sandbox, linked_worktree};
 
 use crate::support::{HELPER, OFFER, World, backends, finish, names, start, with_namespaces};
 
-/// Plans a command, lets the attacker act, and runs it.
+/// Plans a command, runs the attack, and starts the command.
 fn swapped(
     world: &World,
     (backend, policy): (Backend, &Policy),
@@ -22,7 +23,7 @@ fn swapped(
     (code.unwrap(), text)
 }
 
-/// Puts a link in the place of a folder.
+/// Replaces a folder by a link.
 fn link_instead(folder: &Path, to: impl AsRef<Path>) {
     fs::rename(folder, folder.with_extension("away")).unwrap();
     symlink(to, folder).unwrap();
@@ -36,7 +37,7 @@ fn a_view_that_was_swapped_for_another_starts_nothing() {
             let world = World::with_git();
             fs::create_dir_all(world.workspace.join(".git/modules/sub")).unwrap();
             fs::create_dir(world.workspace.join(".claude")).unwrap();
-            // What is mounted inside finds its place there too.
+            // The nested mounts find their mount points there too.
             for name in names(&world.workspace.join(".git")) {
                 world.put(&format!("home/.ssh/{name}/id"), "SECRET");
             }
@@ -49,7 +50,7 @@ fn a_view_that_was_swapped_for_another_starts_nothing() {
             assert!(!text.contains("ran"), "{backend:?} {place}: {text}");
             assert_eq!(names(&ssh(&world)), before, "{backend:?} {place}");
         }
-        // What is to be protected is elsewhere, and what is protected something else.
+        // The protected folder is elsewhere, and another folder is protected instead.
         let world = World::with_git();
         world.put_in_workspace("decoy/file", "x");
         let policy = world.policy();
@@ -70,8 +71,8 @@ fn a_view_that_was_swapped_for_another_starts_nothing() {
     }
 }
 
-/// A workspace is the folder that was decided about, not where its name leads by now: not before
-/// the view is planned, nor between the plan and the start.
+/// A workspace is the folder that was decided about, not the current target of its name: neither
+/// before the view is planned, nor between the plan and the start.
 #[test]
 fn a_workspace_that_became_a_link_is_refused() {
     for backend in backends() {
@@ -111,7 +112,7 @@ fn a_workspace_that_became_a_link_is_refused() {
     }
 }
 
-/// What may be read besides is named as exactly: it may lie where another run can write.
+/// A further readable folder must not be a link either: it may lie where another run can write.
 #[test]
 fn what_may_be_read_besides_is_no_link() {
     for backend in backends() {
@@ -130,7 +131,8 @@ fn what_may_be_read_besides_is_no_link() {
     }
 }
 
-/// What a link in place of a workspace leads to does not say which folders of git may be changed.
+/// The target of a link in place of a workspace does not determine which git folders may be
+/// changed.
 #[test]
 fn a_link_is_no_linked_worktree() {
     let world = World::with_git();
@@ -143,7 +145,7 @@ fn a_link_is_no_linked_worktree() {
     assert_eq!(linked_worktree(&link), None);
 }
 
-/// A stand-in is neither made nor removed behind a link.
+/// A stand-in is neither created nor removed behind a link.
 #[test]
 fn nothing_is_made_or_removed_behind_a_link() {
     for backend in with_namespaces() {
@@ -162,7 +164,7 @@ fn nothing_is_made_or_removed_behind_a_link() {
     }
 }
 
-/// Who replaces our own binary runs outside with the next command.
+/// A process that could replace our own binary would run outside the sandbox with the next command.
 #[test]
 fn our_own_binary_is_not_replaced() {
     let own = "tools/bin/sortie";
@@ -204,7 +206,7 @@ fn our_own_binary_is_not_replaced() {
     }
 }
 
-/// With its folder's own name moved, what is hidden would no longer be.
+/// If the parent of a hidden place could be renamed, the place would become visible.
 #[test]
 fn what_is_hidden_is_not_moved_into_sight() {
     let mut world = World::with_git();

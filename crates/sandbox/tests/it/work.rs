@@ -70,7 +70,7 @@ fn a_linked_worktree_commits_and_keeps_the_hooks_of_its_repository() {
 }
 
 #[test]
-fn a_pointer_that_nobody_points_back_to_is_not_believed() {
+fn git_pointer_without_back_pointer_is_rejected() {
     let world = World::with_git();
     let claimed = world.workspace.join(".git");
     let liar = world.home.join("liar");
@@ -87,7 +87,7 @@ fn a_pointer_that_nobody_points_back_to_is_not_believed() {
 }
 
 #[test]
-fn answers_come_through() {
+fn exit_codes_and_output_are_passed_through() {
     let world = World::new();
     for backend in backends() {
         let check = |script: &str, code: i32, text: &str| {
@@ -125,7 +125,7 @@ fn answers_come_through() {
 
 #[test]
 fn a_build_works_with_the_toolchain_of_a_home_folder() {
-    // The one that builds this test, if it lies in a home folder.
+    // The toolchain that builds this test, if it lies in a home folder.
     let cargo = Path::new(env!("CARGO"));
     let home = cargo
         .ancestors()
@@ -150,13 +150,13 @@ fn a_build_works_with_the_toolchain_of_a_home_folder() {
 }
 
 #[test]
-fn what_was_probed_is_told() {
+fn probe_findings_are_explained() {
     let lines = OFFER.explain();
     assert_eq!(lines.len(), 5);
     assert!(lines[0].starts_with("sandbox: "), "{lines:?}");
 }
 
-/// Prints what a sandbox costs; run it alone, with `--no-capture`.
+/// Prints the cost of a sandbox; run it alone, with `--no-capture`.
 #[test]
 #[ignore = "a measurement, for a quiet machine"]
 fn what_it_costs() {
@@ -180,10 +180,10 @@ fn what_it_costs() {
     }
 }
 
-/// The time that processes which were waited for have spent on a processor, in seconds. On a
-/// machine that has other work too it is more precise than a clock.
+/// Returns the CPU time of all reaped processes, in seconds. On a machine with other load it is
+/// more precise than wall-clock time.
 fn spent() -> f64 {
-    /// The unit of the kernel in this file, whatever the machine.
+    /// The kernel's unit in this file, on every machine.
     const TICKS: f64 = 100.0;
     let text = fs::read_to_string("/proc/self/stat").unwrap();
     let fields = text.rsplit(')').next().unwrap().split_whitespace();
@@ -191,7 +191,7 @@ fn spent() -> f64 {
     both.map(|field| field.parse::<f64>().unwrap()).sum::<f64>() / TICKS
 }
 
-/// The fastest, and the one in the middle.
+/// Returns the fastest time and the median.
 fn time(tries: usize, mut act: impl FnMut()) -> String {
     let before = spent();
     let mut times: Vec<Duration> = (0..tries)
