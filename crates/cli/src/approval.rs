@@ -1,7 +1,8 @@
-//! What the person at the terminal reads before deciding, and what a typed line means.
+//! Formats approval prompts for the user at the terminal, and parses the typed replies.
 //!
-//! Fails closed: any other answer than yes is no, and what nobody answers expires. Everything a
-//! model wrote is written out, so that it cannot draw a prompt or hide what would run.
+//! Fails closed: every answer except yes means no, and an unanswered request expires. Hidden
+//! characters in text of a model are written out, so that it cannot draw a prompt or hide what
+//! would run.
 
 use console::Style;
 use serde_json::Value;
@@ -12,22 +13,22 @@ use sortie_core::{
 };
 use sortie_text::{t, truncate_middle};
 
-/// How much of a value is shown. Longer ones are cut in the middle, visibly.
+/// The most characters of a value. A longer one is truncated in the middle, with a mark.
 const SHOWN_CHARS: usize = 4_000;
-/// How much is shown of what would run: all of any command that is not absurd. `sortie approvals
-/// show` has the whole.
+/// The most characters of what would run: longer than any reasonable command. `sortie approvals
+/// show` prints all of it.
 const EXACT_CHARS: usize = 32_000;
-/// How many lines of a change are shown.
+/// The most lines of a diff.
 const SHOWN_DIFF_LINES: usize = 24;
-/// Arguments of our own tools that the change shows. Whatever else a call has is listed.
+/// Arguments of built-in tools that the diff already shows. All other arguments are listed.
 const TOLD_ELSEWHERE: &[(&str, &[&str])] = &[
     ("write_file", &["content"]),
     ("edit_file", &["old_string", "new_string"]),
 ];
-/// Who answers at a terminal, as audits name them.
+/// The name of the terminal in audits.
 pub(crate) const AT_TERMINAL: &str = "terminal";
 
-/// What a line typed by this person means; `None` if it is no answer.
+/// Parses a line that this person typed; `None` if it is no reply.
 pub(crate) fn reply(asked: &RequestKind, line: &str, person: &str) -> Option<Reply> {
     let line = line.trim();
     match asked {
@@ -63,7 +64,7 @@ fn verdict(approval: &ApprovalRequest, line: &str, person: &str) -> Reply {
             number => number.parse::<usize>().ok(),
         })
         .and_then(|number| approval.lasting.get(number.checked_sub(1)?));
-    // What is dangerous takes the whole word, and never more than this one call.
+    // A dangerous call needs the whole word, and is never approved for more than this one call.
     let is_dangerous = !approval.dangers.is_empty();
     match (word.as_str(), lasting) {
         ("yes" | "是", _) if is_dangerous && rest.is_empty() => {
@@ -91,7 +92,7 @@ fn verdict(approval: &ApprovalRequest, line: &str, person: &str) -> Reply {
     }
 }
 
-/// The question with everything that a person needs to decide.
+/// Formats the prompt with everything that a decision needs.
 pub(crate) fn question(lang: Lang, asked: &OpenRequest) -> String {
     match &asked.request.kind {
         RequestKind::Approval(approval) => approval_question(lang, asked, approval),
@@ -144,7 +145,7 @@ fn approval_question(lang: Lang, asked: &OpenRequest, approval: &ApprovalRequest
     lines.join("\n") + " "
 }
 
-/// What would run, verbatim, on lines of its own.
+/// Formats what would run, verbatim, on separate lines.
 fn exact_lines(lang: Lang, asked: &OpenRequest, approval: &ApprovalRequest) -> Vec<String> {
     let exact = truncate_middle(&approval.exact, EXACT_CHARS, "\n[…]\n");
     let bold = Style::new().bold().for_stderr();
@@ -164,7 +165,7 @@ fn exact_lines(lang: Lang, asked: &OpenRequest, approval: &ApprovalRequest) -> V
     lines
 }
 
-/// What is dangerous about a call, a line each.
+/// Formats the dangers of a call, one per line.
 pub(crate) fn danger_lines(lang: Lang, dangers: &[Danger]) -> Vec<String> {
     let line = |danger: &Danger| {
         t!(
@@ -178,7 +179,7 @@ pub(crate) fn danger_lines(lang: Lang, dangers: &[Danger]) -> Vec<String> {
     dangers.iter().map(line).collect()
 }
 
-/// Why a prompt was withdrawn: who replied what elsewhere, and when.
+/// Formats why a prompt was withdrawn: which reply was sent elsewhere, by whom and when.
 pub(crate) fn replied_elsewhere(
     lang: Lang,
     reply: Option<&Reply>,
@@ -243,7 +244,7 @@ fn plain_question(lang: Lang, asked: &OpenRequest, question: &Question) -> Strin
     lines.join("\n") + " "
 }
 
-/// Arguments that neither the exact text nor the change shows.
+/// Returns the arguments that neither the verbatim text nor the diff shows.
 fn other_arguments(approval: &ApprovalRequest) -> Vec<String> {
     let whole = approval.arguments.to_string();
     if approval.exact == whole {
@@ -261,7 +262,7 @@ fn other_arguments(approval: &ApprovalRequest) -> Vec<String> {
     .collect()
 }
 
-/// What else a person should see before saying yes.
+/// Returns further lines that an approver should read before approving.
 fn details(lang: Lang, arguments: &Value) -> Vec<String> {
     let field = |name: &str| arguments.get(name).and_then(Value::as_str);
     let mut lines = Vec::new();
@@ -305,7 +306,7 @@ fn first_lines(lang: Lang, lines: impl Iterator<Item = String>) -> Vec<String> {
     lines
 }
 
-/// A line of a change or of a note: as [`shown`], but tabs that indent stay.
+/// Formats a line of a diff or of a note like [`shown`], but keeps tabs that indent.
 fn shown_line(line: &str) -> String {
     let line = truncate_middle(line, SHOWN_CHARS, " […] ").text;
     let sign = line.chars().next().filter(|c| matches!(c, '+' | '-' | ' '));
@@ -313,7 +314,7 @@ fn shown_line(line: &str) -> String {
     format!("{sign}{}", write_out(rest))
 }
 
-/// A text of a model, bounded and with nothing hidden.
+/// Truncates text of a model and writes out its hidden characters.
 pub(crate) fn shown(text: &str) -> String {
     write_out_line(&truncate_middle(text, SHOWN_CHARS, " […] ").text)
 }
@@ -457,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn only_yes_is_yes() {
+    fn only_yes_approves() {
         let approval = approval("exec", json!({}), &["exec(a)", "exec(a *)"]);
         let by = || AT_TERMINAL.to_owned();
         let yes = |lasting: Option<&str>| Reply::Approved {
@@ -488,7 +489,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_chooses_and_nothing_is_the_default() {
+    fn number_selects_an_option_and_empty_line_the_default() {
         let question = |default: Option<&str>| {
             RequestKind::Question(Question {
                 to: Addressee::Person,

@@ -1,4 +1,4 @@
-//! What can be typed. The doc comments are the help text.
+//! The command line. The doc comments are the help text.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -23,17 +23,17 @@ pub(crate) struct Arguments {
     pub(crate) command: Command,
 }
 
-/// The flag that takes every question away.
+/// The flag that disables all approval prompts.
 const ASKS_NOTHING: &str = "--yes";
 
 impl Arguments {
-    /// What was typed. Ends the process with a message if it makes no sense.
+    /// Parses the command line of this process. Exits with a message if it is invalid.
     pub(crate) fn of_process() -> Self {
         Self::of(std::env::args_os()).unwrap_or_else(|error| error.exit())
     }
 
-    /// A guess at what was meant must not widen rights: `--mode foo` is not far from `yolo`. The
-    /// message lists the possible values, so none of them is suggested.
+    /// Parses arguments. A suggestion must not widen permissions: `--mode foo` is close to `yolo`.
+    /// The message lists the possible values, so none of them is suggested.
     fn of(words: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
         Self::try_parse_from(words).map_err(|mut error| {
             error.remove(ContextKind::SuggestedValue);
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn the_arguments_hang_together() {
+    fn clap_definition_is_valid() {
         Arguments::command().debug_assert();
     }
 }

@@ -1,4 +1,4 @@
-//! The colours that agents are seen in.
+//! The terminal colours of agents.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ const PINK: u8 = 213;
 pub(crate) struct Colors(BTreeMap<String, Style>);
 
 impl Colors {
-    /// The colours that the agents ask for.
+    /// Collects the colours that the agents define.
     pub(crate) fn of(agents: &Agents) -> Self {
         Self(
             agents
@@ -29,7 +29,7 @@ impl Colors {
         )
     }
 
-    /// A text in the colour of the agent.
+    /// Paints text in the colour of the agent.
     pub(crate) fn paint(&self, agent: &str, text: &str) -> String {
         match self.0.get(agent) {
             Some(style) => style.apply_to(text).to_string(),
@@ -38,7 +38,7 @@ impl Colors {
     }
 }
 
-/// The style of a colour's name; none for a name that nobody knows.
+/// Returns the style for the name of a colour; `None` for an unknown name.
 pub(crate) fn style(name: &str) -> Option<Style> {
     let style = Style::new();
     Some(match name.to_ascii_lowercase().as_str() {

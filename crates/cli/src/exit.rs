@@ -1,17 +1,17 @@
-//! What the process tells its caller: documented in `docs/cli.md`.
+//! The exit codes, documented in `docs/cli.md`.
 
 use std::process::ExitCode;
 
 use sortie_core::{Outcome, Reason, RunRecord};
 
-/// How a command ended.
+/// The exit code of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// It did what was asked.
+    /// The command succeeded.
     Ok = 0,
-    /// The run failed, or something that should not happen did.
+    /// The run failed, or an unexpected error occurred.
     Failed = 1,
-    /// It was asked in a way that cannot be understood.
+    /// The arguments are invalid.
     Usage = 2,
     /// The store is in use by another process, or cannot be used.
     Store = 3,
@@ -21,15 +21,15 @@ pub(crate) enum Exit {
     Timeout = 5,
     /// The request was refused.
     Refused = 6,
-    /// It was cancelled: 128 and the number of SIGINT, as shells count.
+    /// The run was cancelled: 128 plus the number of SIGINT, as in shells.
     Cancelled = 130,
-    /// It was told to go; what it ran is back in the queue. 128 and the number of SIGTERM.
+    /// The process was terminated, and its runs are back in the queue: 128 plus the number of
+    /// SIGTERM.
     Terminated = 143,
 }
 
 impl Exit {
-    /// What the state of a run means for whoever waited for it. A run that has not ended is no
-    /// failure.
+    /// Returns the exit code for the state of a run. A run that has not ended is no failure.
     pub(crate) fn of(record: &RunRecord) -> Self {
         match &record.outcome {
             None | Some(Outcome::Completed { .. }) => Self::Ok,
@@ -48,7 +48,7 @@ impl Exit {
         }
     }
 
-    /// This exit, or the other if this one is a success.
+    /// Returns this code, or the other one if this is a success.
     pub(crate) fn or(self, other: Self) -> Self {
         if self == Self::Ok { other } else { self }
     }

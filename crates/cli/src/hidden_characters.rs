@@ -1,8 +1,9 @@
-//! Every way in which this program shows foreign text, over the one table of hidden characters.
+//! Tests every place where this program shows untrusted text against the one table of hidden
+//! characters.
 //!
-//! The callers inside of other crates (MCP descriptions and answers, fetched pages, names of models,
-//! paths of worktrees) run over the same table in tests of their own; the page's copy of the table is
-//! compared with it in `crates/base/tests`.
+//! Callers in other crates (MCP descriptions and results, fetched pages, names of models, paths of
+//! worktrees) use the same table in their own tests; `crates/base/tests` compares the page's copy
+//! of the table with it.
 
 use serde_json::json;
 use sortie_base::hidden::{self, write_out_json};

@@ -1,23 +1,23 @@
-//! Short ids for people. UUIDv7 ids of one minute share their first characters, so what is short
-//! enough to tell them apart depends on all the others.
+//! Short ids for people. UUIDv7 ids of the same minute share their first characters, so the length
+//! of a unique prefix depends on all other ids.
 
 use sortie_core::{MIN_PREFIX_CHARS, RunId};
 
-/// The shortest prefixes that are unique among the ids it was made from.
+/// Computes the shortest prefix of an id that is unique among a set of ids.
 #[derive(Debug)]
 pub(crate) struct Prefixes {
     sorted: Vec<String>,
 }
 
 impl Prefixes {
-    /// Prefixes among these ids.
+    /// Builds the set from these ids.
     pub(crate) fn of(ids: impl Iterator<Item = RunId>) -> Self {
         let mut sorted: Vec<String> = ids.map(|id| id.to_string()).collect();
         sorted.sort_unstable();
         Self { sorted }
     }
 
-    /// The shortest prefix of this id that fits no other one.
+    /// Returns the shortest prefix of this id that matches no other id.
     pub(crate) fn short(&self, id: RunId) -> String {
         let id = id.to_string();
         let place = self.sorted.partition_point(|other| *other < id);
@@ -32,7 +32,7 @@ impl Prefixes {
             .max()
             .unwrap_or(0);
         let mut length = (shared + 1).max(MIN_PREFIX_CHARS);
-        // A hyphen at the end tells nothing apart and reads like a mistake.
+        // A trailing hyphen distinguishes nothing and looks like a typo.
         if id.as_bytes().get(length - 1) == Some(&b'-') {
             length += 1;
         }

@@ -1,9 +1,9 @@
-//! The keyboard of the person at the terminal, key by key.
+//! The keyboard of the user at the terminal, read key by key.
 //!
-//! A terminal hands over whole lines by default, and nobody can tell when one was begun. A prompt
-//! can be withdrawn while a person types, so the first key of a line matters: the line belongs to
-//! the prompt that was on the screen then. From the first prompt until the command ends, keys are
-//! therefore read one by one and echoed here; Ctrl-C stays a signal.
+//! A terminal delivers whole lines by default, which hides when a line was begun. A prompt can be
+//! withdrawn while the user types, so the first key of a line matters: the line belongs to the
+//! prompt that was on the screen at that moment. From the first prompt until the command ends, this
+//! module therefore reads and echoes single keys; Ctrl-C still raises a signal.
 
 use std::io::{self, Read as _};
 
@@ -16,11 +16,11 @@ use sortie_text::columns;
 use tokio::signal::unix::{Signal as Stream, SignalKind, signal};
 use tokio::sync::mpsc;
 
-/// The longest line: as long as an answer over the API. What is typed beyond it is dropped.
+/// The longest line: as long as an answer over the API. Further characters are dropped.
 const MAX_LINE_CHARS: usize = 20_000;
-/// Chunks of keys that were typed and not looked at yet; the reader waits when there are more.
+/// Chunks of keys buffered for the prompt; the reader blocks when there are more.
 const CHUNKS: usize = 16;
-/// Keys that one read takes.
+/// The most bytes per read.
 const CHUNK_BYTES: usize = 1_024;
 
 const ESCAPE: u8 = 0x1b;
@@ -29,25 +29,26 @@ const CTRL_U: u8 = 0x15;
 const CTRL_W: u8 = 0x17;
 const BACKSPACE: [u8; 2] = [0x08, 0x7f];
 
-/// The keyboard, read from the moment this exists until it is dropped.
+/// The keyboard, read until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Keyboard {
     chunks: mpsc::Receiver<Vec<u8>>,
-    /// How the terminal was before; `None` if it could not be changed, so that it echoes itself.
+    /// The previous terminal settings; `None` if they could not be changed, so that the terminal
+    /// still echoes.
     before: Option<Termios>,
     /// SIGCONT: the shell may have changed the terminal while the process was stopped (Ctrl-Z, `fg`).
     continued: Option<Stream>,
 }
 
 impl Keyboard {
-    /// Reads keys from now on. What was typed before is discarded.
+    /// Starts to read keys. Discards input that was typed before.
     pub(crate) fn open() -> Self {
         let before = take_keys();
         if let Err(error) = &before {
             tracing::debug!(%error, "the terminal keeps handing over whole lines");
         }
         let (sender, chunks) = mpsc::channel(CHUNKS);
-        // A blocked read cannot be taken back, so the thread lives as long as the process.
+        // A blocking read cannot be cancelled, so the thread lives as long as the process.
         std::thread::spawn(move || {
             let mut chunk = [0; CHUNK_BYTES];
             loop {
@@ -70,7 +71,7 @@ impl Keyboard {
         }
     }
 
-    /// A keyboard whose keys a test sends.
+    /// Returns a keyboard whose keys a test sends.
     #[cfg(test)]
     pub(crate) const fn of(chunks: mpsc::Receiver<Vec<u8>>) -> Self {
         Self {
@@ -80,12 +81,13 @@ impl Keyboard {
         }
     }
 
-    /// Whether typed characters have to be echoed by this program.
+    /// Whether this program has to echo typed characters.
     pub(crate) const fn needs_echo(&self) -> bool {
         self.before.is_some()
     }
 
-    /// The next keys; `None` when the terminal was closed. Nothing is lost if the future is dropped.
+    /// Returns the next keys; `None` if the terminal was closed. Cancel-safe: no key is lost if the
+    /// future is dropped.
     pub(crate) async fn keys(&mut self) -> Option<Vec<u8>> {
         loop {
             let Self {
@@ -104,7 +106,7 @@ impl Keyboard {
         }
     }
 
-    /// Keys that were typed already.
+    /// Returns keys that have already arrived.
     pub(crate) fn at_hand(&mut self) -> Option<Vec<u8>> {
         self.chunks.try_recv().ok()
     }
@@ -120,7 +122,7 @@ impl Drop for Keyboard {
     }
 }
 
-/// Waits until the process was stopped and continues.
+/// Waits for SIGCONT: the process was stopped and continues.
 async fn resumed(continued: Option<&mut Stream>) {
     if let Some(stream) = continued
         && stream.recv().await.is_some()
@@ -130,7 +132,7 @@ async fn resumed(continued: Option<&mut Stream>) {
     std::future::pending::<()>().await;
 }
 
-/// Sets the terminal to key by key, discards what was typed before, and returns how it was.
+/// Switches the terminal to single keys, discards pending input, and returns the previous settings.
 fn take_keys() -> io::Result<Termios> {
     set_keys(OptionalActions::Flush)
 }
@@ -150,12 +152,12 @@ fn set_keys(actions: OptionalActions) -> io::Result<Termios> {
 #[derive(Debug, Default)]
 pub(crate) struct Line {
     text: String,
-    /// The beginning of a character of several bytes.
+    /// The first bytes of an incomplete multi-byte character.
     partial: Vec<u8>,
     sequence: Sequence,
 }
 
-/// Where in an escape sequence (an arrow key, for example) the keyboard is.
+/// The position in an escape sequence, for example of an arrow key.
 #[derive(Debug, Default, PartialEq, Eq)]
 enum Sequence {
     #[default]
@@ -164,24 +166,24 @@ enum Sequence {
     Parameters,
 }
 
-/// What a key did.
+/// The effect of a key.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Pressed {
-    /// The line goes on.
+    /// The line is not complete yet.
     Goes,
-    /// It ended, with this text.
+    /// The line is complete, with this text.
     Ended(String),
-    /// The person will type nothing more (Ctrl-D on an empty line).
+    /// The input is closed (Ctrl-D on an empty line).
     Closed,
 }
 
 impl Line {
-    /// Whether anything was typed.
+    /// Whether the line contains any input.
     pub(crate) const fn is_begun(&self) -> bool {
         !self.text.is_empty() || !self.partial.is_empty()
     }
 
-    /// Takes a key; `echo` gets what the terminal is to show for it.
+    /// Processes a key; appends what the terminal should echo to `echo`.
     pub(crate) fn press(&mut self, key: u8, echo: &mut String) -> Pressed {
         match (&self.sequence, key) {
             (Sequence::Begun, b'[' | b'O') => self.sequence = Sequence::Parameters,
@@ -222,7 +224,7 @@ impl Line {
                 }
                 self.partial.clear();
             }
-            // More bytes of it follow.
+            // The character is incomplete: more bytes follow.
             Err(error) if error.error_len().is_none() => {}
             Err(_) => self.partial.clear(),
         }
@@ -242,7 +244,8 @@ impl Line {
 mod tests {
     use super::*;
 
-    /// Lines that a person types, `Closed` as `None`, and what is left of the last one.
+    /// Feeds keys to a line. Returns the complete lines, with `None` for `Closed`, and the
+    /// incomplete rest.
     fn typed(keys: &str) -> (Vec<Option<String>>, String) {
         let (mut line, mut echo, mut lines) = (Line::default(), String::new(), Vec::new());
         for key in keys.bytes() {

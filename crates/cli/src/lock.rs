@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_that_is_only_named_holds_nothing() {
+    fn process_named_in_an_unlocked_file_does_not_hold_the_store() {
         let home = tempfile::tempdir().unwrap();
         assert!(is_free(home.path()));
         let named = format!(

@@ -1,4 +1,4 @@
-//! What happens inside, for those who ask; on stderr, above the lines that change.
+//! The diagnostic log, written to stderr above the lines that change in place.
 
 use std::io;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use tracing_subscriber::fmt::MakeWriter;
 use crate::screen::Screen;
 use crate::settings::Settings;
 
-/// Starts to log. `SORTIE_LOG` beats `-v`; without either, only failures are logged.
+/// Starts the log. `SORTIE_LOG` overrides `-v`; without either, only errors are logged.
 pub(crate) fn start(settings: &Settings, verbose: u8, screen: &Arc<Screen>) {
     let asked = settings.log.as_deref().unwrap_or(match verbose {
         0 => "error",
@@ -41,7 +41,7 @@ impl<'a> MakeWriter<'a> for ToScreen {
     }
 }
 
-/// One record of the log; said when it is whole.
+/// One log record, printed when it is complete.
 #[derive(Debug)]
 struct Line<'a> {
     screen: &'a Screen,

@@ -1,26 +1,26 @@
-//! How many files and connections this process may have open.
+//! The limit of open files and connections of this process.
 
 use std::io;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// As many as a server takes: enough for ten thousand listeners and the store. Programs that it starts
-/// outside a sandbox inherit the number, and some of them close so many files at their start; the
-/// sandbox gives commands a limit of its own.
+/// The limit that a server requests: enough for ten thousand subscribers and the store. Programs
+/// that it starts outside a sandbox inherit the limit, and some of them close that many descriptors
+/// at startup; the sandbox sets its own limit for commands.
 const WANTED: u64 = 65_536;
 
-/// With fewer, strangers who only connect could take what the store needs.
+/// With a lower limit, clients that only connect could use up the descriptors that the store needs.
 const ENOUGH: u64 = 4096;
 
-/// How many there may be.
+/// The limits of open files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OpenFiles {
-    /// If it asks for them.
+    /// The hard limit, up to which the process may raise its own.
     pub(crate) most: u64,
 }
 
 impl OpenFiles {
-    /// What holds for this process.
+    /// Reads the limits of this process.
     pub(crate) fn of_process() -> Self {
         let limit = getrlimit(Resource::Nofile);
         Self {
@@ -28,13 +28,13 @@ impl OpenFiles {
         }
     }
 
-    /// Whether a server could run out of them.
+    /// Whether a server could run out of descriptors.
     pub(crate) const fn are_few(self) -> bool {
         self.most < ENOUGH
     }
 }
 
-/// Takes as many as a server needs, as far as the system lets it.
+/// Raises the limit to what a server needs, as far as the system allows.
 pub(crate) fn raise() -> io::Result<()> {
     let limit = getrlimit(Resource::Nofile);
     let wanted = limit.maximum.unwrap_or(WANTED).min(WANTED);

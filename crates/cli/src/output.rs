@@ -1,4 +1,4 @@
-//! The two streams: results for programs and people on stdout, everything else on stderr.
+//! The output streams: results go to stdout, everything else to stderr.
 
 use std::io::{self, IsTerminal as _, Write};
 
@@ -7,8 +7,8 @@ use sortie_base::hidden::{write_out_for_terminal, write_out_json};
 
 use crate::problem::Problem;
 
-/// Writes a text to stdout, and ends its last line. On a terminal, hidden characters that are left
-/// in it are written out, whatever it was made from.
+/// Writes text to stdout and ends its last line. On a terminal, any remaining hidden characters are
+/// written out, whatever the source of the text.
 pub(crate) fn text(text: &str) -> Result<(), Problem> {
     let mut stdout = io::stdout().lock();
     let written = if stdout.is_terminal() {
@@ -19,7 +19,7 @@ pub(crate) fn text(text: &str) -> Result<(), Problem> {
     written.map_err(Problem::Output)
 }
 
-/// Writes a value to stdout as JSON that a person can read too.
+/// Writes a value to stdout as indented JSON.
 pub(crate) fn json(value: &impl Serialize) -> Result<(), Problem> {
     let json = serde_json::to_string_pretty(value)
         .map_err(io::Error::from)
@@ -27,7 +27,7 @@ pub(crate) fn json(value: &impl Serialize) -> Result<(), Problem> {
     text(&write_out_json(&json))
 }
 
-/// Writes a value to stdout as one line of JSON, at once.
+/// Writes a value to stdout as one line of JSON, and flushes it.
 pub(crate) fn json_line(value: &impl Serialize) -> Result<(), Problem> {
     let json = serde_json::to_string(value)
         .map_err(io::Error::from)
@@ -37,11 +37,11 @@ pub(crate) fn json_line(value: &impl Serialize) -> Result<(), Problem> {
 
 /// Writes a line to stderr.
 pub(crate) fn note(line: &str) {
-    // There is nowhere left to say that stderr is gone.
+    // If stderr is closed, the failure cannot be reported.
     writeln!(io::stderr().lock(), "{}", for_terminal(line)).ok();
 }
 
-/// A line with the colours of this program and nothing hidden.
+/// Returns a line with this program's colours kept and hidden characters written out.
 pub(crate) fn for_terminal(line: &str) -> String {
     write_out_for_terminal(line)
 }

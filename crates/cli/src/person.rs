@@ -1,5 +1,5 @@
-//! The person at the terminal: one prompt at a time, each typed line for the prompt it was begun
-//! under.
+//! Prompts for the user at the terminal: one at a time. A typed line answers only the prompt that
+//! it was begun under.
 
 use std::collections::VecDeque;
 use std::io::{self, Write as _};
@@ -14,16 +14,16 @@ use crate::keyboard::{Keyboard, Line, Pressed};
 use crate::screen::{Pause, Screen};
 use crate::settings::Settings;
 
-/// How long a person takes to notice that a prompt was withdrawn. A line that is begun earlier is meant
-/// for the withdrawn prompt, even if the next one is already on the screen.
+/// How long a user takes to notice that a prompt was withdrawn. A line begun within this time is
+/// meant for the withdrawn prompt, even if the next one is already on the screen.
 const REACTION: Duration = Duration::from_millis(700);
 
-/// The person at the terminal.
+/// The user at the terminal, with the queue of prompts.
 #[derive(Debug)]
 pub(crate) struct Person {
     lang: Lang,
     screen: Arc<Screen>,
-    /// Opened with the first prompt.
+    /// The keyboard, opened with the first prompt.
     keyboard: Option<Keyboard>,
     showing: Option<Showing>,
     waiting: VecDeque<OpenRequest>,
@@ -34,38 +34,38 @@ pub(crate) struct Person {
     withdrawn: Option<(Instant, String)>,
 }
 
-/// A prompt on the screen, which stands still meanwhile.
+/// A prompt on the screen. Progress lines are paused while it is shown.
 #[derive(Debug)]
 struct Showing {
     asked: OpenRequest,
     _pause: Pause,
 }
 
-/// Where a line was begun.
+/// The prompt under which a line was begun.
 #[derive(Debug, Default)]
 enum Begun {
-    /// Nothing was typed yet.
+    /// The line is empty.
     #[default]
     NotYet,
-    /// Under the prompt that is shown.
+    /// The prompt that is shown now.
     Here,
-    /// While nothing was asked.
+    /// None: no prompt was shown.
     Unasked,
-    /// Under a prompt that was withdrawn, for this reason.
+    /// A prompt that was withdrawn since, for this reason.
     Withdrawn(String),
 }
 
-/// What the person did.
+/// What the user did.
 #[derive(Debug)]
 pub(crate) enum Answer {
-    /// Replied to a request.
+    /// The user replied to a request.
     Reply(RequestId, Reply),
-    /// Typed nothing that is an answer: the request stays open for others.
+    /// The input was no reply: the request stays open for other approvers.
     None,
 }
 
 impl Person {
-    /// The person at the terminal, if there is one.
+    /// Returns the user at the terminal, if stdin and stderr are one.
     pub(crate) fn at(settings: &Settings, screen: &Arc<Screen>) -> Option<Self> {
         settings.terminal.has_person().then(|| Self {
             lang: settings.lang,
@@ -79,13 +79,13 @@ impl Person {
         })
     }
 
-    /// Shows a prompt for the request, after those that were asked before.
+    /// Queues a prompt for the request behind earlier ones.
     pub(crate) fn ask(&mut self, request: OpenRequest) {
         self.waiting.push_back(request);
         self.show_next();
     }
 
-    /// The requests that are shown or wait to be, with their runs.
+    /// Returns the requests that are shown or queued, with their runs.
     pub(crate) fn asked(&self) -> Vec<(RequestId, RunId)> {
         let shown = self.showing.iter().map(|showing| &showing.asked);
         shown
@@ -94,15 +94,15 @@ impl Person {
             .collect()
     }
 
-    /// Takes a prompt back that has its answer, or needs none any more. A line that was begun under
-    /// it is never an answer to the next one.
+    /// Withdraws a prompt whose request is decided or obsolete. A line that was begun under it
+    /// never answers the next prompt.
     pub(crate) fn withdraw(&mut self, request: &RequestId, reason: &str) {
         self.waiting.retain(|asked| asked.request.id != *request);
         let is_shown = |showing: &Showing| showing.asked.request.id == *request;
         if !self.showing.as_ref().is_some_and(is_shown) {
             return;
         }
-        // Keys that arrived before this moment were pressed under the old prompt.
+        // Keys that have arrived by now were pressed under the old prompt.
         let mut late_lines = 0;
         while let Some(keys) = self.keyboard.as_mut().and_then(Keyboard::at_hand) {
             for key in keys {
@@ -125,14 +125,14 @@ impl Person {
         self.show_next();
     }
 
-    /// What the person does next. Nothing is lost if the future is dropped.
+    /// Returns the next answer of the user. Cancel-safe: no key is lost if the future is dropped.
     pub(crate) async fn next(&mut self) -> Answer {
         loop {
             let Some(keyboard) = &mut self.keyboard else {
                 return std::future::pending().await;
             };
             let Some(keys) = keyboard.keys().await else {
-                // A closed terminal is a no, as any other line is.
+                // A closed terminal means no, as does any line that is not yes.
                 match self.take_line("") {
                     Some(answer) => return answer,
                     None => return std::future::pending().await,
@@ -142,8 +142,9 @@ impl Person {
             for key in keys {
                 let pressed = self.press(key);
                 if answer.is_some() {
-                    // What was pasted behind the answer was typed before the next prompt: a line that
-                    // ends here is dropped, and one that goes on counts as begun while nothing was asked.
+                    // Input pasted after the answer was typed before the next prompt: a line that
+                    // ends here is dropped, and an incomplete one counts as begun while no prompt
+                    // was shown.
                     continue;
                 }
                 answer = match pressed {
@@ -161,7 +162,7 @@ impl Person {
         }
     }
 
-    /// Says that an answer of this person was too late.
+    /// Prints that an answer of this user was too late.
     pub(crate) fn say_late(&self, reason: &str) {
         let words = t!(self.lang, "answer-late", reason = reason);
         self.write(&format!("{words}\n"));
@@ -176,7 +177,7 @@ impl Person {
             return;
         };
         let pause = self.screen.pause();
-        // The first one discards what was typed before. Later ones know when a line was begun.
+        // The first prompt discards earlier input. Later prompts know when a line was begun.
         self.keyboard.get_or_insert_with(Keyboard::open);
         self.pass_over();
         self.showing = Some(Showing {
@@ -236,13 +237,14 @@ impl Person {
         pressed
     }
 
-    /// Why the prompt before was withdrawn, while the person may not have noticed it yet.
+    /// Returns why the previous prompt was withdrawn, if the user may not have noticed it yet.
     fn just_withdrawn(&self) -> Option<String> {
         let (at, reason) = self.withdrawn.as_ref()?;
         (at.elapsed() < REACTION).then(|| reason.clone())
     }
 
-    /// A line has ended: an answer, or one that was begun at another time and is rejected.
+    /// Handles a complete line: it is an answer, or it was begun under another prompt and is
+    /// rejected.
     fn ended(&mut self, line: &str) -> Option<Answer> {
         match std::mem::take(&mut self.begun_under) {
             Begun::NotYet | Begun::Here => self.take_line(line),
@@ -274,7 +276,7 @@ impl Person {
 
     fn write(&self, text: &str) {
         let mut stream = io::stderr().lock();
-        // If the terminal is gone, no answer will come either, and that means no.
+        // If the terminal is gone, no answer can arrive, which means no.
         stream.write_all(text.as_bytes()).ok();
         stream.flush().ok();
     }
@@ -317,7 +319,7 @@ mod tests {
         }
     }
 
-    /// A person who is asked two questions, and the keys they type.
+    /// Returns a user with two queued questions, and a sender for the keys that they type.
     fn asked_twice() -> (Person, mpsc::Sender<Vec<u8>>) {
         let (keys, chunks) = mpsc::channel(8);
         let mut person = Person {
@@ -339,7 +341,7 @@ mod tests {
         keys.send(text.as_bytes().to_vec()).await.unwrap();
     }
 
-    /// The text of the next answer, and the request it is for.
+    /// Returns the request and the text of the next answer.
     async fn answer(person: &mut Person) -> (RequestId, String) {
         let Answer::Reply(request, Reply::Answered { text, .. }) = person.next().await else {
             panic!("the person did not answer");

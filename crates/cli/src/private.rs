@@ -1,7 +1,8 @@
-//! Which files are private, and what a command does when other users could have used them.
+//! Defines which files are private, and what commands do if other users could have read or changed
+//! them.
 //!
-//! `sortie_base::private_files` decides; commands refuse or repair here, and `doctor` shows the same
-//! findings.
+//! `sortie_base::private_files` classifies the files; commands refuse or repair them here, and
+//! `doctor` shows the same findings.
 
 use std::path::{Path, PathBuf};
 
@@ -28,8 +29,8 @@ const PRIVATE: [&str; 10] = [
     "sortie.db-wal",
 ];
 
-/// Tightens what only this user could have used, says so, and refuses what others could have changed.
-/// A leaked secret stops only commands that use it.
+/// Tightens the modes of files that no other user could have used, with a note, and refuses files
+/// that others could have changed. A leaked secret stops only the commands that use it.
 pub(crate) fn enforce(settings: &Settings) -> Result<(), Problem> {
     let findings = private_files::enforce(&settings.options.home, &files(settings))?;
     for finding in findings {
@@ -68,12 +69,12 @@ pub(crate) fn refuse_leaked(settings: &Settings, secrets: &[PathBuf]) -> Result<
     })
 }
 
-/// Everything that a command would find, without changing anything.
+/// Returns all findings without changing any file.
 pub(crate) fn findings(settings: &Settings) -> Result<Vec<Finding>, Refusal> {
     private_files::inspect(&settings.options.home, &files(settings))
 }
 
-/// What to do about a finding, as a command where there is one.
+/// Returns what to do about a finding, as a command if there is one.
 pub(crate) fn todo(settings: &Settings, finding: &Finding) -> String {
     let path = finding.path.display().to_string();
     match finding.verdict {
@@ -83,7 +84,7 @@ pub(crate) fn todo(settings: &Settings, finding: &Finding) -> String {
     }
 }
 
-/// The command that makes a refused file or folder usable.
+/// Returns the command that makes a refused file or folder usable.
 pub(crate) fn danger_todo(lang: Lang, path: &Path, danger: Danger) -> String {
     let path = path.display().to_string();
     match danger {
@@ -93,7 +94,7 @@ pub(crate) fn danger_todo(lang: Lang, path: &Path, danger: Danger) -> String {
     }
 }
 
-/// What is wrong, in words.
+/// Describes a finding.
 pub(crate) fn words(settings: &Settings, finding: &Finding) -> String {
     let path = finding.path.display().to_string();
     match &finding.verdict {
@@ -109,7 +110,7 @@ pub(crate) fn words(settings: &Settings, finding: &Finding) -> String {
     }
 }
 
-/// Why a file cannot be used, to follow its name.
+/// Describes why a file cannot be used; the text follows its name.
 pub(crate) fn danger_words(lang: Lang, danger: Danger) -> String {
     match danger {
         Danger::ForeignOwner { owner } => {
@@ -125,12 +126,12 @@ pub(crate) fn danger_words(lang: Lang, danger: Danger) -> String {
     }
 }
 
-/// How a secret that others may know becomes worthless.
+/// Returns how to revoke a secret that other users may have read.
 fn remedy(settings: &Settings, path: &Path) -> String {
     if path == serving::path(&settings.options.home) {
         return t!(settings.lang, "private-restart-todo");
     }
-    // The id is no secret; without one, the list of keys shows it.
+    // The id is no secret; if it cannot be read, the user finds it in the list of keys.
     let id = serving::read_token(&settings.options.home)
         .ok()
         .and_then(|token| token.split('_').nth(1).map(str::to_owned))
@@ -146,7 +147,7 @@ fn files(settings: &Settings) -> Vec<(PathBuf, Class)> {
         .map(|name| (home.join(name), Class::Private))
         .collect();
     files.push((serving::token_path(home), Class::Secret));
-    // Whatever else stands in its place is no secret: it is treated as stale, and replaced.
+    // Anything else at this path is no secret: it counts as stale and is replaced.
     let notice = serving::path(home);
     if std::fs::symlink_metadata(&notice).is_ok_and(|about| about.is_file()) {
         files.push((notice, Class::Secret));

@@ -1,4 +1,4 @@
-//! What a person reads when a run has ended.
+//! Reports the end of a run to the user.
 
 use sortie_core::{Lang, Outcome, Reason, RunId, RunRecord, Usage};
 use sortie_text::{one_line, outcome_error, strip_sequences, t, truncate_middle};
@@ -8,10 +8,10 @@ use crate::output;
 use crate::problem::Problem;
 use crate::settings::Settings;
 
-/// How much of an unfinished text is shown; `sortie tasks result` has all of it.
+/// The most characters of a partial text; `sortie tasks result` prints all of it.
 const PARTIAL_CHARS: usize = 2_000;
 
-/// Says how a run ended: its text on stdout, or what is left of it on stderr.
+/// Reports how a run ended: its text on stdout, or the partial results on stderr.
 pub(crate) fn ended(
     settings: &Settings,
     record: &RunRecord,
@@ -36,7 +36,7 @@ pub(crate) fn ended(
     }
 }
 
-/// Writes a result to stdout: as it is for a program, without control sequences for a terminal.
+/// Writes a result to stdout: unchanged for a program, without control sequences for a terminal.
 pub(crate) fn final_text(settings: &Settings, text: &str) -> Result<(), Problem> {
     if settings.terminal.output {
         output::text(&strip_sequences(text))
@@ -45,7 +45,7 @@ pub(crate) fn final_text(settings: &Settings, text: &str) -> Result<(), Problem>
     }
 }
 
-/// What was used, in words; `None` if nobody knows.
+/// Formats the usage; `None` if it is unknown.
 pub(crate) fn spent(lang: Lang, usage: Usage) -> Option<String> {
     let tokens = t!(
         lang,
@@ -73,12 +73,12 @@ fn blocked(settings: &Settings, record: &RunRecord) {
     }
 }
 
-/// Why a run has no full result, as a sentence in the reader's language.
+/// Describes why a run has no full result, in the user's language.
 pub(crate) fn why(lang: Lang, record: &RunRecord) -> Option<String> {
     let outcome = record.outcome.as_ref()?;
     // A run that its executor ended as stuck has a message that names the cause.
     if outcome.reason() == Some(Reason::Interrupted) && record.crashes > 0 {
-        // The store, which gives such runs up, speaks no language.
+        // The store fails such runs itself, and its message is not localised.
         return Some(t!(lang, "fail-interrupted", deaths = record.crashes));
     }
     outcome_error(lang, outcome)
@@ -106,7 +106,7 @@ fn not_completed(settings: &Settings, record: &RunRecord, outcome: &Outcome, all
     output::note(&t!(lang, "kept-look", id = prefixes.short(record.run_id)));
 }
 
-/// Descendants that completed, oldest first.
+/// Returns the descendants that completed, oldest first.
 fn finished_children(root: RunId, all: &[RunRecord]) -> impl Iterator<Item = &RunRecord> {
     all.iter().rev().filter(move |run| {
         run.root == root
@@ -115,7 +115,7 @@ fn finished_children(root: RunId, all: &[RunRecord]) -> impl Iterator<Item = &Ru
     })
 }
 
-/// Every line set off from the margin.
+/// Indents every line.
 pub(crate) fn indented(text: &str) -> String {
     text.lines()
         .map(|line| format!("    {line}"))

@@ -1,7 +1,7 @@
-//! The lower part of a terminal: lines that change in place, and lines that stay above them.
+//! The lower part of a terminal: lines that change in place below lines that stay.
 //!
-//! Progress, questions and the log all write through one [`Screen`], so that none tears another.
-//! Its lock guards a few lines and is never held across an await.
+//! Progress, prompts and the log all write through one [`Screen`], so that their output does not
+//! interleave. Its lock guards a few lines and is never held across an await.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,15 +12,15 @@ use sortie_core::RunId;
 use crate::output;
 use crate::settings::Settings;
 
-/// How wide lines may be where there is no terminal to ask.
+/// The width of lines if stderr is no terminal.
 const PLAIN_COLUMNS: usize = 120;
-/// Narrower than this, a terminal gets lines that it has to wrap.
+/// The least width of lines: a narrower terminal has to wrap them.
 const LEAST_COLUMNS: usize = 40;
 
-/// Where progress is shown.
+/// The screen that shows progress.
 #[derive(Debug)]
 pub(crate) struct Screen {
-    /// The lines that change; `None` if stderr is no terminal.
+    /// The lines that change in place; `None` if stderr is no terminal.
     live: Option<MultiProgress>,
     state: Mutex<State>,
 }
@@ -28,16 +28,16 @@ pub(crate) struct Screen {
 #[derive(Debug, Default)]
 struct State {
     lines: BTreeMap<RunId, ProgressBar>,
-    /// Always the last line.
+    /// The last line.
     status: Option<ProgressBar>,
-    /// Somebody is being asked something: nothing may move.
+    /// Whether a prompt is shown: no line may change meanwhile.
     paused: bool,
-    /// What was said meanwhile.
+    /// Lines to print after the pause.
     held: Vec<String>,
 }
 
 impl Screen {
-    /// The screen of this process.
+    /// Returns the screen of this process.
     pub(crate) fn new(settings: &Settings) -> Self {
         let live = settings
             .terminal
@@ -49,7 +49,7 @@ impl Screen {
         }
     }
 
-    /// A screen that is no terminal.
+    /// Returns a screen that is no terminal.
     #[cfg(test)]
     pub(crate) fn plain() -> Self {
         Self {
@@ -63,7 +63,7 @@ impl Screen {
         self.live.is_some()
     }
 
-    /// How wide a line may be.
+    /// Returns the width of lines.
     pub(crate) fn columns(&self) -> usize {
         if !self.is_live() {
             return PLAIN_COLUMNS;
@@ -73,7 +73,7 @@ impl Screen {
         usize::from(columns).saturating_sub(1).max(LEAST_COLUMNS)
     }
 
-    /// Says a line that stays.
+    /// Prints a line that stays.
     pub(crate) fn line(&self, text: &str) {
         let mut state = self.lock();
         if state.paused {
@@ -102,7 +102,7 @@ impl Screen {
         state.lines.insert(run, line);
     }
 
-    /// Takes the line of a run away.
+    /// Removes the line of a run.
     pub(crate) fn hide(&self, run: RunId) {
         let line = self.lock().lines.remove(&run);
         if let (Some(live), Some(line)) = (&self.live, line) {
@@ -123,7 +123,7 @@ impl Screen {
         }
     }
 
-    /// Takes everything away that changes.
+    /// Removes all lines that change in place.
     pub(crate) fn clear(&self) {
         let Some(live) = &self.live else { return };
         let mut state = self.lock();
@@ -134,7 +134,7 @@ impl Screen {
         }
     }
 
-    /// Stands still until the returned value is dropped.
+    /// Pauses the screen until the returned guard is dropped.
     pub(crate) fn pause(self: &Arc<Self>) -> Pause {
         self.clear();
         self.lock().paused = true;
@@ -145,7 +145,7 @@ impl Screen {
 
     fn write(&self, text: &str) {
         match &self.live {
-            // If the terminal is gone, there is nobody to tell.
+            // If the terminal is gone, the error cannot be shown.
             Some(live) => drop(live.println(output::for_terminal(text))),
             None => output::note(text),
         }
@@ -156,7 +156,7 @@ impl Screen {
     }
 }
 
-/// A screen that stands still.
+/// Guard of a paused screen; dropping it resumes the screen.
 #[derive(Debug)]
 pub(crate) struct Pause {
     screen: Arc<Screen>,
@@ -175,7 +175,7 @@ impl Drop for Pause {
 
 fn new_line() -> ProgressBar {
     let line = ProgressBar::new_spinner();
-    // The template is ours and well-formed; the default one would only look different.
+    // The template is a valid constant; the default style would only look different.
     if let Ok(style) = ProgressStyle::with_template("{msg}") {
         line.set_style(style);
     }

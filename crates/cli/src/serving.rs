@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_without_a_lock_names_nobody() {
+    fn server_file_without_a_held_lock_means_no_server() {
         let home = tempfile::tempdir().unwrap();
         assert_eq!(look(home.path()).unwrap(), Found::Nobody);
         let notice = notice(home.path());
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_leaves_does_not_take_the_file_of_the_next_one_along() {
+    fn exiting_server_keeps_the_file_of_its_successor() {
         let home = tempfile::tempdir().unwrap();
         let first = notice(home.path());
         let next = Notice::starting(home.path(), &owner(2), Proof::new([8; 32])).unwrap();
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_to_listen_at_is_this_machine_or_nothing() {
+    fn listen_address_accepts_no_host_name_but_localhost() {
         for (text, address) in [
             (" localhost:7878 ", Some("127.0.0.1:7878")),
             ("[::1]:0", Some("[::1]:0")),
@@ -349,24 +349,24 @@ mod tests {
     }
 
     #[test]
-    fn a_file_names_somebody_only_while_that_one_holds_the_lock() {
+    fn server_file_counts_only_while_its_process_holds_the_lock() {
         let home = tempfile::tempdir().unwrap();
         let notice = notice(home.path());
-        // The process lives and is named in the lock, as one is that got a dead server's number.
+        // A live process is named in the lock, like one that reused the pid of a dead server.
         let lock = home.path().join("lock");
         std::fs::write(&lock, serde_json::to_vec(&owner(1)).unwrap()).unwrap();
         assert_eq!(look(home.path()).unwrap(), Found::Nobody);
         let held = File::open(&lock).unwrap();
         held.lock().unwrap();
         assert!(matches!(look(home.path()).unwrap(), Found::Serves { .. }));
-        // Somebody else with the same number, as every first process of a container has it.
+        // Another process with the same pid, as the first process of every container has.
         std::fs::write(&lock, serde_json::to_vec(&owner(2)).unwrap()).unwrap();
         assert_eq!(look(home.path()).unwrap(), Found::Nobody);
         drop(notice);
     }
 
     #[test]
-    fn what_no_server_wrote_names_nobody_and_is_replaced() {
+    fn damaged_server_file_is_ignored_and_replaced() {
         type Plant = fn(&Path);
         let plants: [(&str, Plant); 7] = [
             ("half a file", |at| {
@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_lock_of_a_dead_server_is_waited_for_and_that_of_a_living_one_is_not() {
+    async fn start_waits_for_the_lock_of_a_dead_server_only() {
         let home = tempfile::tempdir().unwrap();
         let mut dead = std::process::Command::new("true").spawn().unwrap();
         let mut left = notice(home.path());
@@ -418,7 +418,7 @@ mod tests {
         };
         let lock = home.path().join("lock");
         std::fs::write(&lock, serde_json::to_vec(&named).unwrap()).unwrap();
-        // As a child of the dead server holds it that has not replaced its image yet.
+        // Like a child of the dead server that holds the lock and has not called `exec` yet.
         let held = File::open(&lock).unwrap();
         held.lock().unwrap();
         assert!(matches!(look(home.path()).unwrap(), Found::Serves { .. }));

@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_locale_counts() {
+    fn sortie_lang_overrides_lc_all_and_lc_all_overrides_lang() {
         let check = |pairs: &[(&str, &str)], expected: Lang| {
             assert_eq!(lang_from(locale(&variables(pairs))), expected, "{pairs:?}");
         };
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_person_has_a_name() {
+    fn audit_name_comes_from_user_or_logname() {
         let check = |pairs: &[(&str, &str)], expected: &str| {
             assert_eq!(person(&variables(pairs)), expected, "{pairs:?}");
         };

@@ -1,13 +1,13 @@
-//! How the operating system tells the process to stop.
+//! The signals that stop the process.
 
 use std::io;
 
-/// What the process was told.
+/// A signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Signal {
-    /// A person wants the work stopped (Ctrl-C).
+    /// The user wants to stop the runs (Ctrl-C).
     Interrupt,
-    /// The process has to go; the work may go on later.
+    /// The process has to exit; its runs may continue later.
     Terminate,
 }
 
@@ -19,7 +19,7 @@ mod platform {
 
     use super::{Signal, io};
 
-    /// The signals of this process, from the moment this exists.
+    /// The signals of this process, received from the moment this value exists.
     #[derive(Debug)]
     pub(crate) struct Signals {
         interrupt: Stream,
@@ -30,7 +30,7 @@ mod platform {
     }
 
     impl Signals {
-        /// Listens from now on, instead of dying.
+        /// Installs the handlers, which replace the default action of ending the process.
         pub(crate) fn listen() -> io::Result<Self> {
             Ok(Self {
                 interrupt: signal(SignalKind::interrupt())?,
@@ -40,7 +40,7 @@ mod platform {
             })
         }
 
-        /// The next one. Nothing is lost if the future is dropped.
+        /// Returns the next signal. Cancel-safe: none is lost if the future is dropped.
         pub(crate) async fn next(&mut self) -> Signal {
             tokio::select! {
                 _ = self.interrupt.recv() => Signal::Interrupt,
@@ -56,20 +56,20 @@ mod platform {
 mod platform {
     use super::{Signal, io};
 
-    /// The signals of this process: only Ctrl-C here.
+    /// The signals of this process: only Ctrl-C on this platform.
     #[derive(Debug)]
     pub(crate) struct Signals;
 
     impl Signals {
-        /// Listens from now on.
+        /// Installs the handler.
         pub(crate) fn listen() -> io::Result<Self> {
             Ok(Self)
         }
 
-        /// The next one.
+        /// Returns the next signal.
         pub(crate) async fn next(&mut self) -> Signal {
             if tokio::signal::ctrl_c().await.is_err() {
-                // Nobody will ever tell: wait with the rest.
+                // No signal can arrive, so this never returns.
                 std::future::pending::<()>().await;
             }
             Signal::Interrupt

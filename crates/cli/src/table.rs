@@ -1,4 +1,4 @@
-//! Tasks as a table: a tree by parent, newest tree first.
+//! Formats tasks as a table: a tree by parent, newest tree first.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,29 +8,29 @@ use sortie_text::{columns, one_line, t, truncate_columns};
 
 use crate::ids::Prefixes;
 
-/// How many columns the label gets, at least and at most.
+/// The least and the most columns of the label.
 const LABEL_COLUMNS: (usize, usize) = (12, 48);
-/// A label that gets fewer columns than this is given those of the progress bar.
+/// If the label gets fewer columns than this, the progress bar is left out in its favour.
 const ROOMY_LABEL_COLUMNS: usize = 24;
-/// How many steps a progress bar has.
+/// The steps of a progress bar.
 const BAR_STEPS: u32 = 10;
-/// What the table puts around each cell.
+/// The padding around each cell.
 const CELL_PADDING: usize = 2;
-/// Which column is the label.
+/// The index of the label column.
 const LABEL: usize = 3;
 
-/// How a table is drawn.
+/// The options of a table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Look {
     /// The language of its headings.
     pub(crate) lang: Lang,
     /// The width of the terminal; `None` if there is none.
     pub(crate) columns: Option<u16>,
-    /// The moment that running times are counted to.
+    /// The end of the elapsed time of active tasks.
     pub(crate) now: Timestamp,
 }
 
-/// The tasks as a table.
+/// Formats tasks as a table.
 pub(crate) fn tasks(records: &[RunRecord], prefixes: &Prefixes, look: Look) -> String {
     let lang = look.lang;
     let head = [
@@ -86,7 +86,7 @@ pub(crate) fn tasks(records: &[RunRecord], prefixes: &Prefixes, look: Look) -> S
     trimmed(&table)
 }
 
-/// What the other columns leave for the label.
+/// Returns the columns that the other cells leave for the label.
 fn label_room(head: &[String; 8], rows: &[[String; 8]], width: u16) -> usize {
     let widest = |column: usize| {
         std::iter::once(head)
@@ -102,7 +102,7 @@ fn label_room(head: &[String; 8], rows: &[[String; 8]], width: u16) -> usize {
     usize::from(width).saturating_sub(others + CELL_PADDING * head.len())
 }
 
-/// Two columns of text without a head.
+/// Formats pairs as two columns without a header.
 pub(crate) fn pairs(rows: &[(String, String)]) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
@@ -112,7 +112,7 @@ pub(crate) fn pairs(rows: &[(String, String)]) -> String {
     trimmed(&table)
 }
 
-/// Any rows under a head.
+/// Formats rows under a header.
 pub(crate) fn rows(head: Vec<String>, rows: Vec<Vec<String>>) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header(head);
@@ -128,8 +128,8 @@ fn trimmed(table: &Table) -> String {
     lines.join("\n")
 }
 
-/// The records with their depth: roots newest first, children below their parents in order.
-/// A record whose parent is not among them stands on its own.
+/// Returns the records with their depth: roots newest first, children below their parents in order.
+/// A record whose parent is not in the list is a root.
 pub(crate) fn tree(records: &[RunRecord]) -> Vec<(usize, &RunRecord)> {
     let listed: BTreeSet<RunId> = records.iter().map(|record| record.run_id).collect();
     let mut children: BTreeMap<RunId, Vec<&RunRecord>> = BTreeMap::new();
@@ -144,7 +144,7 @@ pub(crate) fn tree(records: &[RunRecord]) -> Vec<(usize, &RunRecord)> {
     let mut ordered = Vec::with_capacity(records.len());
     while let Some((depth, record)) = stack.pop() {
         ordered.push((depth, record));
-        // Newest first, so that the oldest is taken from the stack first.
+        // Pushed newest first, so that the oldest is popped first.
         let below = children.remove(&record.run_id).unwrap_or_default();
         stack.extend(below.into_iter().map(|child| (depth + 1, child)));
     }
@@ -173,7 +173,7 @@ fn progress(record: &RunRecord, bar: bool) -> String {
     )
 }
 
-/// How long it has been running, for people.
+/// Returns how long a run has executed, for people.
 pub(crate) fn elapsed(record: &RunRecord, now: Timestamp) -> String {
     if record.started_at.is_none() {
         return "-".to_owned();
@@ -181,7 +181,7 @@ pub(crate) fn elapsed(record: &RunRecord, now: Timestamp) -> String {
     span(record.elapsed_ms(now))
 }
 
-/// A time span, for people.
+/// Formats a duration for people.
 pub(crate) fn span(ms: u64) -> String {
     match ms / 1000 {
         0..60 => format!("{:.1}s", ms as f64 / 1000.0),

@@ -15,9 +15,9 @@ use crate::problem::Problem;
 use crate::settings::Settings;
 use crate::table;
 
-/// How much of a description the list shows where there is no terminal to ask.
+/// Columns of a description in the list if stdout is no terminal.
 const PLAIN_COLUMNS: usize = 100;
-/// About what the other columns of the list take.
+/// The approximate width of the other columns of the list.
 const OTHER_COLUMNS: usize = 65;
 
 /// Shows the agents that runs can be made from, and checks their files.
@@ -83,13 +83,13 @@ impl AgentsCommand {
     }
 }
 
-/// An agent, and the file it comes from.
+/// An agent and the file that defines it.
 #[derive(Debug, Serialize)]
 struct Listed<'a> {
     #[serde(flatten)]
     agent: &'a AgentDefinition,
     file: Option<String>,
-    /// Whether the file may do more than narrow.
+    /// Whether the file may widen permissions; an untrusted file only narrows them.
     trusted: Option<bool>,
     sha256: Option<&'a str>,
 }
@@ -109,7 +109,7 @@ impl<'a> Listed<'a> {
     }
 }
 
-/// Says what became of every file; fails if one of them is not used.
+/// Reports whether each file is used; fails if one is refused.
 fn check(settings: &Settings, files: &AgentFiles, json: bool) -> Result<Exit, Problem> {
     let good = files.is_good();
     if json {

@@ -1,4 +1,4 @@
-//! `sortie audit`: who did what, who let them, and whether anybody has touched the record of it.
+//! `sortie audit`: every tool call, who decided it, and whether the record was altered.
 
 use clap::{Args, Subcommand};
 use sortie_base::hidden::write_out_line;
@@ -16,7 +16,7 @@ use crate::output;
 use crate::problem::Problem;
 use crate::settings::Settings;
 
-/// How many lines are read at once: an audit can be longer than memory.
+/// Lines read per query: an audit can be larger than memory.
 const PAGE_LINES: u32 = 1_000;
 
 /// Prints what happened to every call: who made it, what was decided and by whom
@@ -111,7 +111,7 @@ impl Audit {
     }
 }
 
-/// A task that was deleted still has its lines; it is found by its whole id.
+/// Resolves the id of a task. A deleted task keeps its audit lines; it needs the whole id.
 async fn audited(store: &ReadStore, id: &str) -> Result<RunId, Problem> {
     let found = resolve(store, id).await;
     let missing = matches!(
@@ -126,7 +126,7 @@ async fn audited(store: &ReadStore, id: &str) -> Result<RunId, Problem> {
     }
 }
 
-/// The line in the words of the audit itself.
+/// Formats a line with the audit's own terms.
 fn words(line: &AuditLine, prefixes: &Prefixes) -> String {
     let entry = &line.entry;
     let mut words = vec![
@@ -183,7 +183,7 @@ fn stage(stage: &AuditStage) -> String {
     }
 }
 
-/// The name of what held a command, as the audit keeps it.
+/// Returns the name of the sandbox backend that confined a command, as the audit records it.
 pub(super) fn backend(sandbox: &serde_json::Value) -> Option<&str> {
     sandbox.get("backend").and_then(serde_json::Value::as_str)
 }

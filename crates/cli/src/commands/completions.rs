@@ -18,7 +18,7 @@ pub(crate) struct Completions {
 
 impl Completions {
     pub(crate) fn run(&self) -> Result<Exit, Problem> {
-        // Written at once, so that a reader who closes the pipe is noticed here and not by a panic.
+        // Generated into memory first: a closed pipe is then an error here and not a panic in clap.
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut Arguments::command(), "sortie", &mut script);
         std::io::stdout()

@@ -16,7 +16,7 @@ use crate::problem::Problem;
 use crate::screen::Screen;
 use crate::settings::Settings;
 
-/// How long the model waits before each answer where a person watches.
+/// How long the model waits before each answer if stderr is a terminal.
 const WATCHED_PACE: Duration = Duration::from_millis(120);
 
 /// Shows what Sortie does, without a network or a key

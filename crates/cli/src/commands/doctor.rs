@@ -23,11 +23,11 @@ use crate::output;
 use crate::problem::Problem;
 use crate::settings::Settings;
 
-/// Below this, the store will soon fail.
+/// Below this many free bytes, the store will soon fail.
 const LOW_DISK_BYTES: u64 = 1 << 30;
-/// Below this, nothing can be promised any more.
+/// Below this many free bytes, no write is certain to succeed.
 const NO_DISK_BYTES: u64 = 64 << 20;
-/// How many damaged journals are named.
+/// The most damaged journals that are listed.
 const SHOWN_PROBLEMS: usize = 3;
 
 /// Checks that this machine and the store are fit for work
@@ -41,31 +41,30 @@ pub(crate) struct Doctor {
     json: bool,
 }
 
-/// How a check went.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum State {
-    /// Nothing to do.
+    /// No action is needed.
     Ok,
-    /// Something is missing that not everybody needs.
+    /// An optional part is missing.
     Warn,
-    /// Something has to be done.
+    /// The operator has to act.
     Fail,
 }
 
-/// One thing that was checked.
+/// One check and its result.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Check {
     name: &'static str,
     state: State,
-    /// What was found.
     found: String,
-    /// What to do next.
+    /// The next action of the operator, if one is needed.
     todo: Option<String>,
 }
 
 impl Check {
-    /// The same for those who ask the server: a warning is no failure.
+    /// Returns the check as a line of the API, in which a warning is no failure.
     pub(super) fn told(&self) -> DoctorLine {
         let detail = match &self.todo {
             Some(todo) => format!("{} ({todo})", self.found),
@@ -121,7 +120,7 @@ impl Doctor {
     }
 }
 
-/// Everything that is checked.
+/// Runs all checks.
 pub(super) async fn checks(settings: &Settings) -> Vec<Check> {
     let mut checks = vec![home(settings), server::files(settings), disk(settings)];
     checks.extend(store(settings).await);
@@ -187,7 +186,7 @@ fn title(settings: &Settings, name: &str) -> String {
     }
 }
 
-/// The folder of the store, or the nearest one above it that exists.
+/// Returns the folder of the store, or its nearest existing ancestor.
 fn existing(path: &Path) -> PathBuf {
     path.ancestors()
         .find(|folder| folder.is_dir())
@@ -255,7 +254,7 @@ fn free_bytes(_folder: &Path) -> Option<u64> {
     None
 }
 
-/// Opens the store for reading, checks every journal, and looks for what was left behind.
+/// Opens the store read-only, verifies every journal, and looks for leftovers of earlier processes.
 async fn store(settings: &Settings) -> Vec<Check> {
     let lang = settings.lang;
     let store = match settings.options.read_store() {
@@ -362,7 +361,7 @@ fn lock(settings: &Settings) -> Check {
     }
 }
 
-/// Names only: a value must never be shown.
+/// Reports which keys are set. Prints names only: a value must never be shown.
 fn keys(settings: &Settings) -> Check {
     let lang = settings.lang;
     let vendors = settings
@@ -440,7 +439,7 @@ fn language(settings: &Settings) -> Check {
     Check::ok("language", settings.lang.to_string())
 }
 
-/// Where a program would be found, without starting it.
+/// Finds a program on the path without starting it.
 fn program(settings: &Settings, name: &str) -> Option<PathBuf> {
     let search_path = settings.options.environment.search_path();
     search_path

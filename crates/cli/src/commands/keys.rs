@@ -1,5 +1,5 @@
-//! `sortie keys`: who may use the server. Works with and without one: it reads the file again when
-//! it has changed.
+//! `sortie keys`: the API keys of the server. Works with and without a running server, which
+//! reloads the file when it changes.
 
 use std::time::Duration;
 
@@ -162,7 +162,7 @@ impl Rotate {
     }
 }
 
-/// The token goes to stdout, alone on its line; the words beside it.
+/// Prints the token to stdout, alone on its line, and the message to stderr.
 fn say(key: &StoredKey, token: &Token, words: &str, json: bool) -> Result<Exit, Problem> {
     if json {
         output::json(&NewKeyMade {
@@ -210,7 +210,7 @@ fn listed(settings: &Settings, keys: &[StoredKey]) -> String {
     table::rows(head, keys.iter().map(row).collect())
 }
 
-/// So much after now.
+/// Parses a duration and returns the time that is so much after now.
 fn later(settings: &Settings, now: Timestamp, text: &str) -> Result<Timestamp, Problem> {
     let bad = || {
         let text = format!("{text:?}");
@@ -221,7 +221,7 @@ fn later(settings: &Settings, now: Timestamp, text: &str) -> Result<Timestamp, P
     Ok(now.plus_ms(millis))
 }
 
-/// Reads `90s`, `30m`, `12h` or `30d`.
+/// Parses a duration such as `90s`, `30m`, `12h` or `30d`.
 fn span(text: &str) -> Option<Duration> {
     let text = text.trim();
     let unit = text.chars().last()?;

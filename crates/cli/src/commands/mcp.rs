@@ -1,4 +1,4 @@
-//! `sortie mcp`: the servers of tools, and what they offer.
+//! `sortie mcp`: the MCP servers and their tools.
 
 use clap::Subcommand;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use crate::problem::Problem;
 use crate::report::indented;
 use crate::settings::Settings;
 
-/// How much of a tool's description one line shows; `--json` has all of it.
+/// Columns of a tool's description in a line; `--json` prints all of it.
 const DESCRIPTION_COLUMNS: usize = 100;
 
 /// Shows the servers of tools, and approves tools that have changed.
@@ -168,7 +168,7 @@ fn change_json(change: &ToolChange) -> Value {
     })
 }
 
-/// What a person reads of a server's tools.
+/// Formats the tools of a server for people.
 fn show(
     settings: &Settings,
     reports: &[ServerReport],
@@ -229,7 +229,7 @@ fn show(
     Ok(Exit::Ok)
 }
 
-/// A tool that waits to be approved: its text now, and what is different.
+/// Formats a tool that waits for approval: its text now, and how it differs from the approved one.
 fn changed_page(lang: Lang, change: &ToolChange) -> String {
     let head = t!(
         lang,
@@ -258,7 +258,7 @@ fn changed_page(lang: Lang, change: &ToolChange) -> String {
     }
 }
 
-/// A text of a server under its heading, with hidden characters written out and counted.
+/// Formats text of a server under a heading, with hidden characters written out and counted.
 fn described(lang: Lang, head: String, text: &str) -> String {
     let is_unseen = |c: char| is_hidden(c) && !matches!(c, '\n' | '\t');
     let mut parts = vec![head];
@@ -270,7 +270,7 @@ fn described(lang: Lang, head: String, text: &str) -> String {
     parts.join("\n")
 }
 
-/// The report of a server that answers.
+/// Returns the report of a server, or an error if the server is unusable or unknown.
 fn usable<'a>(
     settings: &Settings,
     reports: &'a [ServerReport],
@@ -299,7 +299,7 @@ fn usable<'a>(
     Ok(report)
 }
 
-/// The changed tools that a person means.
+/// Returns the changed tools that the arguments select.
 fn changes(
     settings: &Settings,
     reports: &[ServerReport],

@@ -79,14 +79,15 @@ pub(crate) enum Command {
     Completions(completions::Completions),
 }
 
-/// Does what was asked.
+/// Runs the command.
 pub(crate) async fn run(
     command: Command,
     settings: &Settings,
     screen: &Arc<Screen>,
 ) -> Result<Exit, Problem> {
     match &command {
-        // The doctor shows the same findings; `status` has two answers only, and checks by itself.
+        // The doctor shows the same findings; `status` has two exit codes only, and runs the check
+        // itself.
         Command::Doctor(_) | Command::Status(_) | Command::Completions(_) => {}
         Command::Run(_)
         | Command::Spawn(_)

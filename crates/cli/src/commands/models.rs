@@ -21,9 +21,9 @@ use crate::problem::Problem;
 use crate::settings::Settings;
 use crate::table;
 
-/// How long a check waits for an answer.
+/// The timeout of a check.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(60);
-/// How much of an answer a check shows.
+/// Columns of the answer that a check prints.
 const SHOWN_COLUMNS: usize = 80;
 
 /// Shows which models can be used.

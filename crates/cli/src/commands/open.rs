@@ -13,7 +13,7 @@ use crate::output;
 use crate::problem::Problem;
 use crate::settings::Settings;
 
-/// The program that opens addresses in the person's own browser.
+/// The program that opens a URL in the user's browser.
 const OPENER: &str = "xdg-open";
 
 /// Prints a link that lets a browser into the server: once, within five minutes
@@ -67,7 +67,7 @@ impl Open {
     }
 }
 
-/// The server that has the store.
+/// Connects to the server that holds the store.
 async fn server(settings: &Settings) -> Result<Client, Problem> {
     match Place::find(settings).await? {
         Place::There(client) => Ok(*client),
@@ -75,7 +75,7 @@ async fn server(settings: &Settings) -> Result<Client, Problem> {
     }
 }
 
-/// Starts a browser; says so if there is none.
+/// Starts a browser; prints a note if there is none.
 pub(super) fn start_browser(settings: &Settings, url: &str) {
     let folders = settings.options.safe_path();
     let opener = folders.iter().map(|folder| folder.join(OPENER));

@@ -1,5 +1,5 @@
-//! `sortie policy`: what a run may do, which layer says so, and why. Decided like a run would be,
-//! without a store and without doing anything.
+//! `sortie policy`: what a run may do, which layer decides it, and why. Uses the same planner as an
+//! admission, without a store and without executing anything.
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ use crate::run_flags::mode_parser;
 use crate::settings::Settings;
 use crate::table;
 
-/// What names of tools of servers begin with.
+/// The prefix of the names of MCP tools.
 const SERVER_TOOL: &str = "mcp__";
 
 /// Shows what agents may do, and who says so; nothing is run.
@@ -147,7 +147,7 @@ impl Show {
 }
 
 impl Who {
-    /// What the run was admitted with, or would be.
+    /// Returns the spec that the run was admitted with, or would be admitted with now.
     async fn spec(&self, settings: &Settings, planner: &Planner) -> Result<RunSpec, Problem> {
         if let Some(id) = &self.task {
             return recorded(settings, id).await;
@@ -163,7 +163,7 @@ impl Who {
         Ok(planner.preview(agent, new)?)
     }
 
-    /// Rules can be for a vendor, so the model counts; nobody is asked for one.
+    /// Returns the model, because rules can apply to one vendor. No model is called.
     fn model(&self, settings: &Settings) -> String {
         let named = self
             .model
@@ -177,7 +177,7 @@ impl Who {
     }
 }
 
-/// What a task was admitted with.
+/// Returns the recorded spec of a task.
 async fn recorded(settings: &Settings, id: &str) -> Result<RunSpec, Problem> {
     let (store, record) = tasks::open(settings, id).await?;
     let entries = store.read(record.run_id, Seq(0)).await?;
@@ -236,7 +236,7 @@ fn explanation(lang: Lang, tool: &str, explained: &Explained) -> String {
     )
 }
 
-/// A line for each thing that a layer says; one line for a layer that says nothing.
+/// Returns a row for each rule of a layer that matched, or one row if none did.
 fn views(layer: &LayerView) -> Vec<Vec<String>> {
     let line = |says: &str, rule: Option<&String>| {
         vec![
@@ -285,7 +285,7 @@ fn page(lang: Lang, spec: &RunSpec) -> String {
     parts.join("\n\n")
 }
 
-/// A layer with its rules, as they were written.
+/// Formats a layer with its rules as they were written.
 fn rules(layer: &PolicyLayer) -> String {
     let mut lines = Vec::new();
     let mut add = |word: &str, rules: &[String]| {

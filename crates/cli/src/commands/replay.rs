@@ -115,7 +115,7 @@ impl Replay {
         let models = settings
             .options
             .model_directory(std::time::Duration::ZERO, None);
-        // A server has models of its own, and says so itself.
+        // A server checks the model itself: it has its own providers.
         if let (Place::Here, Some(model)) = (&place, &model) {
             models.find(model)?;
         }
@@ -146,7 +146,7 @@ impl Replay {
     }
 }
 
-/// The journals of a tree, and of the runs that its runs go on from.
+/// Reads the journals of a tree, and those of the runs that its runs were forked from.
 async fn tapes(store: &ReadStore, root: RunId) -> Result<(Tapes, Vec<RunId>), Problem> {
     let mut tree = vec![root];
     let mut next = 0;

@@ -56,7 +56,7 @@ impl Resume {
     }
 }
 
-/// The first runs of all trees that have not ended and that nobody has paused.
+/// Returns the roots of all trees that have not ended and are not paused.
 async fn unfinished_roots(settings: &Settings) -> Result<BTreeSet<RunId>, Problem> {
     let store = settings.options.read_store()?;
     let filter = ListFilter {
@@ -87,7 +87,7 @@ async fn one(
             status = record.status.as_str()
         ));
     }
-    // A part of a tree goes on only with its whole tree.
+    // A subtree resumes only with its whole tree.
     foreground.finish(record.root, format).await
 }
 

@@ -18,7 +18,8 @@ use crate::run_flags::RunFlags;
 use crate::screen::Screen;
 use crate::settings::Settings;
 
-/// How much of stdin is read: more than the longest instruction can have, so that what is longer shows.
+/// The most bytes read from stdin: more than the longest instruction, so that a longer one is
+/// detected.
 const MAX_INPUT_BYTES: u64 = 4 * (MAX_TASK_CHARS as u64 + 1);
 
 /// Runs the main agent on an instruction and prints its final text
@@ -83,7 +84,7 @@ impl Run {
             agent: self.agent,
             max_iterations: self.max_iterations,
             timeout: self.timeout.map(Duration::from_secs),
-            // Where this process is the operator, the flag sets what the operator allows.
+            // Without a server, the flag sets the operator's own limit instead.
             max_depth: self.max_depth.filter(|_| place.is_there()),
             lang: settings.lang,
             ..chosen.run(prompt, workspace)
@@ -102,8 +103,8 @@ impl Run {
     }
 }
 
-/// The instruction as it was typed, or from stdin. What is too long is told here: a server would only
-/// see a large request.
+/// Returns the instruction from the command line or from stdin. Rejects one that is too long here:
+/// a server would only report that the request is too large.
 pub(crate) fn instruction(typed: String) -> Result<String, Problem> {
     let text = if typed == "-" {
         typed_on(&mut io::stdin().lock())?

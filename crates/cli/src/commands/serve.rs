@@ -62,9 +62,11 @@ impl Serve {
         let (default_model, small_model) = choice::servers_models(settings).await;
         let config = server_config(settings, listen, &self.host, default_model)?;
         refuse_second(settings).await?;
-        // Told before anything is resumed. Whoever takes the port in between is told later.
+        // Fails before any run is resumed. If another process binds the port in between, the later
+        // bind reports it.
         drop(try_to_listen(listen)?);
-        // With the few that programs usually get, whoever connects could take what the store needs.
+        // With the usual limit, clients that only connect could use up the descriptors that the
+        // store needs.
         open_files::raise().map_err(Problem::Process)?;
         let mut signals = Signals::listen().map_err(Problem::Process)?;
         let store = settings.options.open_store()?;
@@ -87,7 +89,8 @@ impl Serve {
         ended
     }
 
-    /// Says where the server is; on a terminal with a link, which is in no log.
+    /// Prints the address of the server; on a terminal with a login link, which never appears in a
+    /// log.
     fn say(&self, settings: &Settings, screen: &Screen, served: &Served) -> Result<(), Problem> {
         let lang = settings.lang;
         let address = format!("http://{}", served.address);
@@ -132,7 +135,7 @@ impl Serve {
         Ok(())
     }
 
-    /// Whether a link for a browser is made: for a person who sees it, or for their browser.
+    /// Whether to create a login link: a user sees it on stderr, or `--open` starts a browser.
     const fn wants_link(&self, settings: &Settings) -> bool {
         self.open || (settings.terminal.progress && !self.json)
     }
@@ -141,9 +144,9 @@ impl Serve {
 /// A server that listens, and the runtime behind it.
 struct Served {
     address: SocketAddr,
-    /// Lets the person at this terminal in, once.
+    /// A single-use login link for the user at this terminal.
     link: Option<String>,
-    /// Whether tasks have to name their model.
+    /// Whether no default model was found, so that tasks must name theirs.
     lacks_model: bool,
     sortie: Sortie,
     stop: CancellationToken,
@@ -221,12 +224,12 @@ impl Served {
     }
 }
 
-/// A person who does not want to wait for the end either.
+/// Waits for a second Ctrl-C, which skips the rest of the shutdown.
 async fn second_interrupt(signals: &mut Signals) {
     loop {
         match signals.next().await {
             Signal::Interrupt => return,
-            // Whoever manages services says that more than once.
+            // Service managers may send SIGTERM more than once.
             Signal::Terminate => {}
         }
     }
@@ -264,7 +267,8 @@ fn address(settings: &Settings, text: &str) -> Result<SocketAddr, Problem> {
     })
 }
 
-/// A second server is told where the first one is, rather than who has the lock.
+/// Fails with the address of a server that already runs, which helps more than the owner of the
+/// lock.
 async fn refuse_second(settings: &Settings) -> Result<(), Problem> {
     let lang = settings.lang;
     match serving::look_past_the_dead(&settings.options.home)
@@ -340,7 +344,7 @@ fn server_config(
     })
 }
 
-/// A configured folder; `~/` is the home of the person who runs the server.
+/// Returns the path of a configured folder; `~/` is the home of the user who runs the server.
 fn folder(settings: &Settings, name: &str) -> PathBuf {
     match (
         name.strip_prefix("~/"),

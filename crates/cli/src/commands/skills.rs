@@ -16,9 +16,9 @@ use crate::problem::Problem;
 use crate::settings::Settings;
 use crate::table;
 
-/// How much of a description the list shows.
+/// Columns of a description in the list.
 const DESCRIPTION_COLUMNS: usize = 80;
-/// The largest `SKILL.md` that is shown.
+/// The largest `SKILL.md` that `show` prints.
 const MAX_SHOWN_BYTES: u64 = 256 * 1024;
 /// The file that makes a folder a skill, in both spellings.
 const FILES: [&str; 2] = ["SKILL.md", "skill.md"];
@@ -139,7 +139,8 @@ fn show(settings: &Settings, found: &Skills, name: &str, json: bool) -> Result<E
     Ok(Exit::Ok)
 }
 
-/// The text of a skill without its front matter. The folder is one that no symbolic link is part of.
+/// Reads the text of a skill without its front matter. No part of the folder's path is a symbolic
+/// link.
 fn text(folder: &Path) -> Result<String, Problem> {
     let file = FILES
         .iter()
@@ -169,7 +170,7 @@ fn source(settings: &Settings, scope: Scope) -> String {
     }
 }
 
-/// Who is offered a skill.
+/// Returns which agents are offered a skill.
 fn offered(settings: &Settings, skill: &Skill) -> String {
     let lang = settings.lang;
     match (skill.for_models, skill.for_people) {
@@ -197,7 +198,7 @@ fn skill_json(skill: &Skill) -> Value {
     })
 }
 
-/// What is wrong with a file, in the shape that scripts read.
+/// Returns the problem of a file as JSON for scripts.
 pub(super) fn problem_json(problem: &FileProblem) -> Value {
     json!({
         "severity": match problem.severity {

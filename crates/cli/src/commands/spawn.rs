@@ -162,7 +162,7 @@ async fn queued(
     Ok(Exit::Ok)
 }
 
-/// Reads `file:PATH`.
+/// Parses a sink address, `file:PATH`.
 fn sink(settings: &Settings, address: &str) -> Result<SinkAddress, Problem> {
     match address.split_once(':') {
         Some(("file", path)) if !path.is_empty() => Ok(SinkAddress {
@@ -175,12 +175,12 @@ fn sink(settings: &Settings, address: &str) -> Result<SinkAddress, Problem> {
     }
 }
 
-/// The path as it is now, without links: one that an agent puts there later is not followed.
+/// Resolves symbolic links now: a link that an agent creates later is not followed.
 fn without_links(path: &Path) -> PathBuf {
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
         return path.to_owned();
     };
-    // A folder that is not there is told about when the result is delivered.
+    // A missing folder is reported when the result is delivered.
     let folder = folder.canonicalize();
     folder.map_or_else(|_| path.to_owned(), |folder| folder.join(name))
 }

@@ -28,10 +28,10 @@ pub(crate) struct Status {
     json: bool,
 }
 
-/// What a server says that can do its work.
+/// The status of a server that is ready.
 const READY: &str = "ready";
 
-/// How a server is.
+/// The state of a server.
 enum State {
     None,
     Starting(ServerFile),
@@ -40,7 +40,7 @@ enum State {
         address: SocketAddr,
         problem: String,
     },
-    /// It answers and cannot do its work: it stops, or its store accepts no writes.
+    /// The server responds but is not ready: it is stopping, or its store accepts no writes.
     Broken {
         file: ServerFile,
         address: SocketAddr,
@@ -55,7 +55,7 @@ enum State {
 impl Status {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
         let found = self.look(settings).await;
-        // Health checks know two answers only; what stands in the way is told beside them.
+        // Health checks know only two exit codes; the problem is printed beside them.
         found.or_else(|problem| {
             let is_fine = problem.tell(settings.lang) == Exit::Ok;
             Ok(if is_fine { Exit::Ok } else { Exit::Failed })
@@ -107,7 +107,7 @@ async fn state(settings: &Settings) -> Result<State, Problem> {
     })
 }
 
-/// What there is to do, and how much of it waits for a person.
+/// Returns the counts of tasks by status, and how many requests wait for an approver.
 async fn work(settings: &Settings) -> Result<(Stats, usize), Problem> {
     let store = settings.options.read_store()?;
     let stats = store.stats(ListFilter::default()).await?;

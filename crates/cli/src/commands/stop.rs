@@ -16,7 +16,7 @@ use crate::process_identity::ProcessIdentity;
 use crate::serving::{self, Found, ServerFile};
 use crate::settings::Settings;
 
-/// Between two looks whether the server has gone.
+/// The interval between two checks whether the server has exited.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Asks the server to stop, and waits until it has: runs go back to the queue
@@ -33,7 +33,7 @@ pub(crate) struct Stop {
 impl Stop {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
         let lang = settings.lang;
-        // The file names the process that holds the lock, or nobody is told anything.
+        // A signal is sent only if the file names the process that holds the lock.
         let file = match serving::look(&settings.options.home).map_err(Problem::Process)? {
             Found::Nobody => return Err(Problem::Nothing(t!(lang, "no-server"))),
             Found::Starting(file) | Found::Serves { file, .. } => file,
@@ -73,8 +73,8 @@ impl Stop {
     }
 }
 
-/// Tells the server to go, and nobody else: a handle of the process is taken first, and only then is
-/// found out whether it is the server's. A number could mean another process a moment later.
+/// Sends SIGTERM to the server and to no other process: it opens a pidfd first, and then checks
+/// that this process is the server. A pid could mean another process a moment later.
 fn terminate(settings: &Settings, file: &ServerFile) -> Result<(), Problem> {
     let lang = settings.lang;
     let elsewhere = || Problem::Refused(t!(lang, "stop-elsewhere", pid = file.pid.to_string()));
@@ -95,7 +95,7 @@ fn terminate(settings: &Settings, file: &ServerFile) -> Result<(), Problem> {
         return Err(Problem::Nothing(t!(lang, "no-server")));
     }
     match pidfd_send_signal(process, Signal::TERM) {
-        // It has gone by itself, which is what was wanted.
+        // `SRCH`: the server has already exited.
         Ok(()) | Err(Errno::SRCH) => Ok(()),
         Err(error) => Err(Problem::Process(error.into())),
     }

@@ -84,7 +84,7 @@ fn shown(settings: &Settings, lines: &[UsageLine], total: Used) -> String {
     table::rows(head.map(|key| t!(lang, key)).to_vec(), rows)
 }
 
-/// What is unknown is a dash, not a zero.
+/// Formats the numbers; an unknown number is a dash, not a zero.
 fn numbers(usage: Used) -> [String; 4] {
     let tokens =
         |count: Option<u64>| count.map_or_else(|| "-".to_owned(), |count| count.to_string());

@@ -1,4 +1,4 @@
-//! `sortie approvals grants` and `revoke`: what was allowed for a whole session.
+//! `sortie approvals grants` and `revoke`: the grants of a session.
 
 use clap::Args;
 use serde_json::json;

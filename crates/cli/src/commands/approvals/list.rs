@@ -15,9 +15,9 @@ use crate::problem::Problem;
 use crate::settings::Settings;
 use crate::table;
 
-/// How much of a request one line shows; `sortie approvals show` has all of it.
+/// Columns of a request in a line; `sortie approvals show` prints all of it.
 const WHAT_COLUMNS: usize = 60;
-/// How much of a label and of a reply one line shows.
+/// Columns of a label and of a reply in a line.
 const LABEL_COLUMNS: usize = 30;
 
 /// Lists what waits for a reply

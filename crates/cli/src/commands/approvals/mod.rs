@@ -1,5 +1,5 @@
-//! `sortie approvals`: what runs ask of a person. Looking needs no lock; a reply reaches the process
-//! that runs the task, whoever it is.
+//! `sortie approvals`: approval requests and questions of runs. Reading needs no lock; a reply
+//! reaches the process that executes the task, whether that is a server or another command.
 
 mod grants;
 mod list;
@@ -17,7 +17,7 @@ use crate::problem::Problem;
 use crate::settings::Settings;
 use crate::table;
 
-/// How much of a request one line has.
+/// The most characters of a request in a line.
 const WHAT_CHARS: usize = 4_000;
 
 /// Shows what tasks ask of you, and replies to it
@@ -59,7 +59,7 @@ impl Approvals {
     }
 }
 
-/// The request that a person means.
+/// Returns the request whose id begins with `id`.
 async fn find(settings: &Settings, id: &str) -> Result<OpenRequest, Problem> {
     match settings.options.read_store()?.find_request(id).await {
         Ok(request) => Ok(request),
@@ -72,7 +72,7 @@ async fn find(settings: &Settings, id: &str) -> Result<OpenRequest, Problem> {
     }
 }
 
-/// What a request is about, on one line and with nothing hidden.
+/// Returns the subject of a request on one line, with hidden characters written out.
 pub(super) fn what(lang: Lang, request: &OpenRequest) -> String {
     match &request.request.kind {
         RequestKind::Approval(approval) => {
@@ -88,7 +88,7 @@ pub(super) fn what(lang: Lang, request: &OpenRequest) -> String {
     }
 }
 
-/// How long a request still waits; a dash once it has its reply.
+/// Returns the time until a request expires; a dash if it was decided.
 fn time_left(request: &OpenRequest, now: Timestamp) -> String {
     match request.reply {
         Some(_) => "-".to_owned(),
@@ -96,7 +96,7 @@ fn time_left(request: &OpenRequest, now: Timestamp) -> String {
     }
 }
 
-/// What was replied, in words.
+/// Returns a reply as text.
 fn reply_words(lang: Lang, reply: Option<&Reply>) -> String {
     match reply {
         None => t!(lang, "reply-open"),

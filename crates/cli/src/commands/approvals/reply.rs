@@ -116,7 +116,7 @@ fn is_question(lang: Lang, asked: &OpenRequest) -> Problem {
     Problem::Refused(t!(lang, "approvals-is-question", id = id))
 }
 
-/// A rule that policy cannot read would allow nothing, and nobody would know why.
+/// Rejects a rule that policy cannot parse: it would silently allow nothing.
 fn checked(lang: Lang, rule: String) -> Result<String, Problem> {
     match rule.parse::<Rule>() {
         Ok(_) => Ok(rule),
@@ -129,11 +129,11 @@ fn checked(lang: Lang, rule: String) -> Result<String, Problem> {
     }
 }
 
-/// Where a reply went.
+/// The destination of a reply.
 enum Sent {
-    /// Into the store: nobody runs the task.
+    /// The store: no process executes the task.
     Noted,
-    /// Into the mailbox of whoever runs it.
+    /// The mailbox of the process that executes the task.
     Left { owner: String },
 }
 
@@ -184,7 +184,8 @@ async fn send(
     }
 }
 
-/// Tells the server, writes the reply into the store, or leaves it for the process that owns it.
+/// Sends the reply to the server, writes it to the store, or leaves it in the mailbox of the
+/// process that holds the store.
 async fn deliver(
     settings: &Settings,
     asked: &OpenRequest,

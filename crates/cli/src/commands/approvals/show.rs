@@ -71,7 +71,7 @@ fn page(lang: Lang, request: &OpenRequest, now: Timestamp) -> String {
         }
         RequestKind::Question(question) => question_parts(lang, question),
     };
-    // What would run comes first: nothing in front of it may be taken for it.
+    // What would run comes first, so that no text above it can be mistaken for it.
     parts.insert(first_parts(&request.request.kind), table::pairs(&rows));
     if request.reply.is_none() {
         parts.push(match &request.request.kind {
@@ -82,7 +82,7 @@ fn page(lang: Lang, request: &OpenRequest, now: Timestamp) -> String {
     parts.join("\n\n")
 }
 
-/// How many parts stand above the table: what would run, and its dangers.
+/// Returns the number of parts above the table: what would run, and its dangers.
 fn first_parts(kind: &RequestKind) -> usize {
     match kind {
         RequestKind::Approval(approval) if approval.dangers.is_empty() => 1,
@@ -148,7 +148,7 @@ fn question_parts(lang: Lang, question: &Question) -> Vec<String> {
     parts
 }
 
-/// Every argument by its name; one with several lines is shown line by line.
+/// Formats every argument with its name; a value of several lines is printed line by line.
 fn arguments(arguments: &Value) -> Vec<String> {
     let Some(fields) = arguments.as_object() else {
         return vec![arguments.to_string()];
@@ -167,7 +167,7 @@ fn arguments(arguments: &Value) -> Vec<String> {
     lines
 }
 
-/// A heading and lines of a model, each escaped and set off from the margin.
+/// Formats a heading and lines that a model wrote, each escaped and indented.
 fn part<'a>(heading: &str, lines: impl Iterator<Item = &'a str>) -> String {
     let lines: Vec<String> = lines.map(write_out_line).collect();
     format!("{heading}\n{}", indented(&lines.join("\n")))

@@ -1,4 +1,4 @@
-//! What was asked, what was recorded, and whose tools are used.
+//! Checks of the audit, of open approval requests, and of the configured MCP servers.
 
 use sortie_core::RequestFilter;
 use sortie_store::ReadStore;
@@ -7,7 +7,7 @@ use sortie_text::t;
 use super::{Check, SHOWN_PROBLEMS};
 use crate::settings::Settings;
 
-/// Whether the audit is as it was written.
+/// Verifies the hash chain of the audit.
 pub(super) async fn audit(settings: &Settings, store: &ReadStore) -> Check {
     let lang = settings.lang;
     match store.verify_audit().await {
@@ -41,7 +41,7 @@ pub(super) async fn audit(settings: &Settings, store: &ReadStore) -> Check {
     }
 }
 
-/// How much waits for a person.
+/// Counts the requests that wait for an approver.
 pub(super) async fn approvals(settings: &Settings, store: &ReadStore) -> Check {
     let lang = settings.lang;
     match store.requests(RequestFilter::default()).await {
@@ -61,7 +61,7 @@ pub(super) async fn approvals(settings: &Settings, store: &ReadStore) -> Check {
     }
 }
 
-/// Names only: a doctor starts no server.
+/// Lists the MCP servers by name. The doctor does not start them.
 pub(super) fn servers(settings: &Settings) -> Check {
     let lang = settings.lang;
     let servers = &settings.configuration.config().mcp_servers;

@@ -1,4 +1,4 @@
-//! What holds the commands of agents here: tried, not guessed.
+//! Checks which sandbox confines commands on this machine, by trying each part.
 
 use sortie_core::SandboxMode;
 use sortie_sandbox::Offer;
@@ -7,7 +7,7 @@ use sortie_text::t;
 use super::Check;
 use crate::settings::Settings;
 
-/// Which sandbox would be used, and what each of its parts can do.
+/// Reports which sandbox would be used, and what each of its parts can do.
 pub(super) fn checks(settings: &Settings) -> Vec<Check> {
     let lang = settings.lang;
     match settings.options.probe_sandbox() {
@@ -94,7 +94,8 @@ fn landlock(settings: &Settings, offer: &Offer) -> Check {
 fn control_groups(settings: &Settings, offer: &Offer) -> Check {
     let lang = settings.lang;
     if offer.cgroups.parents.is_empty() {
-        // Without them limits hold for each process instead of for all together: no reason to worry.
+        // Without control groups, limits apply to each process instead of to all together; that
+        // needs no action.
         Check::ok("control_groups", t!(lang, "doctor-cgroups-off"))
     } else {
         Check::ok("control_groups", t!(lang, "doctor-cgroups-on"))

@@ -1,4 +1,4 @@
-//! Whether a server is there or could be, and whether its secrets are kept.
+//! Checks whether a server runs or could start, and whether its secrets are private.
 
 use std::net::TcpListener;
 
@@ -11,7 +11,7 @@ use crate::private;
 use crate::serving::{self, Found, Left};
 use crate::settings::Settings;
 
-/// The server, its files and its port.
+/// Checks the server, its files and its port.
 pub(super) fn checks(settings: &Settings) -> Vec<Check> {
     let found = match serving::look(&settings.options.home) {
         Ok(found) => found,
@@ -78,8 +78,8 @@ fn server(settings: &Settings, found: &Found) -> Check {
     }
 }
 
-/// Who else could have used the files of the home and the configuration: the verdicts by which commands
-/// refuse and repair.
+/// Reports which files of the home and the configuration other users could have read or changed.
+/// Commands refuse and repair by the same verdicts.
 pub(super) fn files(settings: &Settings) -> Check {
     let lang = settings.lang;
     let findings = match private::findings(settings) {

@@ -1,4 +1,4 @@
-//! What the server asks of the program around it.
+//! The settings and checks that the server obtains from the binary.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use sortie_server::{Host, HostError};
 use crate::commands::doctor;
 use crate::settings::Settings;
 
-/// The settings of this process, as the server may tell them.
+/// The settings of this process that the API exposes.
 #[derive(Debug)]
 pub(super) struct Doors {
     settings: Settings,

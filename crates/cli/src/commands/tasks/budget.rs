@@ -1,9 +1,9 @@
-//! Budgets, for people.
+//! Formats budgets for people.
 
 use sortie_core::{Balance, BudgetKind, Lang, MICROS_PER_USD};
 use sortie_text::t;
 
-/// What is left of an account, and where the rest went.
+/// Formats the remainder of an account, and what was spent and reserved.
 pub(super) fn balance(lang: Lang, balance: Balance) -> String {
     let amount = |count: u64| amount(balance.kind, count);
     t!(
@@ -17,7 +17,7 @@ pub(super) fn balance(lang: Lang, balance: Balance) -> String {
     )
 }
 
-/// So much of a kind: dollars with four places, everything else as it is counted.
+/// Formats an amount: dollars with four decimal places, other kinds as integers.
 fn amount(kind: BudgetKind, count: u64) -> String {
     match kind {
         BudgetKind::Usd => format!("${:.4}", count as f64 / MICROS_PER_USD),
@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_says_what_is_left() {
+    fn balance_of_every_kind_shows_the_remainder() {
         let check = |kind: BudgetKind, expected: &str| {
             let line = balance(
                 Lang::En,

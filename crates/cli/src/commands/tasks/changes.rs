@@ -1,8 +1,8 @@
-//! `sortie tasks diff`, `apply` and `discard`: what a task changed in a worktree of its own.
+//! `sortie tasks diff`, `apply` and `discard`: the changes of a task in its own worktree.
 //!
-//! Whoever has the store does it, and notes what became of the changes. What was collected can also
-//! be handled while another command that is no server has the store: it is a matter of the
-//! repository, and only the note is missing then.
+//! The process that holds the store does the work and records the result. If another command, not a
+//! server, holds the store, changes that were already collected can still be handled: that only
+//! needs the repository, and only the record is missing then.
 
 use clap::Args;
 use serde_json::json;
@@ -51,16 +51,16 @@ pub(crate) struct Discard {
     json: bool,
 }
 
-/// What a task changed, as far as its journal tells.
+/// The changes of a task according to its journal.
 enum Found {
-    /// It is kept on a branch.
+    /// The changes are on a branch.
     Kept {
         store: ReadStore,
         run: RunId,
         worktree: Box<Worktree>,
         changes: Box<Changes>,
     },
-    /// Nobody has collected the worktree yet: only a process that owns the store can.
+    /// The worktree was not collected yet: only the process that holds the store can do that.
     NotCollected(RunId),
 }
 
@@ -72,11 +72,11 @@ impl Found {
     }
 }
 
-/// Who has the store.
+/// The holder of the store.
 enum Owner<'a> {
-    /// This process now, or a server.
+    /// This process, or a server that it is connected to.
     Reached(Engine),
-    /// Another command, which is at work.
+    /// Another command.
     Busy {
         worktree: &'a Worktree,
         changes: &'a Changes,
@@ -179,7 +179,8 @@ impl Discard {
     }
 }
 
-/// Writes out the hidden characters of each line of a diff. A tab behind the sign of a line indents it.
+/// Writes out the hidden characters of each line of a diff. A tab after the sign of a line is
+/// indentation and stays.
 fn exact_diff(diff: &str) -> String {
     let exact = |line: &str| match line.as_bytes().first() {
         Some(b'+' | b'-' | b' ') => {
@@ -192,7 +193,7 @@ fn exact_diff(diff: &str) -> String {
     lines.join("\n")
 }
 
-/// Looks into the journal, which needs no lock.
+/// Reads the journal, which needs no lock.
 async fn find(settings: &Settings, id: &str) -> Result<Found, Problem> {
     let lang = settings.lang;
     let (store, record) = open(settings, id).await?;
@@ -229,7 +230,7 @@ mod tests {
                 "@@ -1 +1,2 @@\n-\told\n+\tnew\n \tsame\n",
                 "@@ -1 +1,2 @@\n-\told\n+\tnew\n \tsame\n",
             ),
-            // A terminal would take everything up to the end of the control string for a title.
+            // A terminal would interpret everything up to the end of the control string as a title.
             (
                 "+# \u{1b}]0;t\n+rm -rf ~\n+# \u{7}\n",
                 "+# \\u{1b}]0;t\n+rm -rf ~\n+# \\u{7}\n",

@@ -1,4 +1,4 @@
-//! What a task was admitted with and what came of it: its mode, its sandbox, its worktree.
+//! What a task was admitted with and what was applied: its mode, its sandbox, its worktree.
 
 use serde::Serialize;
 use sortie_base::hidden::write_out_line;
@@ -13,27 +13,27 @@ use sortie_text::t;
 use crate::commands::audit::backend;
 use crate::table;
 
-/// The characters of a policy's hash that people are shown.
+/// The characters of a policy hash that are printed.
 const HASH_CHARS: usize = 12;
 
-/// What is in a journal about the circumstances of a task.
+/// The mode, sandbox, worktree and changes of a task, read from its journal.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Circumstances {
     mode: Option<Mode>,
     policy_hash: Option<String>,
     sandbox: Option<SandboxMode>,
     network: Option<bool>,
-    /// What really held its last command.
+    /// The sandbox that was applied to its last command.
     sandbox_applied: Option<serde_json::Value>,
-    /// What its commands left that would have acted later.
+    /// Files that its commands left, that would have taken effect later, and that were neutralised.
     neutralised: Vec<serde_json::Value>,
     isolation: Option<Isolation>,
     branch: Option<String>,
     changes: Option<Changes>,
-    /// What became of them, once somebody has decided.
+    /// Whether the changes were applied or discarded, once that is decided.
     changes_fate: Option<ChangesFate>,
     wall_ms: Option<u64>,
-    /// Where it worked, for whoever applies what it changed.
+    /// The worktree of the task, for the commands that apply its changes.
     #[serde(skip)]
     pub(super) worktree: Option<Worktree>,
     /// Whether its worktree was collected.
@@ -42,7 +42,7 @@ pub(super) struct Circumstances {
 }
 
 impl Circumstances {
-    /// Reads a journal. One that was removed says nothing.
+    /// Reads a journal. A deleted journal yields only the fields of the record.
     pub(super) fn of(record: &RunRecord, entries: Vec<JournalEntry>) -> Self {
         let mut found = Self {
             changes_fate: record.changes_fate,
@@ -54,7 +54,7 @@ impl Circumstances {
         found
     }
 
-    /// What was changed in its worktree.
+    /// Returns the changes in its worktree.
     pub(super) fn changes(&self) -> Option<&Changes> {
         self.changes.as_ref()
     }
@@ -105,7 +105,7 @@ impl Circumstances {
         self.wall_ms = spec.limits.budget.wall_ms;
     }
 
-    /// The same, for people.
+    /// Returns the fields as rows for people.
     pub(super) fn rows(&self, lang: Lang) -> Vec<(String, String)> {
         let mut rows = Vec::new();
         if let Some(mode) = self.mode {

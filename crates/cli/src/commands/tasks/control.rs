@@ -116,7 +116,7 @@ impl Steer {
 }
 
 impl Which {
-    /// Does something about the task; gives the record of the task that came of it.
+    /// Applies an operation to the task; returns the record of the resulting task.
     async fn with(
         &self,
         settings: &Settings,

@@ -11,7 +11,7 @@ use crate::output;
 use crate::problem::Problem;
 use crate::settings::Settings;
 
-/// How much of an entry a line shows; `--json` has all of it.
+/// Columns of an entry in a line; `--json` prints all of it.
 const DETAIL_COLUMNS: usize = 120;
 
 /// Prints a task's journal, one line for each entry
@@ -40,7 +40,7 @@ impl Events {
                     output::text(&line(&entry))?;
                 }
             }
-            // The record that said so was read before the journal: nothing can be missing.
+            // The record was read before the journal, so no entry can be missing.
             if !self.follow || record.status.is_terminal() {
                 return Ok(Exit::Ok);
             }
@@ -65,7 +65,7 @@ fn line(entry: &JournalEntry) -> String {
     line.trim_end().to_owned()
 }
 
-/// The entry in the words of the journal itself.
+/// Formats an entry with the journal's own terms.
 fn detail(event: &Event) -> String {
     match event {
         Event::Admitted { spec } => format!(
@@ -172,13 +172,13 @@ fn block(block: &Block) -> &str {
     }
 }
 
-/// The word that a field of a value has in JSON.
+/// Returns a field of a value as its JSON string.
 fn word_of(value: &impl serde::Serialize, field: &str) -> String {
     let value = serde_json::to_value(value).unwrap_or_default();
     value[field].as_str().unwrap_or_default().to_owned()
 }
 
-/// A word of the vocabulary as it is written in JSON.
+/// Returns a value as its JSON string.
 fn word(value: &impl serde::Serialize) -> String {
     serde_json::to_value(value)
         .ok()

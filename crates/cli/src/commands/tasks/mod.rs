@@ -1,5 +1,5 @@
-//! `sortie tasks`: looking works without the store's lock, also while another process owns it. What
-//! changes something takes the lock, or asks the server that has it.
+//! `sortie tasks`: reading needs no lock and works while another process holds the store. Commands
+//! that write lock the store, or call the server that holds it.
 
 mod budget;
 mod cancel;
@@ -26,7 +26,7 @@ use crate::ids::Prefixes;
 use crate::problem::Problem;
 use crate::settings::Settings;
 
-/// How often the store is read by commands that follow.
+/// How often commands that follow a task read the store.
 const READ_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Shows and manages tasks.
@@ -73,7 +73,7 @@ impl Tasks {
     }
 }
 
-/// The store and the task that a person means.
+/// Opens the store read-only and finds the task whose id begins with `id`.
 pub(super) async fn open(settings: &Settings, id: &str) -> Result<(ReadStore, RunRecord), Problem> {
     let store = settings.options.read_store()?;
     let run = resolve(&store, id).await?;
@@ -86,7 +86,7 @@ pub(super) async fn resolve(store: &ReadStore, id: &str) -> Result<RunId, Proble
     Ok(store.resolve(id).await?)
 }
 
-/// Refuses what is too short to be the beginning of an id.
+/// Rejects a prefix that is too short for an id.
 pub(super) fn long_enough(id: &str) -> Result<(), Problem> {
     let digits = id.chars().filter(|character| *character != '-').count();
     if digits < MIN_PREFIX_CHARS {
@@ -95,7 +95,7 @@ pub(super) fn long_enough(id: &str) -> Result<(), Problem> {
     Ok(())
 }
 
-/// All records there are: ids are short only with regard to all others.
+/// Returns all records: a short id has to be unique among all of them.
 pub(super) async fn all_records(store: &ReadStore) -> Result<Vec<RunRecord>, Problem> {
     let filter = ListFilter {
         archived: true,
@@ -104,12 +104,12 @@ pub(super) async fn all_records(store: &ReadStore) -> Result<Vec<RunRecord>, Pro
     Ok(store.list(filter).await?)
 }
 
-/// Short ids among these.
+/// Returns the short ids of these records.
 pub(super) fn prefixes(all: &[RunRecord]) -> Prefixes {
     Prefixes::of(all.iter().map(|record| record.run_id))
 }
 
-/// The width of the terminal that results go to.
+/// Returns the width of the terminal on stdout, if it is one.
 fn output_columns(settings: &Settings) -> Option<u16> {
     settings.terminal.output.then(|| {
         let (_, columns) = console::Term::stdout().size();

@@ -20,7 +20,7 @@ use crate::report::{self, indented};
 use crate::settings::Settings;
 use crate::table;
 
-/// How much of a task's instruction is shown; `--json` has all of it.
+/// The most characters of the instruction that are printed; `--json` prints all of it.
 const TASK_CHARS: usize = 2_000;
 
 /// Shows a task: how far it is, what it used, its children and its result
@@ -82,18 +82,18 @@ impl Show {
     }
 }
 
-/// The task in the shape that every interface gives out, and more about it.
+/// The task as all interfaces return it, with further fields.
 #[derive(Debug, Serialize)]
 struct Shown {
     #[serde(flatten)]
     task: Task,
     #[serde(flatten)]
     circumstances: Circumstances,
-    /// What it asks and nobody has replied to.
+    /// Its open requests.
     requests: Vec<RequestView>,
 }
 
-/// What the task waits to hear, and how to reply.
+/// Formats the open requests and how to reply to them.
 fn asked(lang: Lang, requests: &[OpenRequest]) -> Option<String> {
     let lines: Vec<String> = requests
         .iter()

@@ -22,7 +22,6 @@ pub(crate) struct Transcript {
     json: bool,
 }
 
-/// A line as JSON.
 #[derive(Debug, Serialize)]
 struct Line<'a> {
     at: String,
@@ -56,7 +55,7 @@ impl Transcript {
     }
 }
 
-/// `12:34:56 call         grep {…}`, further lines below the text.
+/// Formats a line as `12:34:56 call grep {…}`, with further lines below the text.
 fn readable(line: &TranscriptLine) -> String {
     let at = line.at.to_rfc3339();
     let time = at.get(11..19).unwrap_or(&at);

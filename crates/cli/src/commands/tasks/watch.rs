@@ -29,7 +29,7 @@ pub(crate) struct Watch {
     json: bool,
 }
 
-/// What was shown of a task, to tell what has changed.
+/// The last printed state of a task, to detect changes.
 type Shown = (Status, u8, u32);
 
 impl Watch {
@@ -90,7 +90,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// What is active, and what was and has ended since; newest first.
+    /// Returns the active tasks, and those that were active and have ended since; newest first.
     async fn watched(
         &self,
         store: &ReadStore,
@@ -147,7 +147,7 @@ impl<'a> View<'a> {
             },
         );
         let (rows, columns) = terminal.size();
-        // What does not fit the screen cannot be drawn over.
+        // Lines below the screen's edge cannot be redrawn.
         let lines: Vec<String> = text
             .lines()
             .take(usize::from(rows).saturating_sub(1))
