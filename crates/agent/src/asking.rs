@@ -4,7 +4,8 @@
 //! that caches and signatures go on to fit.
 
 use sha2::{Digest, Sha256};
-use sortie_core::{Fault, RunId};
+use sortie_core::id::RunId;
+use sortie_core::ports::model::Fault;
 
 /// Failures of the last model of the chain in a row before the run ends.
 const MAX_FAILURES: u32 = 5;

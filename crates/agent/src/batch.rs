@@ -1,10 +1,10 @@
 //! The calls of one completion, until each has its one result.
 
 use serde_json::Value;
-use sortie_core::{
-    CallId, ChildWait, Reply, Request, RequestId, RequestKind, ResultStatus, RunId, ToolCall,
-    ToolResult,
-};
+use sortie_core::event::ChildWait;
+use sortie_core::id::{CallId, RunId};
+use sortie_core::message::{ResultStatus, ToolCall, ToolResult};
+use sortie_core::request::{Reply, Request, RequestId, RequestKind};
 
 /// A call of the last completion.
 #[derive(Clone, Debug, PartialEq)]

@@ -5,9 +5,11 @@
 
 use std::sync::Arc;
 
-use sortie_core::{
-    Blob, BlobId, Block, CallId, CompactedPart, Event, Lang, Message, SharedMessage, ToolResult,
-};
+use sortie_core::event::{CompactedPart, Event};
+use sortie_core::id::{BlobId, CallId};
+use sortie_core::message::{Block, Message, SharedMessage, ToolResult};
+use sortie_core::ports::store::Blob;
+use sortie_core::words::Lang;
 use sortie_text::{first_chars, one_line, t};
 
 /// Characters of results that stay as they are.
@@ -286,8 +288,8 @@ fn block_chars(block: &Block) -> usize {
     match block {
         Block::Text { text } | Block::Reasoning { text, .. } => text.chars().count(),
         Block::Call(call) => match &call.arguments {
-            sortie_core::Arguments::Json(value) => value.to_string().chars().count(),
-            sortie_core::Arguments::Malformed { raw, .. } => raw.chars().count(),
+            sortie_core::message::Arguments::Json(value) => value.to_string().chars().count(),
+            sortie_core::message::Arguments::Malformed { raw, .. } => raw.chars().count(),
         },
     }
 }

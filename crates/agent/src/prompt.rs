@@ -4,7 +4,9 @@
 use std::path::Path;
 
 use serde_json::Value;
-use sortie_core::{AgentDefinition, Lang, SkillRef};
+use sortie_core::agent::AgentDefinition;
+use sortie_core::skill::SkillRef;
+use sortie_core::words::Lang;
 use sortie_text::{first_chars, one_line, t, text};
 
 /// Skills that are listed; more would fill the context of every turn.

@@ -2,11 +2,13 @@
 //! cannot pass for the frame.
 
 use sha2::{Digest, Sha256};
-use sortie_core::{
-    Announcement, Balance, BlobId, BudgetKind, CallId, ChildRef, EdgeMode, InboxItem, Lang,
-    MICROS_PER_USD, Outcome, Question, RequestId, ResultStatus, RunId, Sender, Todo, TodoStatus,
-    ToolResult, hex,
-};
+use sortie_core::budget::{Balance, BudgetKind, MICROS_PER_USD};
+use sortie_core::id::{BlobId, CallId, RunId, hex};
+use sortie_core::inbox::{Announcement, InboxItem, Sender};
+use sortie_core::message::{ChildRef, ResultStatus, Todo, TodoStatus, ToolResult};
+use sortie_core::request::{Question, RequestId};
+use sortie_core::run::{EdgeMode, Outcome};
+use sortie_core::words::Lang;
 use sortie_text::{Arg, outcome_error, text, truncate_middle};
 
 /// The most characters of one tool result or announcement that a model reads. About 6,000 tokens:

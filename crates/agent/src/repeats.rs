@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use sortie_core::{Arguments, ResultStatus, ToolCall, ToolResult};
+use sortie_core::message::{Arguments, ResultStatus, ToolCall, ToolResult};
 
 /// Identical completions in a row before a notice asks the model for its final answer.
 pub(crate) const REPEATS_BEFORE_NOTICE: u32 = 3;

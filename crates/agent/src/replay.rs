@@ -9,9 +9,11 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use sortie_core::{
-    Announcement, Block, CallId, Event, InboxItem, JournalEntry, Outcome, Reason, RunId, Seq,
-};
+use sortie_core::event::{Event, JournalEntry};
+use sortie_core::id::{CallId, RunId, Seq};
+use sortie_core::inbox::{Announcement, InboxItem};
+use sortie_core::message::Block;
+use sortie_core::run::{Outcome, Reason};
 
 use crate::state::{PriorHistory, RunState};
 use crate::step::Step;

@@ -4,9 +4,11 @@
 use std::path::PathBuf;
 
 use serde_json::Value;
-use sortie_core::{
-    Changes, Event, Isolation, JournalEntry, Mode, RunId, RunSpec, SandboxMode, Seq, Todo,
-};
+use sortie_core::event::{Event, JournalEntry};
+use sortie_core::id::{RunId, Seq};
+use sortie_core::message::Todo;
+use sortie_core::policy::Mode;
+use sortie_core::run::{Changes, Isolation, RunSpec, SandboxMode};
 
 /// The most neutralised items that one view of a task lists; each call has all of its own.
 pub const MAX_NEUTRALISED: usize = 200;

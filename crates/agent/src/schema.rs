@@ -1,7 +1,7 @@
 //! Checks a result against its JSON schema.
 
 use serde_json::Value;
-use sortie_core::SchemaBounds;
+use sortie_core::schema::SchemaBounds;
 
 /// Schema errors that a model reads at once.
 const SHOWN_PROBLEMS: usize = 5;

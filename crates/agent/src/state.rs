@@ -8,11 +8,17 @@ pub use view::summaries_of;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use sortie_core::{
-    Arguments, Balance, Block, BudgetKind, CallId, Changes, ChildRef, ChildWait, CompactedPart,
-    Epoch, Event, Fault, JournalEntry, Message, Outcome, Reason, Request, RunId, RunSpec, Seq,
-    SharedMessage, StopReason, Timestamp, Todo, TodoStatus, ToolCall, ToolResult, Usage, Worktree,
+use sortie_core::budget::{Balance, BudgetKind};
+use sortie_core::event::{ChildWait, CompactedPart, Event, JournalEntry, StopReason};
+use sortie_core::id::{CallId, Epoch, RunId, Seq};
+use sortie_core::message::{
+    Arguments, Block, ChildRef, Message, SharedMessage, Todo, TodoStatus, ToolCall, ToolResult,
+    Usage,
 };
+use sortie_core::ports::model::Fault;
+use sortie_core::request::Request;
+use sortie_core::run::{Changes, Outcome, Reason, RunSpec, Worktree};
+use sortie_core::time::Timestamp;
 use sortie_text::{Arg, text};
 
 use crate::asking::{Asking, Verdict};

@@ -1,8 +1,9 @@
 //! The next step of a run: the one decision that everything else follows from.
 
-use sortie_core::{
-    Cancellation, ChildRef, Outcome, RequestKind, SharedMessage, Timestamp, WaitingOn,
-};
+use sortie_core::message::{ChildRef, SharedMessage};
+use sortie_core::request::RequestKind;
+use sortie_core::run::{Cancellation, Outcome, WaitingOn};
+use sortie_core::time::Timestamp;
 
 use crate::batch::{Batch, OpenCall};
 use crate::compact::Compaction;

@@ -6,7 +6,10 @@
 
 use std::collections::BTreeMap;
 
-use sortie_core::{Event, JournalEntry, Outcome, RunId, Status, Timestamp, WaitingOn};
+use sortie_core::event::{Event, JournalEntry};
+use sortie_core::id::RunId;
+use sortie_core::run::{Outcome, Status, WaitingOn};
+use sortie_core::time::Timestamp;
 
 use crate::state::{Phase, PriorHistory, RunState};
 

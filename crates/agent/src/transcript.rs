@@ -1,9 +1,10 @@
 //! The journal as a person reads it: one line for each thing that happened.
 
-use sortie_core::{
-    Arguments, Block, Event, InboxItem, JournalEntry, Reply, Request, RequestKind, ResultStatus,
-    Timestamp,
-};
+use sortie_core::event::{Event, JournalEntry};
+use sortie_core::inbox::InboxItem;
+use sortie_core::message::{Arguments, Block, ResultStatus};
+use sortie_core::request::{Reply, Request, RequestKind};
+use sortie_core::time::Timestamp;
 
 /// One line of a transcript.
 #[derive(Clone, Debug, PartialEq)]

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, ensure};
 use serde_json::{Value, json};
 use sortie_base::lifeline::Lifeline;
-use sortie_core::{Layer, Policy, PolicyLayer, Touches};
+use sortie_core::policy::{Layer, Policy, PolicyLayer};
+use sortie_core::ports::tool::Touches;
 use sortie_policy::{Call, Compiled, ToolFacts};
 use sortie_sandbox::{Mode, Places, Sandbox, probe};
 

@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::json;
-use sortie_core::{
-    AnswerPart, Arguments, DeltaSink, Model, ModelAnswer, ModelDirectory, ModelError, ModelRequest,
-    StopReason, Usage,
+use sortie_core::event::StopReason;
+use sortie_core::message::{Arguments, Usage};
+use sortie_core::ports::model::{
+    AnswerPart, DeltaSink, Model, ModelAnswer, ModelDirectory, ModelError, ModelRequest,
 };
 
 /// Calls of each child.
@@ -39,8 +40,8 @@ impl ModelDirectory for FixedModel {
         Ok(Arc::new(self.clone()))
     }
 
-    fn terms(&self, _name: &str) -> sortie_core::Terms {
-        sortie_core::Terms::default()
+    fn terms(&self, _name: &str) -> sortie_core::ports::model::Terms {
+        sortie_core::ports::model::Terms::default()
     }
 }
 

@@ -8,10 +8,14 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail, ensure};
 use futures::stream::{FuturesUnordered, StreamExt};
 use serde_json::{Value, json};
-use sortie_core::{
-    Admit, Append, Cancellation, CancelledBy, Claim, Clock, Event, Fence, Journal as _, Lane,
-    LaneLimit, ListFilter, Registry as _, RunId, RunSpec, Seq, Status, Summary, Usage,
+use sortie_core::event::Event;
+use sortie_core::id::{Fence, RunId, Seq};
+use sortie_core::message::Usage;
+use sortie_core::ports::store::{
+    Admit, Append, Claim, Journal as _, LaneLimit, ListFilter, Registry as _,
 };
+use sortie_core::run::{Cancellation, CancelledBy, Lane, RunSpec, Status, Summary};
+use sortie_core::time::Clock;
 use sortie_runtime::{NewRun, Parts, ProcessClock, Runtime, Settings};
 use sortie_store::{Owner, SqliteStore};
 use sortie_tools::{ToolSettings, standard_tools};
@@ -180,7 +184,7 @@ async fn appends(rounds: u32) -> anyhow::Result<Value> {
                             at: clock.now(),
                             events: vec![Event::ModelFailed {
                                 model: "fixed".to_owned(),
-                                fault: sortie_core::Fault::Transient,
+                                fault: sortie_core::ports::model::Fault::Transient,
                                 message: "x".repeat(200),
                                 shown: false,
                             }],
@@ -293,7 +297,7 @@ async fn claim_all(
             }],
             per_parent: max_concurrent,
             per_tree: max_concurrent,
-            deaths: sortie_core::DeathLimits {
+            deaths: sortie_core::ports::store::DeathLimits {
                 without_progress: 3,
                 total: 25,
             },

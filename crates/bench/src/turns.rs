@@ -10,11 +10,17 @@ use anyhow::{Context, ensure};
 use async_trait::async_trait;
 use futures::stream::{FuturesUnordered, StreamExt};
 use serde_json::{Value, json};
-use sortie_core::{
-    Arguments, Asker, Block, CallId, Clock, DeltaSink, Held, Message, Model, ModelDirectory,
-    ModelRequest, NoDeltas, Recovery, ResultStatus, RunId, SharedMessage, Tool, ToolAnswer,
-    ToolCall, ToolContext, ToolReply, ToolResult, ToolSpec, Touches, TurnOptions,
+use sortie_core::id::{CallId, RunId};
+use sortie_core::message::{
+    Arguments, Block, Message, ResultStatus, SharedMessage, ToolCall, ToolResult,
 };
+use sortie_core::ports::model::{
+    Asker, DeltaSink, Held, Model, ModelDirectory, ModelRequest, NoDeltas, TurnOptions,
+};
+use sortie_core::ports::tool::{
+    Recovery, Tool, ToolAnswer, ToolContext, ToolReply, ToolSpec, Touches,
+};
+use sortie_core::time::Clock;
 use sortie_models::{Directory, DirectorySettings, ProviderSettings, Secret};
 use sortie_runtime::{NewRun, Parts, ProcessClock, Runtime, Settings};
 use sortie_tools::{ToolSettings, standard_tools};

@@ -8,9 +8,11 @@ use console::Style;
 use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
 use sortie_base::hidden::{write_out, write_out_line};
-use sortie_core::{
-    Answerer, ApprovalRequest, Danger, Lang, OpenRequest, Question, Reply, RequestKind, Timestamp,
+use sortie_core::request::{
+    Answerer, ApprovalRequest, Danger, OpenRequest, Question, Reply, RequestKind,
 };
+use sortie_core::time::Timestamp;
+use sortie_core::words::Lang;
 use sortie_text::{t, truncate_middle};
 
 /// The most characters of a value. A longer one is truncated in the middle, with a mark.
@@ -322,7 +324,9 @@ pub(crate) fn shown(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use sortie_core::{Addressee, EffectId, Layer, Request, RequestId, SessionKey};
+    use sortie_core::id::{EffectId, SessionKey};
+    use sortie_core::policy::Layer;
+    use sortie_core::request::{Addressee, Request, RequestId};
 
     use super::*;
 
@@ -332,7 +336,7 @@ mod tests {
         let run = RUN.parse().unwrap();
         OpenRequest {
             request: Request {
-                id: RequestId::of(&EffectId::new(run, &sortie_core::CallId::new(1, 0))),
+                id: RequestId::of(&EffectId::new(run, &sortie_core::id::CallId::new(1, 0))),
                 expires_at: Timestamp(0),
                 kind,
             },

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, Parser, ValueEnum};
 use sortie_config::LogFormat;
-use sortie_core::{Lang, Priority, Status};
+use sortie_core::run::{Priority, Status};
+use sortie_core::words::Lang;
 
 use crate::commands::Command;
 
@@ -96,7 +97,7 @@ impl From<LogFormatArgument> for LogFormat {
 
 fn parse_lang(text: &str) -> Result<Lang, String> {
     text.parse()
-        .map_err(|error: sortie_core::UnknownWord| error.to_string())
+        .map_err(|error: sortie_core::words::UnknownWord| error.to_string())
 }
 
 /// A status, as it is typed.

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::Value;
-use sortie_core::{ModelDirectory, Sampling};
+use sortie_core::ports::model::ModelDirectory;
+use sortie_core::run::Sampling;
 use sortie_models::{OFFLINE_MODEL, USUAL_TIMEOUT, discover, suggest_default, usual_endpoints};
 use sortie_runtime::NewRun;
 use sortie_text::t;

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use sortie_core::{Outcome, Reason, RunRecord};
+use sortie_core::run::{Outcome, Reason, RunRecord};
 
 /// The exit code of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,10 +6,13 @@ use std::time::Duration;
 
 use serde_json::json;
 use sortie_base::hidden::write_out_line;
-use sortie_core::{
-    Delivery, Lang, ListFilter, Notification, NotificationKind, OpenRequest, Replied, Reply,
-    RequestFilter, RequestId, RunId, RunRecord, Status, Timestamp, WaitingOn,
-};
+use sortie_core::id::RunId;
+use sortie_core::notification::{Notification, NotificationKind};
+use sortie_core::ports::store::{ListFilter, Replied};
+use sortie_core::request::{OpenRequest, Reply, RequestFilter, RequestId};
+use sortie_core::run::{Delivery, RunRecord, Status, WaitingOn};
+use sortie_core::time::Timestamp;
+use sortie_core::words::Lang;
 use sortie_text::t;
 use tokio::time::Instant;
 

@@ -4,7 +4,10 @@
 use std::sync::Arc;
 
 use sortie::Builder;
-use sortie_core::{ListFilter, Outcome, RunId, RunRecord, Timestamp};
+use sortie_core::id::RunId;
+use sortie_core::ports::store::ListFilter;
+use sortie_core::run::{Outcome, RunRecord};
+use sortie_core::time::Timestamp;
 use sortie_protocol::Task;
 use sortie_runtime::NewRun;
 use sortie_text::t;

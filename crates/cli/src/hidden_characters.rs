@@ -8,10 +8,11 @@
 use serde_json::json;
 use sortie_base::hidden::{self, write_out_json};
 use sortie_config::KeyPath;
-use sortie_core::{
-    ApprovalRequest, CallId, EffectId, Lang, Layer, OpenRequest, Request, RequestId, RequestKind,
-    SessionKey, Timestamp,
-};
+use sortie_core::id::{CallId, EffectId, SessionKey};
+use sortie_core::policy::Layer;
+use sortie_core::request::{ApprovalRequest, OpenRequest, Request, RequestId, RequestKind};
+use sortie_core::time::Timestamp;
+use sortie_core::words::Lang;
 use sortie_text::{one_line, strip_sequences};
 
 use crate::{approval, output};

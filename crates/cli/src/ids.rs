@@ -1,7 +1,7 @@
 //! Short ids for people. UUIDv7 ids of the same minute share their first characters, so the length
 //! of a unique prefix depends on all other ids.
 
-use sortie_core::{MIN_PREFIX_CHARS, RunId};
+use sortie_core::id::{MIN_PREFIX_CHARS, RunId};
 
 /// Computes the shortest prefix of an id that is unique among a set of ids.
 #[derive(Debug)]

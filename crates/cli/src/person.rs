@@ -6,7 +6,9 @@ use std::io::{self, Write as _};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sortie_core::{Lang, OpenRequest, Reply, RequestId, RunId};
+use sortie_core::id::RunId;
+use sortie_core::request::{OpenRequest, Reply, RequestId};
+use sortie_core::words::Lang;
 use sortie_text::t;
 
 use crate::approval::{AT_TERMINAL, question, reply};
@@ -284,9 +286,9 @@ impl Person {
 
 #[cfg(test)]
 mod tests {
-    use sortie_core::{
-        Addressee, CallId, EffectId, Question, Request, RequestKind, SessionKey, Timestamp,
-    };
+    use sortie_core::id::{CallId, EffectId, SessionKey};
+    use sortie_core::request::{Addressee, Question, Request, RequestKind};
+    use sortie_core::time::Timestamp;
     use tokio::sync::mpsc;
 
     use super::*;

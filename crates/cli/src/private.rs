@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use sortie_base::private_files::{self, Class, Danger, Finding, Kind, Refusal, Verdict};
-use sortie_core::Lang;
+use sortie_core::words::Lang;
 use sortie_text::t;
 
 use crate::output;

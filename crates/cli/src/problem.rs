@@ -7,7 +7,11 @@ use std::sync::Arc;
 
 use sortie_base::private_files::Refusal;
 use sortie_config::{ConfigError, EditError, TrustError};
-use sortie_core::{Lang, MAX_TASK_CHARS, MIN_PREFIX_CHARS, ModelError, RunId, StoreError};
+use sortie_core::id::{MIN_PREFIX_CHARS, RunId};
+use sortie_core::ports::model::ModelError;
+use sortie_core::ports::store::StoreError;
+use sortie_core::run::MAX_TASK_CHARS;
+use sortie_core::words::Lang;
 use sortie_protocol::client::ClientError;
 use sortie_runtime::{Divergence, RuntimeError};
 use sortie_server::keys::KeyError;
@@ -140,7 +144,7 @@ impl From<sortie::Error> for Problem {
             sortie::Error::UnknownAgent { name, known } => Self::NoAgent { name, known },
             sortie::Error::Web(sentence) => Self::Web(sentence),
             sortie::Error::Io(error) => Self::Process(error),
-            error => Self::Refused(sortie_core::with_causes(&error)),
+            error => Self::Refused(sortie_core::error::with_causes(&error)),
         }
     }
 }

@@ -6,10 +6,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use sortie_core::{
-    Lane, Lang, Notification, NotificationKind, Outcome, RunId, RunRecord, Status, Timestamp,
-    WaitingOn,
-};
+use sortie_core::id::RunId;
+use sortie_core::notification::{Notification, NotificationKind};
+use sortie_core::run::{Lane, Outcome, RunRecord, Status, WaitingOn};
+use sortie_core::time::Timestamp;
+use sortie_core::words::Lang;
 use sortie_text::{columns, one_line, t, truncate_columns};
 
 use crate::colors::Colors;

@@ -1,6 +1,9 @@
 //! Reports the end of a run to the user.
 
-use sortie_core::{Lang, Outcome, Reason, RunId, RunRecord, Usage};
+use sortie_core::id::RunId;
+use sortie_core::message::Usage;
+use sortie_core::run::{Outcome, Reason, RunRecord};
+use sortie_core::words::Lang;
 use sortie_text::{one_line, outcome_error, strip_sequences, t, truncate_middle};
 
 use crate::ids::Prefixes;

@@ -3,7 +3,9 @@
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use sortie::micros;
-use sortie_core::{Budget, Isolation, Mode};
+use sortie_core::budget::Budget;
+use sortie_core::policy::Mode;
+use sortie_core::run::Isolation;
 use sortie_runtime::NewRun;
 
 use crate::settings::Settings;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use sortie_core::RunId;
+use sortie_core::id::RunId;
 
 use crate::output;
 use crate::settings::Settings;

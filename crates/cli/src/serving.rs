@@ -283,7 +283,7 @@ pub(crate) fn listen_address(text: &str) -> Option<SocketAddr> {
 mod tests {
     use std::fs::File;
 
-    use sortie_core::Timestamp;
+    use sortie_core::time::Timestamp;
 
     use super::*;
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use sortie::{Builder, Environment, Options, SandboxHelper};
 use sortie_base::redact::{REDACTED, Redactor};
 use sortie_config::LogFormat;
-use sortie_core::Lang;
+use sortie_core::words::Lang;
 use sortie_text::{lang_from, one_line, strip_sequences, t, truncate_columns};
 
 use crate::arguments::GlobalArguments;

@@ -3,7 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use comfy_table::{CellAlignment, Table, presets};
-use sortie_core::{Delivery, Lang, RunId, RunRecord, Status, Timestamp};
+use sortie_core::id::RunId;
+use sortie_core::run::{Delivery, RunRecord, Status};
+use sortie_core::time::Timestamp;
+use sortie_core::words::Lang;
 use sortie_text::{columns, one_line, t, truncate_columns};
 
 use crate::ids::Prefixes;

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sortie_core::{Mode, Rules, SandboxMode};
+use sortie_core::policy::{Mode, Rules};
+use sortie_core::run::SandboxMode;
 
 use crate::Secret;
 

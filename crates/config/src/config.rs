@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sortie_core::{Cleanup, Isolation, Lang, Mode, ToolSetting, Wire};
+use sortie_core::policy::Mode;
+use sortie_core::ports::model::{ToolSetting, Wire};
+use sortie_core::run::{Cleanup, Isolation};
+use sortie_core::words::Lang;
 
 use crate::Secret;
 use crate::authority::{

@@ -2,8 +2,8 @@
 //!
 //! Values: [`run`], [`event`], [`message`], [`inbox`], [`request`], [`policy`], [`budget`], [`audit`].
 //! Traits that the runtime works through: [`ports`]. Types that serialize here define the journal
-//! format, whose rows carry [`event::JOURNAL_VERSION`]; [`Notification`] and [`RequestView`] are also
-//! what clients read.
+//! format, whose rows carry [`event::JOURNAL_VERSION`]; [`notification::Notification`] and
+//! [`request_view::RequestView`] are also what clients read.
 
 #[macro_use]
 pub mod words;
@@ -28,28 +28,3 @@ pub mod skill;
 pub mod stats;
 pub mod tenant;
 pub mod time;
-
-pub use agent::*;
-pub use audit::*;
-pub use budget::*;
-pub use error::*;
-pub use event::*;
-pub use id::*;
-pub use inbox::*;
-pub use message::*;
-pub use notification::*;
-pub use policy::*;
-pub use ports::model::*;
-pub use ports::store::*;
-pub use ports::tool::*;
-pub use ports::workspace::*;
-pub use request::*;
-pub use request_view::*;
-pub use run::*;
-pub use schema::*;
-pub use session::*;
-pub use skill::*;
-pub use stats::*;
-pub use tenant::*;
-pub use time::*;
-pub use words::*;

@@ -7,9 +7,13 @@
 use serde::{Deserialize, Serialize};
 use sortie_base::truncate::truncate_in_place;
 
-use crate::{
-    Balance, Delivery, RequestId, RequestView, RunId, Seq, SessionKey, Tenant, Timestamp, WaitingOn,
-};
+use crate::budget::Balance;
+use crate::id::{RunId, Seq, SessionKey};
+use crate::request::RequestId;
+use crate::request_view::RequestView;
+use crate::run::{Delivery, WaitingOn};
+use crate::tenant::Tenant;
+use crate::time::Timestamp;
 
 /// Maximum number of characters of a result, a text or an error in an event. The record has the whole
 /// text.

@@ -196,7 +196,7 @@ pub enum Answerer {
     Person,
 }
 
-/// A request with the run that asks. [`RequestView`](crate::RequestView) is its JSON.
+/// A request with the run that asks. [`RequestView`](crate::request_view::RequestView) is its JSON.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpenRequest {
     /// What is asked.

@@ -4,10 +4,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sortie_base::truncate::truncate_in_place;
 
-use crate::{
+use crate::id::{RunId, SessionKey};
+use crate::request::{
     Answerer, ApprovalRequest, AskedFor, OpenRequest, Question, Reply, RequestId, RequestKind,
-    RunId, SessionKey, Timestamp,
 };
+use crate::time::Timestamp;
 
 /// Maximum number of characters that each text of a request has in lists and live events. A preview
 /// of a usual change fits.

@@ -89,10 +89,14 @@ impl Folder {
 
     /// Opens a folder by a path that no symbolic link may be part of.
     pub(crate) fn open_exact(path: &Path) -> Result<Self, FolderError> {
-        let descriptor = exact_folder::open(path).map_err(|error| match error.kind() {
-            ErrorKind::NotFound => FolderError::Missing,
-            ErrorKind::NotADirectory => FolderError::Outside(path.to_owned()),
-            _ => FolderError::System(error),
+        let descriptor = exact_folder::open(path).map_err(|error| {
+            if error.kind() == ErrorKind::NotFound {
+                FolderError::Missing
+            } else if error.kind() == ErrorKind::NotADirectory {
+                FolderError::Outside(path.to_owned())
+            } else {
+                FolderError::System(error)
+            }
         })?;
         Ok(Self {
             descriptor,

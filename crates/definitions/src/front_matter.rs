@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use sortie_core::is_too_deep;
+use sortie_core::message::is_too_deep;
 use sortie_text::{first_chars, one_line};
 
 /// Limit of the YAML of a file: a hundred times the usual size.

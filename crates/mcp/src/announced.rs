@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use sortie_base::hidden::{is_hidden, remove};
-use sortie_core::{SchemaBounds, ToolSpec};
+use sortie_core::ports::tool::ToolSpec;
+use sortie_core::schema::SchemaBounds;
 
 use crate::clean::clean_first;
 use crate::fingerprint::announcement;

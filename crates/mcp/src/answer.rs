@@ -8,7 +8,8 @@ use sha2::{Digest as _, Sha256};
 use sortie_base::hidden::remove_from_prose;
 use sortie_base::redact::Redactor;
 use sortie_base::truncate::first_bytes;
-use sortie_core::{Image, ToolAnswer, ToolFailure, ToolReply, hex};
+use sortie_core::id::hex;
+use sortie_core::ports::tool::{Image, ToolAnswer, ToolFailure, ToolReply};
 
 use crate::clean::clean_first;
 use crate::trouble::Trouble;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use sortie_base::truncate::truncate_in_place;
-use sortie_core::hex;
+use sortie_core::id::hex;
 
 /// The SHA-256 of a tool's announcement: name, title, description, input schema and hints.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -1,7 +1,7 @@
 //! Names of servers in settings, and of their tools for models.
 
 use sha2::{Digest as _, Sha256};
-use sortie_core::hex;
+use sortie_core::id::hex;
 
 /// Prefix of the names of all MCP tools; no built-in tool has it.
 const PREFIX: &str = "mcp";

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures::stream::{self, StreamExt as _};
-use sortie_core::{Tool, ToolSpec};
+use sortie_core::ports::tool::{Tool, ToolSpec};
 use sortie_fetch::Guard;
 
 use crate::announced::Announced;

@@ -1,10 +1,10 @@
-//! A tool of a server, as a [`Tool`](sortie_core::Tool).
+//! A tool of a server, as a [`Tool`](sortie_core::ports::tool::Tool).
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::Value;
-use sortie_core::{Recovery, Tool, ToolContext, ToolReply, ToolSpec, Touches};
+use sortie_core::ports::tool::{Recovery, Tool, ToolContext, ToolReply, ToolSpec, Touches};
 
 use crate::Fingerprint;
 use crate::announced::Announced;

@@ -9,9 +9,10 @@ use sortie_base::redact::Redactor;
 use sortie_base::secret::Secret;
 use sortie_base::truncate::truncate;
 use sortie_base::wildcard;
-use sortie_core::{
-    Fault, Model, ModelDirectory, ModelError, ModelState, Terms, Timestamp, ToolSetting,
+use sortie_core::ports::model::{
+    Fault, Model, ModelDirectory, ModelError, ModelState, Terms, ToolSetting,
 };
+use sortie_core::time::Timestamp;
 
 use crate::http::{self, HttpModel};
 use crate::price::{self, Price};

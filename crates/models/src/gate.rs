@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use sortie_core::{DeltaSink, Fault, Held, ModelError};
+use sortie_core::ports::model::{DeltaSink, Fault, Held, ModelError};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 

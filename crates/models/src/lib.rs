@@ -32,5 +32,5 @@ pub use price::{Price, prices_as_of};
 pub use record::{RecordModel, ReplayModel};
 pub use script::{Script, ScriptError, ScriptModel};
 pub use sortie_base::secret::Secret;
-pub use sortie_core::ToolSetting;
+pub use sortie_core::ports::model::ToolSetting;
 pub use vendor::{Environment, ModelSettings, ProviderSettings, vendor_names};

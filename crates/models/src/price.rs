@@ -7,7 +7,8 @@ use std::sync::OnceLock;
 
 use serde::Deserialize;
 use sortie_base::wildcard;
-use sortie_core::{TokenPrice, Usage};
+use sortie_core::message::Usage;
+use sortie_core::ports::model::TokenPrice;
 
 const MILLION: f64 = 1_000_000.0;
 

@@ -13,7 +13,7 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use sortie_base::{atomic_file, private_files, regular_file};
-use sortie_core::ToolSetting;
+use sortie_core::ports::model::ToolSetting;
 use sortie_wire::ToolMode;
 
 /// The maximum number of models in the file.

@@ -10,7 +10,7 @@ use sortie_base::redact::Redactor;
 use sortie_base::secret::Secret;
 use sortie_base::truncate::truncate;
 use sortie_base::wildcard;
-use sortie_core::{Fault, ModelError, ToolSetting};
+use sortie_core::ports::model::{Fault, ModelError, ToolSetting};
 use sortie_wire::{Dialect, Format};
 
 use crate::governor::{Limits, MAX_CONCURRENT};

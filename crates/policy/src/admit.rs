@@ -1,6 +1,8 @@
 //! Computes what a new run may do: the intersection of all layers that apply.
 
-use sortie_core::{Layer, Mode, Policy, PolicyLayer, Rules, ToolNarrowing, ToolSelection};
+use sortie_core::agent::ToolSelection;
+use sortie_core::policy::{Layer, Mode, Policy, PolicyLayer, Rules};
+use sortie_core::run::ToolNarrowing;
 
 use crate::{Compiled, ToolFacts};
 

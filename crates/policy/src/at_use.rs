@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::sync::OnceLock;
 
-use sortie_core::{Decision, Permits, Ruling};
+use sortie_core::policy::{Decision, Ruling};
+use sortie_core::ports::tool::Permits;
 
 use crate::object::{Object, Real};
 use crate::place::Place;

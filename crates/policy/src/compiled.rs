@@ -1,6 +1,6 @@
 //! A policy that is parsed once and evaluated often.
 
-use sortie_core::{Layer, Mode, Policy, PolicyLayer};
+use sortie_core::policy::{Layer, Mode, Policy, PolicyLayer};
 
 use crate::list::List;
 use crate::rule::Rule;

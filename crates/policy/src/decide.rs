@@ -1,6 +1,7 @@
 //! Decides whether one call may run.
 
-use sortie_core::{ApprovedBy, Decision, Layer, Mode, Ruling, Touches};
+use sortie_core::policy::{ApprovedBy, Decision, Layer, Mode, Ruling};
+use sortie_core::ports::tool::Touches;
 use sortie_shell::Danger;
 
 use crate::Call;

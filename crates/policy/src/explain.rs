@@ -1,7 +1,7 @@
 //! Explains the view of every layer on a call, not only of the one that decides.
 
 use serde::Serialize;
-use sortie_core::{Layer, Ruling};
+use sortie_core::policy::{Layer, Ruling};
 
 use crate::Call;
 use crate::compiled::{Compiled, Rules};

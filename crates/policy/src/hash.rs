@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
-use sortie_core::Policy;
+use sortie_core::policy::Policy;
 
 /// Returns the SHA-256 of the canonical JSON of a policy, as 64 hexadecimal digits.
 pub fn hash(policy: &Policy) -> String {
@@ -40,7 +40,7 @@ fn canonical(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sortie_core::{Layer, Mode, PolicyLayer};
+    use sortie_core::policy::{Layer, Mode, PolicyLayer};
 
     #[test]
     fn hash_is_computed_from_canonical_json() {

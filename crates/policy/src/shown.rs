@@ -1,6 +1,6 @@
 //! The content of a call that an approver sees.
 
-use sortie_core::Danger;
+use sortie_core::request::Danger;
 
 use crate::Call;
 use crate::object::Object;

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use sortie_base::wildcard::fold;
-use sortie_core::Touches;
+use sortie_core::ports::tool::Touches;
 
 use crate::object::Kind;
 

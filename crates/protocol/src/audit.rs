@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use sortie_core::{ApprovedBy, AuditStage, Decision, Layer, ResultStatus, RunId};
+use sortie_core::audit::AuditStage;
+use sortie_core::id::RunId;
+use sortie_core::message::ResultStatus;
+use sortie_core::policy::{ApprovedBy, Decision, Layer};
 use utoipa::ToSchema;
 
 use crate::time;
@@ -42,8 +45,8 @@ pub enum ApprovedView {
     },
 }
 
-impl From<&sortie_core::Ruling> for Ruling {
-    fn from(ruling: &sortie_core::Ruling) -> Self {
+impl From<&sortie_core::policy::Ruling> for Ruling {
+    fn from(ruling: &sortie_core::policy::Ruling) -> Self {
         Self {
             decision: ruling.decision,
             layer: ruling.layer,
@@ -111,8 +114,8 @@ pub struct AuditLine {
     pub hash: String,
 }
 
-impl From<sortie_core::AuditLine> for AuditLine {
-    fn from(line: sortie_core::AuditLine) -> Self {
+impl From<sortie_core::audit::AuditLine> for AuditLine {
+    fn from(line: sortie_core::audit::AuditLine) -> Self {
         let entry = line.entry;
         let (stage, status, duration_ms, result, sandbox) = match entry.stage {
             AuditStage::Begun => ("begun", None, None, None, None),
@@ -177,8 +180,8 @@ pub struct AuditVerdict {
     pub problems: Vec<String>,
 }
 
-impl From<sortie_core::AuditReport> for AuditVerdict {
-    fn from(report: sortie_core::AuditReport) -> Self {
+impl From<sortie_core::audit::AuditReport> for AuditVerdict {
+    fn from(report: sortie_core::audit::AuditReport) -> Self {
         Self {
             ok: report.problems.is_empty(),
             entries: report.entries,

@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use sortie_core::{Isolation, Lang, MICROS_PER_USD, Mode, Priority};
+use sortie_core::budget::MICROS_PER_USD;
+use sortie_core::policy::Mode;
+use sortie_core::run::{Isolation, Priority};
+use sortie_core::words::Lang;
 use utoipa::ToSchema;
 
 use crate::Role;
@@ -28,7 +31,7 @@ pub struct Budget {
     pub seconds: Option<u64>,
 }
 
-impl From<Budget> for sortie_core::Budget {
+impl From<Budget> for sortie_core::budget::Budget {
     fn from(budget: Budget) -> Self {
         Self {
             tokens: budget.tokens,
@@ -46,8 +49,8 @@ impl From<Budget> for sortie_core::Budget {
     }
 }
 
-impl From<sortie_core::Budget> for Budget {
-    fn from(budget: sortie_core::Budget) -> Self {
+impl From<sortie_core::budget::Budget> for Budget {
+    fn from(budget: sortie_core::budget::Budget) -> Self {
         Self {
             tokens: budget.tokens,
             #[expect(

@@ -1,7 +1,9 @@
 //! Agents, skills, policies and settings of a server.
 
 use serde::{Deserialize, Serialize};
-use sortie_core::{AgentDefinition, AgentSource, Decision, Layer, ModelChoice, SkillSource};
+use sortie_core::agent::{AgentDefinition, AgentSource, ModelChoice};
+use sortie_core::policy::{Decision, Layer};
+use sortie_core::skill::SkillSource;
 use utoipa::ToSchema;
 
 /// An agent definition.
@@ -86,8 +88,8 @@ pub struct Skill {
     pub source: String,
 }
 
-impl From<&sortie_core::SkillRef> for Skill {
-    fn from(skill: &sortie_core::SkillRef) -> Self {
+impl From<&sortie_core::skill::SkillRef> for Skill {
+    fn from(skill: &sortie_core::skill::SkillRef) -> Self {
         Self {
             name: skill.name.clone(),
             description: skill.description.clone(),
@@ -139,8 +141,8 @@ pub struct PolicyLayer {
     pub approve: Vec<String>,
 }
 
-impl From<&sortie_core::PolicyLayer> for PolicyLayer {
-    fn from(layer: &sortie_core::PolicyLayer) -> Self {
+impl From<&sortie_core::policy::PolicyLayer> for PolicyLayer {
+    fn from(layer: &sortie_core::policy::PolicyLayer) -> Self {
         Self {
             layer: layer.layer,
             source: layer.source.clone(),
@@ -171,7 +173,7 @@ pub struct ToolRuling {
 
 impl ToolRuling {
     /// Converts the ruling on a tool.
-    pub fn of(name: &str, ruling: &sortie_core::Ruling) -> Self {
+    pub fn of(name: &str, ruling: &sortie_core::policy::Ruling) -> Self {
         Self {
             name: name.to_owned(),
             decision: ruling.decision,

@@ -35,18 +35,19 @@ pub use timeline::*;
 pub use transcript::{CallsOfChildren, TranscriptCall, TranscriptItem, TranscriptResult};
 pub use usage::*;
 
-pub use sortie_core::{
-    Balance, Mode, Notification, NotificationKind, ReplyKind, ReplyView, RequestView as Request,
-};
+pub use sortie_core::budget::Balance;
+pub use sortie_core::notification::{Notification, NotificationKind};
+pub use sortie_core::policy::Mode;
+pub use sortie_core::request_view::{ReplyKind, ReplyView, RequestView as Request};
 
 /// Formats a time as every interface shows it.
-fn time(at: sortie_core::Timestamp) -> String {
+fn time(at: sortie_core::time::Timestamp) -> String {
     at.to_rfc3339()
 }
 
 /// Formats an optional time.
-fn time_of(at: Option<sortie_core::Timestamp>) -> Option<String> {
-    at.map(sortie_core::Timestamp::to_rfc3339)
+fn time_of(at: Option<sortie_core::time::Timestamp>) -> Option<String> {
+    at.map(sortie_core::time::Timestamp::to_rfc3339)
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! Messages of the WebSocket and of server-sent events.
 
 use serde::{Deserialize, Serialize};
-use sortie_core::{Notification, RunId, SessionKey};
+use sortie_core::id::{RunId, SessionKey};
+use sortie_core::notification::Notification;
 use utoipa::ToSchema;
 
 use crate::{Me, Request, Task};

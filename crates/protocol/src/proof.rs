@@ -38,7 +38,7 @@ impl Proof {
 
     /// Returns the secret in hexadecimal digits, only for its file.
     pub fn reveal(&self) -> String {
-        sortie_core::hex(&self.0)
+        sortie_core::id::hex(&self.0)
     }
 
     /// Returns the HMAC-SHA256 of the nonce as it is written, in hexadecimal digits, or `None` for an
@@ -53,7 +53,7 @@ impl Proof {
         // An HMAC accepts keys of every length.
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).ok()?;
         mac.update(nonce.as_bytes());
-        Some(sortie_core::hex(&mac.finalize().into_bytes()))
+        Some(sortie_core::id::hex(&mac.finalize().into_bytes()))
     }
 
     /// Checks an answer in constant time.

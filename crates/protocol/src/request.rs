@@ -1,7 +1,7 @@
 //! Replies to requests.
 
 use serde::{Deserialize, Serialize};
-use sortie_core::ReplyView;
+use sortie_core::request_view::ReplyView;
 use utoipa::ToSchema;
 
 /// The result of a reply.

@@ -1,7 +1,8 @@
 //! The state of the server, its keys, and the caller.
 
 use serde::{Deserialize, Serialize};
-use sortie_core::{Lane, Lang};
+use sortie_core::run::Lane;
+use sortie_core::words::Lang;
 use utoipa::ToSchema;
 
 /// The state of the server.
@@ -57,15 +58,17 @@ pub struct ModelState {
     pub paused_until: Option<String>,
 }
 
-impl From<sortie_core::ModelState> for ModelState {
-    fn from(state: sortie_core::ModelState) -> Self {
+impl From<sortie_core::ports::model::ModelState> for ModelState {
+    fn from(state: sortie_core::ports::model::ModelState) -> Self {
         Self {
             model: state.model,
             state: state.state,
             in_flight: state.in_flight,
             limit: state.limit,
             queued: state.queued,
-            paused_until: state.paused_until.map(sortie_core::Timestamp::to_rfc3339),
+            paused_until: state
+                .paused_until
+                .map(sortie_core::time::Timestamp::to_rfc3339),
         }
     }
 }

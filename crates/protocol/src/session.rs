@@ -1,7 +1,7 @@
 //! Sessions.
 
 use serde::{Deserialize, Serialize};
-use sortie_core::SessionKey;
+use sortie_core::id::SessionKey;
 use utoipa::ToSchema;
 
 use crate::{Request, Task, TranscriptItem, time};
@@ -34,8 +34,8 @@ pub struct Session {
     pub cost_usd: Option<f64>,
 }
 
-impl From<&sortie_core::SessionSummary> for Session {
-    fn from(summary: &sortie_core::SessionSummary) -> Self {
+impl From<&sortie_core::session::SessionSummary> for Session {
+    fn from(summary: &sortie_core::session::SessionSummary) -> Self {
         Self {
             session_id: summary.session.clone(),
             tenant: summary.tenant.as_ref().map(ToString::to_string),
@@ -89,8 +89,8 @@ pub struct Grant {
     pub at: String,
 }
 
-impl From<&sortie_core::SessionGrant> for Grant {
-    fn from(grant: &sortie_core::SessionGrant) -> Self {
+impl From<&sortie_core::request::SessionGrant> for Grant {
+    fn from(grant: &sortie_core::request::SessionGrant) -> Self {
         Self {
             rule: grant.rule.clone(),
             by: grant.by.clone(),
@@ -111,7 +111,7 @@ pub struct Revoked {
 pub struct MessageAccepted {
     /// The run that received the message.
     #[schema(value_type = String)]
-    pub task_id: sortie_core::RunId,
+    pub task_id: sortie_core::id::RunId,
     /// Whether the message went to a run that was already executing.
     pub steered: bool,
 }

@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 use sortie_base::truncate::truncate_in_place;
-use sortie_core::{
-    ChangesFate, Delivery, Isolation, Lane, Outcome, Priority, Reason, RunId, RunRecord,
-    SessionKey, Status, WaitingOn,
+use sortie_core::id::{RunId, SessionKey};
+use sortie_core::run::{
+    ChangesFate, Delivery, Isolation, Lane, Outcome, Priority, Reason, RunRecord, Status, WaitingOn,
 };
 use utoipa::ToSchema;
 
@@ -258,14 +258,14 @@ pub struct TodoItem {
     pub status: String,
 }
 
-impl From<&sortie_core::Todo> for TodoItem {
-    fn from(todo: &sortie_core::Todo) -> Self {
+impl From<&sortie_core::message::Todo> for TodoItem {
+    fn from(todo: &sortie_core::message::Todo) -> Self {
         Self {
             text: todo.content.clone(),
             status: match todo.status {
-                sortie_core::TodoStatus::Pending => "pending",
-                sortie_core::TodoStatus::InProgress => "in_progress",
-                sortie_core::TodoStatus::Completed => "completed",
+                sortie_core::message::TodoStatus::Pending => "pending",
+                sortie_core::message::TodoStatus::InProgress => "in_progress",
+                sortie_core::message::TodoStatus::Completed => "completed",
             }
             .to_owned(),
         }
@@ -291,8 +291,8 @@ pub struct Stats {
     pub cancelled: u64,
 }
 
-impl From<sortie_core::Stats> for Stats {
-    fn from(stats: sortie_core::Stats) -> Self {
+impl From<sortie_core::stats::Stats> for Stats {
+    fn from(stats: sortie_core::stats::Stats) -> Self {
         Self {
             total: stats.total,
             pending: stats.pending,

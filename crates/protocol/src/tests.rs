@@ -1,7 +1,9 @@
-use sortie_core::{
-    Balance, BudgetKind, Cleanup, Delivery, Lane, Notification, NotificationKind, Outcome,
-    Priority, RunId, RunRecord, Seq, SessionKey, Status, Summary, Timestamp, Usage,
-};
+use sortie_core::budget::{Balance, BudgetKind};
+use sortie_core::id::{RunId, Seq, SessionKey};
+use sortie_core::message::Usage;
+use sortie_core::notification::{Notification, NotificationKind};
+use sortie_core::run::{Cleanup, Delivery, Lane, Outcome, Priority, RunRecord, Status, Summary};
+use sortie_core::time::Timestamp;
 
 use crate::{Budget, LiveEvent, NewTask, SUMMARY_CHARS, ServerMessage, Task};
 
@@ -170,7 +172,7 @@ fn invalid_amounts_of_money_become_a_budget_of_zero() {
             ..Budget::default()
         };
         assert_eq!(
-            sortie_core::Budget::from(budget).usd_micros,
+            sortie_core::budget::Budget::from(budget).usd_micros,
             Some(micros),
             "{usd}"
         );
@@ -202,15 +204,16 @@ fn unknown_fields_and_modes_are_refused_by_name() {
 #[test]
 fn request_summary_truncates_between_characters_and_is_marked() {
     let request = |text: String| {
-        let question = sortie_core::RequestKind::Question(sortie_core::Question {
-            to: sortie_core::Addressee::Person,
-            text,
-            options: Vec::new(),
-            default: None,
-        });
-        let open = sortie_core::OpenRequest {
-            request: sortie_core::Request {
-                id: sortie_core::RequestId::from_text("abcd"),
+        let question =
+            sortie_core::request::RequestKind::Question(sortie_core::request::Question {
+                to: sortie_core::request::Addressee::Person,
+                text,
+                options: Vec::new(),
+                default: None,
+            });
+        let open = sortie_core::request::OpenRequest {
+            request: sortie_core::request::Request {
+                id: sortie_core::request::RequestId::from_text("abcd"),
                 expires_at: Timestamp(9),
                 kind: question,
             },
@@ -227,11 +230,14 @@ fn request_summary_truncates_between_characters_and_is_marked() {
         };
         crate::Request::from(&open)
     };
-    let fits = request("é".repeat(sortie_core::REQUEST_CHARS));
+    let fits = request("é".repeat(sortie_core::request_view::REQUEST_CHARS));
     assert_eq!(fits.clone().summary(), fits);
     // The removed text is as long as the mark that replaces it.
-    let long = request("…".repeat(sortie_core::REQUEST_CHARS + 1)).summary();
+    let long = request("…".repeat(sortie_core::request_view::REQUEST_CHARS + 1)).summary();
     assert!(long.cut);
     let text = long.question.unwrap().text;
-    assert_eq!(text.chars().count(), sortie_core::REQUEST_CHARS + 1);
+    assert_eq!(
+        text.chars().count(),
+        sortie_core::request_view::REQUEST_CHARS + 1
+    );
 }

@@ -1,7 +1,8 @@
 //! The timeline of a tree.
 
 use serde::{Deserialize, Serialize};
-use sortie_core::{RunId, Status};
+use sortie_core::id::RunId;
+use sortie_core::run::Status;
 use utoipa::ToSchema;
 
 /// The timeline of a tree, with its critical path.

@@ -4,10 +4,12 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use sortie_core::{
-    Arguments, Block, CallId, ChildWait, Event, InboxItem, JournalEntry, Outcome, Reply, Request,
-    RequestKind, ToolCall, ToolResult,
-};
+use sortie_core::event::{ChildWait, Event, JournalEntry};
+use sortie_core::id::CallId;
+use sortie_core::inbox::InboxItem;
+use sortie_core::message::{Arguments, Block, ToolCall, ToolResult};
+use sortie_core::request::{Reply, Request, RequestKind};
+use sortie_core::run::Outcome;
 use utoipa::ToSchema;
 
 use crate::Ruling;

@@ -1,7 +1,7 @@
 //! Usage and budgets.
 
 use serde::{Deserialize, Serialize};
-use sortie_core::SessionKey;
+use sortie_core::id::SessionKey;
 use utoipa::ToSchema;
 
 /// What a run used. An unknown value is null, never zero.
@@ -35,8 +35,8 @@ impl Usage {
     }
 }
 
-impl From<sortie_core::Usage> for Usage {
-    fn from(usage: sortie_core::Usage) -> Self {
+impl From<sortie_core::message::Usage> for Usage {
+    fn from(usage: sortie_core::message::Usage) -> Self {
         Self {
             input_tokens: usage.input_tokens,
             output_tokens: usage.output_tokens,
@@ -67,8 +67,8 @@ pub struct UsageLine {
     pub usage: Usage,
 }
 
-impl From<sortie_core::UsageLine> for UsageLine {
-    fn from(line: sortie_core::UsageLine) -> Self {
+impl From<sortie_core::stats::UsageLine> for UsageLine {
+    fn from(line: sortie_core::stats::UsageLine) -> Self {
         Self {
             session_id: line.session,
             agent: line.agent,
@@ -103,8 +103,8 @@ pub struct UsagePoint {
     pub cost_usd: Option<f64>,
 }
 
-impl From<sortie_core::UsagePoint> for UsagePoint {
-    fn from(point: sortie_core::UsagePoint) -> Self {
+impl From<sortie_core::stats::UsagePoint> for UsagePoint {
+    fn from(point: sortie_core::stats::UsagePoint) -> Self {
         Self {
             at: crate::time(point.at),
             tasks: point.tasks,
@@ -123,13 +123,13 @@ impl From<sortie_core::UsagePoint> for UsagePoint {
 pub struct BudgetLine {
     /// The run.
     #[schema(value_type = String)]
-    pub task_id: sortie_core::RunId,
+    pub task_id: sortie_core::id::RunId,
     /// The label of the run.
     pub label: String,
     /// The agent of the run.
     pub agent: String,
     /// The status of the run.
-    pub status: sortie_core::Status,
+    pub status: sortie_core::run::Status,
     /// The balance of each limited kind of budget.
     pub balances: Vec<crate::Balance>,
 }

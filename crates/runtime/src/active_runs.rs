@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use sortie_core::{Cancellation, Fence, RunId};
+use sortie_core::id::{Fence, RunId};
+use sortie_core::run::Cancellation;
 use tokio::sync::watch;
 
 /// Signals to an executor.

@@ -1,6 +1,7 @@
 //! The agents that runs are created from.
 
-use sortie_core::{AgentDefinition, Lang};
+use sortie_core::agent::AgentDefinition;
+use sortie_core::words::Lang;
 
 /// A set of agents. Names match case-insensitively; a later definition replaces an earlier one.
 #[derive(Clone, Debug)]

@@ -5,7 +5,11 @@ use std::sync::Arc;
 
 use sortie_base::nearest::nearest;
 use sortie_base::wildcard::{fold, matches, matches_any};
-use sortie_core::{LABEL_CHARS, Lang, ModelChoice, Rules, RunSpec, Tool, ToolNarrowing};
+use sortie_core::agent::ModelChoice;
+use sortie_core::policy::Rules;
+use sortie_core::ports::tool::Tool;
+use sortie_core::run::{LABEL_CHARS, RunSpec, ToolNarrowing};
+use sortie_core::words::Lang;
 use sortie_policy::{Rule, ToolFacts};
 use sortie_text::{first_chars, one_line, t};
 
@@ -278,7 +282,7 @@ fn all(rules: &Rules) -> impl Iterator<Item = &String> {
 mod tests {
     use super::*;
     use crate::settings::{AgentSettings, ModelDefaults};
-    use sortie_core::Touches;
+    use sortie_core::ports::tool::Touches;
 
     fn settings() -> Settings {
         let mut settings = Settings {

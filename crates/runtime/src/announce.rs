@@ -7,10 +7,11 @@
 
 use std::sync::Arc;
 
-use sortie_core::{
-    Delivered, Delivery, DeliveryAttempt, Notification, NotificationKind, OutboxEntry, StoreResult,
-    Timestamp,
-};
+use sortie_core::inbox::OutboxEntry;
+use sortie_core::notification::{Notification, NotificationKind};
+use sortie_core::ports::store::{Delivered, DeliveryAttempt, StoreResult};
+use sortie_core::run::Delivery;
+use sortie_core::time::Timestamp;
 
 use crate::crash::{self, Point};
 use crate::engine::Engine;
@@ -88,12 +89,12 @@ async fn send(engine: &Engine, sinks: &[Arc<dyn Sink>], entry: &OutboxEntry) -> 
         Ok(()) => DeliveryAttempt::Delivered,
         Err(error) if entry.attempts + 1 >= engine.settings().max_delivery_attempts => {
             DeliveryAttempt::Blocked {
-                error: sortie_core::with_causes(&error),
+                error: sortie_core::error::with_causes(&error),
             }
         }
         Err(error) => DeliveryAttempt::Retry {
             at: retry_at(engine.clock.now(), entry.attempts),
-            error: sortie_core::with_causes(&error),
+            error: sortie_core::error::with_causes(&error),
         },
     }
 }

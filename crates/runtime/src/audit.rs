@@ -3,10 +3,13 @@
 use serde_json::Value;
 use sortie_agent::RunState;
 use sortie_base::redact::Redactor;
-use sortie_core::{
-    Announcement, Arguments, AuditEntry, AuditStage, BlobId, EdgeMode, EffectId, Event, InboxItem,
-    JournalEntry, ResultStatus, Ruling, RunId, RunSpec, Status, ToolCall, ToolResult,
-};
+use sortie_core::audit::{AuditEntry, AuditStage};
+use sortie_core::event::{Event, JournalEntry};
+use sortie_core::id::{BlobId, EffectId, RunId};
+use sortie_core::inbox::{Announcement, InboxItem};
+use sortie_core::message::{Arguments, ResultStatus, ToolCall, ToolResult};
+use sortie_core::policy::Ruling;
+use sortie_core::run::{EdgeMode, RunSpec, Status};
 use sortie_text::truncate_middle;
 
 /// Characters of one string in the arguments; the journal has all of it.

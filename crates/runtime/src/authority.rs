@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
-use sortie_core::{Danger, Policy, Ruling, RunSpec, SandboxMode};
+use sortie_core::policy::{Policy, Ruling};
+use sortie_core::request::Danger;
+use sortie_core::run::{RunSpec, SandboxMode};
 use sortie_policy::{AtUse, Call, Compiled, Explanation, ToolFacts};
 
 /// Compiled policies in the cache; runs that execute at once have few different ones.

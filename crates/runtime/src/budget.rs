@@ -3,10 +3,9 @@
 //! Pure: the executor brings the balances and writes the reservation.
 
 use sortie_agent::CountedTokens;
-use sortie_core::{
-    Amount, Balance, BudgetKind, MICROS_PER_USD, Message, MicroUsd, ModelRequest, Terms,
-    TokenPrice, Usage,
-};
+use sortie_core::budget::{Amount, Balance, BudgetKind, MICROS_PER_USD, MicroUsd};
+use sortie_core::message::{Message, Usage};
+use sortie_core::ports::model::{ModelRequest, Terms, TokenPrice};
 
 /// Output tokens if neither the model nor the request limits them.
 const DEFAULT_MAX_OUTPUT: u64 = 8_192;

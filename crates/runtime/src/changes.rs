@@ -1,6 +1,9 @@
 //! Reads, applies and discards what runs changed in their worktrees.
 
-use sortie_core::{Changes, ChangesFate, Event, RunId, Seq, StoreResult, Worktree};
+use sortie_core::event::Event;
+use sortie_core::id::{RunId, Seq};
+use sortie_core::ports::store::StoreResult;
+use sortie_core::run::{Changes, ChangesFate, Worktree};
 
 use crate::engine::Engine;
 use crate::refusal::{Refusal, RefusalReason};

@@ -1,6 +1,7 @@
 //! The clock of a process: reads the wall clock once, the monotonic clock from then on.
 
-use sortie_core::{Clock, RunId, Timestamp};
+use sortie_core::id::RunId;
+use sortie_core::time::{Clock, Timestamp};
 use tokio::time::Instant;
 use uuid::Uuid;
 

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use sortie_agent::RunDetails;
-use sortie_core::{RunId, RunRecord, Timestamp};
+use sortie_core::id::RunId;
+use sortie_core::run::RunRecord;
+use sortie_core::time::Timestamp;
 
 /// Runs in one generation of the cache. Both together are a thousand tasks, the most that a page of
 /// the list has; each takes one or two kilobytes.
@@ -71,7 +73,7 @@ impl Generations {
 
 #[cfg(test)]
 mod tests {
-    use sortie_core::Seq;
+    use sortie_core::id::Seq;
 
     use super::*;
 
@@ -85,10 +87,10 @@ mod tests {
             created_at: Timestamp(0),
             details: Arc::new(RunDetails {
                 workspace: "/w".into(),
-                mode: sortie_core::Mode::Default,
-                sandbox: sortie_core::SandboxMode::Required,
+                mode: sortie_core::policy::Mode::Default,
+                sandbox: sortie_core::run::SandboxMode::Required,
                 network: false,
-                isolation: sortie_core::Isolation::None,
+                isolation: sortie_core::run::Isolation::None,
                 policy_hash: String::new(),
                 tools: Vec::new(),
                 skills: Vec::new(),

@@ -6,13 +6,21 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::Value;
 use sortie_agent::{CallStatus, OpenCall, bound_result};
-use sortie_core::{
-    Addressee, ApprovalRequest, ApprovedBy, Arguments, AuditEntry, AuditStage, Blob, BlobId,
-    BlobReader, Danger, Decision, EffectId, Event, Fence, ImageRef, Layer, Mode, ParentClaim,
-    Question, Reconciled, Recovery, Reply, Request, RequestKind, ResultStatus, Ruling, RunSpec,
-    Seq, Timestamp, Tool, ToolAnswer, ToolCall, ToolContext, ToolOutcome, ToolReply, ToolResult,
-    Touches, Worktree,
+use sortie_core::audit::{AuditEntry, AuditStage};
+use sortie_core::event::Event;
+use sortie_core::id::{BlobId, EffectId, Fence, Seq};
+use sortie_core::message::{Arguments, ImageRef, ResultStatus, ToolCall, ToolResult};
+use sortie_core::policy::{ApprovedBy, Decision, Layer, Mode, Ruling};
+use sortie_core::ports::store::{Blob, ParentClaim};
+use sortie_core::ports::tool::{
+    BlobReader, Reconciled, Recovery, Tool, ToolAnswer, ToolContext, ToolOutcome, ToolReply,
+    Touches,
 };
+use sortie_core::request::{
+    Addressee, ApprovalRequest, Danger, Question, Reply, Request, RequestKind,
+};
+use sortie_core::run::{RunSpec, Worktree};
+use sortie_core::time::Timestamp;
 use sortie_policy::{AtUse, ToolFacts};
 use sortie_text::{t, text, truncate_middle};
 

@@ -5,11 +5,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sortie_base::redact::Redactor;
-use sortie_core::{
-    CancelReport, Cancellation, CancelledBy, Clock, EndReport, InboxItem, Lang, ModelDirectory,
-    NotificationKind, Recover, RecoverReport, RecoverScope, Replied, Reply, ReplyTo, RequestId,
-    RunId, RunSpec, Store, StoreError, StoreResult, Timestamp, Worktrees,
+use sortie_core::id::RunId;
+use sortie_core::inbox::InboxItem;
+use sortie_core::notification::NotificationKind;
+use sortie_core::ports::model::ModelDirectory;
+use sortie_core::ports::store::{
+    CancelReport, EndReport, Recover, RecoverReport, RecoverScope, Replied, ReplyTo, Store,
+    StoreError, StoreResult,
 };
+use sortie_core::ports::workspace::Worktrees;
+use sortie_core::request::{Reply, RequestId};
+use sortie_core::run::{Cancellation, CancelledBy, RunSpec};
+use sortie_core::time::{Clock, Timestamp};
+use sortie_core::words::Lang;
 use tokio::sync::Notify;
 
 use crate::active_runs::ActiveRuns;
@@ -173,7 +181,7 @@ impl Engine {
 
 /// Logs a failure of the store that its caller survives.
 pub(crate) fn store_failed(doing: &str, error: &StoreError) {
-    tracing::error!(doing, error = %sortie_core::with_causes(error), "the store failed");
+    tracing::error!(doing, error = %sortie_core::error::with_causes(error), "the store failed");
 }
 
 pub(crate) fn millis(duration: Duration) -> i64 {

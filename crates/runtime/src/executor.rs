@@ -11,10 +11,12 @@ use std::time::Duration;
 
 use finish::FinishResult;
 use sortie_agent::{Step, with_workspace};
-use sortie_core::{
-    Claimed, Event, Fence, Isolation, NotificationKind, Outcome, Park, Reason, RunSpec, StoreError,
-    ToolSpec, Unread, WaitingOn,
-};
+use sortie_core::event::Event;
+use sortie_core::id::Fence;
+use sortie_core::notification::NotificationKind;
+use sortie_core::ports::store::{Claimed, Park, StoreError, Unread};
+use sortie_core::ports::tool::ToolSpec;
+use sortie_core::run::{Isolation, Outcome, Reason, RunSpec, WaitingOn};
 use sortie_text::t;
 use tokio::sync::watch;
 

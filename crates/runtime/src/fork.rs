@@ -1,6 +1,8 @@
 //! Forks: runs that branch off another after one of its entries.
 
-use sortie_core::{ForkPoint, Isolation, Lane, Mode, RunId, RunSpec, Seq};
+use sortie_core::id::{RunId, Seq};
+use sortie_core::policy::Mode;
+use sortie_core::run::{ForkPoint, Isolation, Lane, RunSpec};
 
 /// A request for a run that branches off another.
 #[derive(Clone, Debug)]

@@ -1,7 +1,10 @@
 //! Loads the state of a claimed run: its own journal, and those of the runs it continues.
 
 use sortie_agent::{IllegalEvent, MAX_EARLIER_RUNS, PriorHistory, RunState};
-use sortie_core::{BlobId, Event, JournalEntry, RunId, RunSpec, Seq, StoreError, StoreResult};
+use sortie_core::event::{Event, JournalEntry};
+use sortie_core::id::{BlobId, RunId, Seq};
+use sortie_core::ports::store::{StoreError, StoreResult};
+use sortie_core::run::RunSpec;
 
 use crate::engine::{Engine, store_failed};
 

@@ -12,10 +12,13 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use sortie_agent::{IllegalEvent, RunState};
-use sortie_core::{
-    Amount, Append, Appended, AuditEntry, Blob, Cancellation, Clock, Event, Fence, JournalEntry,
-    Store, StoreError, StoreResult,
-};
+use sortie_core::audit::AuditEntry;
+use sortie_core::budget::Amount;
+use sortie_core::event::{Event, JournalEntry};
+use sortie_core::id::Fence;
+use sortie_core::ports::store::{Append, Appended, Blob, Store, StoreError, StoreResult};
+use sortie_core::run::Cancellation;
+use sortie_core::time::Clock;
 
 /// Appends in flight before the writer waits for the first of them.
 const MAX_IN_FLIGHT: usize = 8;

@@ -7,7 +7,10 @@
 
 use std::collections::BTreeSet;
 
-use sortie_core::{CallId, EffectId, Event, JournalEntry, Recovery, RunId, Seq, StoreError};
+use sortie_core::event::{Event, JournalEntry};
+use sortie_core::id::{CallId, EffectId, RunId, Seq};
+use sortie_core::ports::store::StoreError;
+use sortie_core::ports::tool::Recovery;
 
 use crate::engine::{Engine, store_failed};
 

@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sortie_core::{
-    BlobId, DeltaSink, Fence, Held, Hold, Images, Message, ModelAnswer, ModelError, ModelRequest,
-    NotificationKind, RunId, RunSpec, Seq, SharedMessage, StoreError,
-};
+use sortie_core::id::{BlobId, Fence, RunId, Seq};
+use sortie_core::message::{Message, SharedMessage};
+use sortie_core::notification::NotificationKind;
+use sortie_core::ports::model::{DeltaSink, Held, Images, ModelAnswer, ModelError, ModelRequest};
+use sortie_core::ports::store::{Hold, StoreError};
+use sortie_core::run::RunSpec;
 use tokio::sync::watch;
 
 use crate::active_runs::Signals;

@@ -4,9 +4,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::Value;
-use sortie_core::{
-    Budget, Isolation, Lane, Lang, Mode, Priority, RunId, Sampling, SessionKey, SinkAddress, Tenant,
-};
+use sortie_core::budget::Budget;
+use sortie_core::id::{RunId, SessionKey};
+use sortie_core::policy::Mode;
+use sortie_core::run::{Isolation, Lane, Priority, Sampling, SinkAddress};
+use sortie_core::tenant::Tenant;
+use sortie_core::words::Lang;
 
 /// A request of a person or a program for a run.
 #[derive(Clone, Debug)]

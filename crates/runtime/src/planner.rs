@@ -8,13 +8,23 @@ use std::time::Duration;
 use serde_json::Value;
 use sortie_agent::{PromptContext, system_prompt};
 use sortie_base::wildcard::matches;
-use sortie_core::{
-    AdmissionCaps, AgentDefinition, Announce, Budget, CallId, Cleanup, Confinement, EdgeMode,
-    Isolation, LABEL_CHARS, Lane, Lang, Layer, Limits, MAX_TASK_CHARS, Mode, ModelChoice,
-    ParentLink, PolicyLayer, Priority, Rules, RunId, RunSpec, Sampling, SandboxMode, SchemaBounds,
-    SessionKey, SinkAddress, SkillNarrowing, SkillRef, Skills, SpawnRequest, Tenant, Timestamp,
-    Tool, ToolNarrowing, Touches,
+use sortie_core::agent::{AgentDefinition, ModelChoice};
+use sortie_core::budget::Budget;
+use sortie_core::id::{CallId, RunId, SessionKey};
+use sortie_core::policy::{Layer, Mode, PolicyLayer, Rules};
+use sortie_core::ports::store::AdmissionCaps;
+use sortie_core::ports::tool::{Tool, Touches};
+use sortie_core::ports::workspace::Skills;
+use sortie_core::run::{
+    Announce, Cleanup, Confinement, EdgeMode, Isolation, LABEL_CHARS, Lane, Limits, MAX_TASK_CHARS,
+    ParentLink, Priority, RunSpec, Sampling, SandboxMode, SinkAddress, SkillNarrowing,
+    SpawnRequest, ToolNarrowing,
 };
+use sortie_core::schema::SchemaBounds;
+use sortie_core::skill::SkillRef;
+use sortie_core::tenant::Tenant;
+use sortie_core::time::Timestamp;
+use sortie_core::words::Lang;
 use sortie_policy::{
     AdmissionRequest, Admitted, AgentRules, DefaultDeny, Denial, Parent, SubagentRules, ToolFacts,
     admit,

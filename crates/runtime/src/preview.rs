@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
-use sortie_core::{
-    CallId, EdgeMode, Lane, Layer, Mode, Ruling, RunId, RunSpec, SandboxMode, SpawnRequest,
-};
+use sortie_core::id::{CallId, RunId};
+use sortie_core::policy::{Layer, Mode, Ruling};
+use sortie_core::run::{EdgeMode, Lane, RunSpec, SandboxMode, SpawnRequest};
 use sortie_policy::{Compiled, Explanation, LayerView, View};
 use sortie_text::t;
 

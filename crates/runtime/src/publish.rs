@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use sortie_core::{
-    Clock, Ended, Notification, NotificationKind, Outcome, RunId, RunRecord, RunRef, RunSpec, Seq,
-    Store,
-};
+use sortie_core::id::{RunId, Seq};
+use sortie_core::notification::{Notification, NotificationKind};
+use sortie_core::ports::store::{Ended, RunRef, Store};
+use sortie_core::run::{Outcome, RunRecord, RunSpec};
+use sortie_core::time::Clock;
 use tokio::sync::broadcast;
 
 use crate::engine::store_failed;

@@ -2,10 +2,15 @@
 
 use std::time::Duration;
 
-use sortie_core::{
-    Addressee, Answerer, ApprovalRequest, EdgeMode, EffectId, Fence, Lang, OpenRequest, Question,
-    Reply, Request, RequestId, RequestKind, ResultStatus, RunSpec, Timestamp,
+use sortie_core::id::{EffectId, Fence};
+use sortie_core::message::ResultStatus;
+use sortie_core::request::{
+    Addressee, Answerer, ApprovalRequest, OpenRequest, Question, Reply, Request, RequestId,
+    RequestKind,
 };
+use sortie_core::run::{EdgeMode, RunSpec};
+use sortie_core::time::Timestamp;
+use sortie_core::words::Lang;
 use sortie_text::{t, truncate_middle};
 
 use crate::engine::millis;

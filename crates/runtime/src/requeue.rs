@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use sortie_core::{Fence, RunId, Seq, StoreError, StoreResult};
+use sortie_core::id::{Fence, RunId, Seq};
+use sortie_core::ports::store::{StoreError, StoreResult};
 use tokio::sync::watch;
 
 use crate::active_runs::Signals;

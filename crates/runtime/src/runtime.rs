@@ -17,10 +17,14 @@ pub use usage::LaneState;
 use std::sync::Arc;
 
 use sortie_base::redact::Redactor;
-use sortie_core::{
-    Clock, Lang, ModelDirectory, NoSkills, NoWorktrees, Notification, RecoverReport, RecoverScope,
-    RunId, Skills, Store, StoreError, Timestamp, Tool, Worktrees,
-};
+use sortie_core::id::RunId;
+use sortie_core::notification::Notification;
+use sortie_core::ports::model::ModelDirectory;
+use sortie_core::ports::store::{RecoverReport, RecoverScope, Store, StoreError};
+use sortie_core::ports::tool::Tool;
+use sortie_core::ports::workspace::{NoSkills, NoWorktrees, Skills, Worktrees};
+use sortie_core::time::{Clock, Timestamp};
+use sortie_core::words::Lang;
 use tokio::sync::broadcast;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use sortie_core::{Claim, Claimed, Heartbeat, ListFilter, RecoverScope, StoreError, StoreResult};
+use sortie_core::ports::store::{
+    Claim, Claimed, Heartbeat, ListFilter, RecoverScope, StoreError, StoreResult,
+};
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
@@ -161,7 +163,7 @@ async fn pass(
 /// An active claim. A panic ends it too, so that its lease is not renewed for ever.
 struct ActiveClaim {
     engine: Arc<Engine>,
-    fence: sortie_core::Fence,
+    fence: sortie_core::id::Fence,
 }
 
 impl Drop for ActiveClaim {
@@ -188,7 +190,7 @@ async fn execute_claim(
             tracing::warn!(run = %fence.run, "a newer claim has replaced this one");
             return;
         }
-        Ok(Err(error)) => sortie_core::with_causes(&error),
+        Ok(Err(error)) => sortie_core::error::with_causes(&error),
         Err(_) => "the executor panicked".to_owned(),
     };
     tracing::error!(run = %fence.run, error = %what, "the executor failed");

@@ -4,7 +4,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use sortie_core::{SessionKey, Tenant};
+use sortie_core::id::SessionKey;
+use sortie_core::tenant::Tenant;
 use tokio::sync::OwnedMutexGuard;
 
 type Conversation = (Option<Tenant>, SessionKey);

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use sortie_core::{
-    AdmissionCaps, Budget, Cleanup, Confinement, DeathLimits, Isolation, Lane, LaneLimit, Lang,
-    Mode, Rules, Sampling,
-};
+use sortie_core::budget::Budget;
+use sortie_core::policy::{Mode, Rules};
+use sortie_core::ports::store::{AdmissionCaps, DeathLimits, LaneLimit};
+use sortie_core::run::{Cleanup, Confinement, Isolation, Lane, Sampling};
+use sortie_core::words::Lang;
 
 /// What an operator can set.
 #[derive(Clone, Debug)]
@@ -288,7 +289,7 @@ impl Settings {
             .map(|(name, agent)| (name, &agent.rules, &agent.delegate_ceiling))
             .collect();
         let whole = format!("{:?} {rules:?}", self.policy);
-        sortie_core::BlobId::of(whole.as_bytes())
+        sortie_core::id::BlobId::of(whole.as_bytes())
             .as_str()
             .to_owned()
     }

@@ -5,7 +5,8 @@ use std::io::Write;
 
 use async_trait::async_trait;
 use serde_json::json;
-use sortie_core::{Announcement, Outcome};
+use sortie_core::inbox::Announcement;
+use sortie_core::run::Outcome;
 
 /// A kind of destination outside the store.
 ///

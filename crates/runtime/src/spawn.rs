@@ -3,13 +3,22 @@
 use std::path::Path;
 
 use async_trait::async_trait;
-use sortie_core::{
-    Admission, Admit, Announce, Answerer, CallId, Cancellation, CancelledBy, ChildRef, ChildWait,
-    InboxItem, Lang, ListFilter, ManageRequest, OpenRequest, Outcome, ParentClaim, Refusal,
-    Replied, Reply, RequestFilter, RequestKind, RunId, RunRecord, RunSpec, Sender, SpawnRequest,
-    Spawned, Spawner, StoreError, StoreResult, Timestamp, ToolAnswer, ToolFailure, ToolOutcome,
-    ToolReply,
+use sortie_core::event::ChildWait;
+use sortie_core::id::{CallId, RunId};
+use sortie_core::inbox::{InboxItem, Sender};
+use sortie_core::message::ChildRef;
+use sortie_core::ports::store::{
+    Admission, Admit, ListFilter, ParentClaim, Refusal, Replied, StoreError, StoreResult,
 };
+use sortie_core::ports::tool::{
+    ManageRequest, Spawned, Spawner, ToolAnswer, ToolFailure, ToolOutcome, ToolReply,
+};
+use sortie_core::request::{Answerer, OpenRequest, Reply, RequestFilter, RequestKind};
+use sortie_core::run::{
+    Announce, Cancellation, CancelledBy, Outcome, RunRecord, RunSpec, SpawnRequest,
+};
+use sortie_core::time::Timestamp;
+use sortie_core::words::Lang;
 use sortie_text::{first_chars, outcome_error, t, text};
 
 use crate::changes;
@@ -302,7 +311,7 @@ impl RunSpawner<'_> {
         let children = self.children().await?;
         let mut fitting = children.into_iter().filter(|child| {
             child.label == wanted
-                || (wanted.len() >= sortie_core::MIN_PREFIX_CHARS
+                || (wanted.len() >= sortie_core::id::MIN_PREFIX_CHARS
                     && child.run_id.to_string().starts_with(wanted))
         });
         match (fitting.next(), fitting.next()) {
@@ -364,7 +373,7 @@ pub(crate) fn refusal_text(lang: Lang, refusal: &Refusal) -> String {
     }
 }
 
-const DELIVERED: sortie_core::Delivery = sortie_core::Delivery::Delivered;
+const DELIVERED: sortie_core::run::Delivery = sortie_core::run::Delivery::Delivered;
 
 fn failed(error: &StoreError) -> ToolFailure {
     ToolFailure::new(error.to_string())

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use serde_json::Value;
-use sortie_core::{
-    Arguments, Block, CallId, Event, InboxItem, JournalEntry, ResultStatus, RunId, SessionKey,
-    Timestamp,
-};
+use sortie_core::event::{Event, JournalEntry};
+use sortie_core::id::{CallId, RunId, SessionKey};
+use sortie_core::inbox::InboxItem;
+use sortie_core::message::{Arguments, Block, ResultStatus};
+use sortie_core::time::Timestamp;
 
 /// One tool call of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]

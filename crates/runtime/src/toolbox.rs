@@ -5,7 +5,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
-use sortie_core::{SchemaBounds, Spelling, Tool, ToolSpec};
+use sortie_core::ports::tool::{Spelling, Tool, ToolSpec};
+use sortie_core::schema::SchemaBounds;
 use sortie_policy::ToolFacts;
 use sortie_text::truncate_middle;
 

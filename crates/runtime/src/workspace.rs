@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use sortie_core::Lang;
+use sortie_core::words::Lang;
 use sortie_text::t;
 
 use crate::refusal::{Refusal, RefusalReason};
@@ -53,7 +53,10 @@ mod tests {
             match checked {
                 Ok(whole) => assert!(taken && whole == path, "{}", path.display()),
                 Err(refused) => {
-                    assert!(!taken && refused.message.contains("a symbolic link"), "{refused}");
+                    assert!(
+                        !taken && refused.message.contains("a symbolic link"),
+                        "{refused}"
+                    );
                 }
             }
         }

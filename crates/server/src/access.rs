@@ -5,10 +5,13 @@ use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
-use sortie_core::{
-    ListFilter, MIN_PREFIX_CHARS, Mode, ModelChoice, OpenRequest, RunId, RunRecord, RunSpec,
-    SessionKey, StoreError, Tenant,
-};
+use sortie_core::agent::ModelChoice;
+use sortie_core::id::{MIN_PREFIX_CHARS, RunId, SessionKey};
+use sortie_core::policy::Mode;
+use sortie_core::ports::store::{ListFilter, StoreError};
+use sortie_core::request::OpenRequest;
+use sortie_core::run::{RunRecord, RunSpec};
+use sortie_core::tenant::Tenant;
 use sortie_protocol::Role;
 
 use crate::app::App;
@@ -276,7 +279,7 @@ pub(crate) fn session(caller: &Caller, wanted: Option<&str>) -> Result<SessionKe
         )));
     }
     text.parse()
-        .map_err(|error: sortie_core::BadSessionKey| Problem::bad(error.to_string()))
+        .map_err(|error: sortie_core::id::BadSessionKey| Problem::bad(error.to_string()))
 }
 
 /// Returns the first id with these digits, and the first id after those that have them.

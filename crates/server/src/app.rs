@@ -6,7 +6,7 @@ use axum::Router;
 use axum::extract::{FromRef, Request};
 use axum::middleware;
 use axum::response::{IntoResponse as _, Response};
-use sortie_core::Timestamp;
+use sortie_core::time::Timestamp;
 use sortie_runtime::Runtime;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;

@@ -11,7 +11,7 @@ use axum::http::request::Parts;
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt as _;
 use serde::de::DeserializeOwned;
-use sortie_core::MAX_JSON_DEPTH;
+use sortie_core::message::MAX_JSON_DEPTH;
 
 use crate::app::{App, Shared};
 use crate::body_memory::Reservation;

@@ -6,7 +6,9 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use sortie_core::{Lang, Mode, Tenant};
+use sortie_core::policy::Mode;
+use sortie_core::tenant::Tenant;
+use sortie_core::words::Lang;
 use sortie_protocol::Proof;
 
 /// The configuration of a server.

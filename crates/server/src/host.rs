@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::Path;
 
 use async_trait::async_trait;
-use sortie_core::SkillRef;
+use sortie_core::skill::SkillRef;
 use sortie_protocol::{ConfigLine, DoctorLine};
 
 /// Data of the program that embeds the server.

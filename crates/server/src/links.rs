@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
-use sortie_core::Timestamp;
+use sortie_core::time::Timestamp;
 use sortie_protocol::Role;
 
 use crate::keys::{MAX_KEYS, hash_of, same};

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
-use sortie_core::{ListFilter, Stats};
+use sortie_core::ports::store::ListFilter;
+use sortie_core::stats::Stats;
 use sortie_runtime::{LaneState, RuntimeError};
 
 use crate::app::{App, Shared};

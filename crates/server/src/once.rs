@@ -14,7 +14,8 @@ use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use sha2::{Digest as _, Sha256};
-use sortie_core::{Begun, RunId, StoreError, hex};
+use sortie_core::id::{RunId, hex};
+use sortie_core::ports::store::{Begun, StoreError};
 use sortie_protocol::Task;
 use sortie_runtime::RuntimeError;
 

@@ -3,7 +3,7 @@
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value};
-use sortie_core::StoreError;
+use sortie_core::ports::store::StoreError;
 use sortie_runtime::RuntimeError;
 
 /// The kind of an error, with its slug, status and title.
@@ -276,7 +276,7 @@ impl From<crate::keys::KeyError> for Problem {
 
 /// Creates an internal error: the cause is logged and not sent to the client.
 pub(crate) fn internal(error: &dyn std::error::Error) -> Problem {
-    tracing::error!(error = %sortie_core::with_causes(error), "a request failed");
+    tracing::error!(error = %sortie_core::error::with_causes(error), "a request failed");
     Problem::new(
         Kind::Internal,
         "internal error; the log of the server has the cause. A retry may help",

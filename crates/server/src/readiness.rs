@@ -34,7 +34,7 @@ impl Readiness {
         }
         let found = match tokio::time::timeout(LIMIT, runtime.probe()).await {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(error)) => Err(sortie_core::with_causes(&error)),
+            Ok(Err(error)) => Err(sortie_core::error::with_causes(&error)),
             Err(_) => Err(format!(
                 "the store did not finish a small write within {} s",
                 LIMIT.as_secs()

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use sortie_core::{Answerer, OpenRequest, Replied, Reply, RequestFilter, RequestId};
+use sortie_core::ports::store::Replied;
+use sortie_core::request::{Answerer, OpenRequest, Reply, RequestFilter, RequestId};
 use sortie_runtime::Runtime;
 
 use crate::error::Error;

@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use sortie_base::hidden::write_out_line;
 use sortie_base::redact::Redactor;
-use sortie_core::{ModelDirectory, SandboxMode, Tool};
+use sortie_core::ports::model::ModelDirectory;
+use sortie_core::ports::tool::Tool;
+use sortie_core::run::SandboxMode;
 use sortie_definitions::{AgentFiles, SkillTool};
 #[cfg(feature = "mcp")]
 use sortie_mcp::Pool;

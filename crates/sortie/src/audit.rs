@@ -1,6 +1,7 @@
 //! The audit: every tool call with its ruling, in one hash chain.
 
-use sortie_core::{AuditFilter, AuditLine, AuditReport, VerifyReport};
+use sortie_core::audit::{AuditLine, AuditReport};
+use sortie_core::ports::store::{AuditFilter, VerifyReport};
 use sortie_runtime::Runtime;
 
 use crate::error::Error;

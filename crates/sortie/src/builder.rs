@@ -6,7 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sortie_config::Config;
-use sortie_core::{AgentDefinition, Lang, ModelDirectory, Tool};
+use sortie_core::agent::AgentDefinition;
+use sortie_core::ports::model::ModelDirectory;
+use sortie_core::ports::tool::Tool;
+use sortie_core::words::Lang;
 use sortie_runtime::Sink;
 
 use crate::assembly::Assembly;

@@ -3,7 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
-use sortie_core::{ModelError, StoreError};
+use sortie_core::ports::model::ModelError;
+use sortie_core::ports::store::StoreError;
 use sortie_runtime::{Refusal, RuntimeError, ToolboxError};
 
 /// Why an operation failed.

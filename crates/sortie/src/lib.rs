@@ -38,12 +38,20 @@ pub use worktrees::GitWorktrees;
 
 pub use async_trait::async_trait;
 pub use sortie_config::Config;
-pub use sortie_core::{
-    AgentDefinition, AuditFilter, AuditLine, Budget, Event, ForkPoint, Isolation, JournalEntry,
-    Lang, ListFilter, Mode, Notification, NotificationKind, OpenRequest, Outcome, Priority,
-    Replied, Reply, RequestFilter, RequestId, RequestKind, RunId, RunRecord, Seq, SessionFilter,
-    SessionKey, SessionSummary, Status, StoreError, Timestamp, Usage,
-};
+pub use sortie_core::agent::AgentDefinition;
+pub use sortie_core::audit::AuditLine;
+pub use sortie_core::budget::Budget;
+pub use sortie_core::event::{Event, JournalEntry};
+pub use sortie_core::id::{RunId, Seq, SessionKey};
+pub use sortie_core::message::Usage;
+pub use sortie_core::notification::{Notification, NotificationKind};
+pub use sortie_core::policy::Mode;
+pub use sortie_core::ports::store::{AuditFilter, ListFilter, Replied, StoreError};
+pub use sortie_core::request::{OpenRequest, Reply, RequestFilter, RequestId, RequestKind};
+pub use sortie_core::run::{ForkPoint, Isolation, Outcome, Priority, RunRecord, Status};
+pub use sortie_core::session::{SessionFilter, SessionSummary};
+pub use sortie_core::time::Timestamp;
+pub use sortie_core::words::Lang;
 pub use sortie_runtime::{
     Fork, MessageReceipt, NewRun, Refusal, RefusalReason, Runtime, ToolCallLog, TranscriptLine,
 };
@@ -52,7 +60,7 @@ pub use sortie_server as server;
 
 /// Tools of your own: implement [`Tool`](tool::Tool) and hand it to [`Builder::tool`].
 pub mod tool {
-    pub use sortie_core::{
+    pub use sortie_core::ports::tool::{
         Image, Reconcile, Reconciled, Recovery, Remains, Tool, ToolAnswer, ToolContext,
         ToolFailure, ToolOutcome, ToolReply, ToolSpec, Touches,
     };
@@ -61,15 +69,18 @@ pub mod tool {
 /// Models of your own: implement [`Model`](model::Model) and [`ModelDirectory`](model::ModelDirectory)
 /// and hand the directory to [`Builder::models`].
 pub mod model {
-    pub use sortie_core::{
-        AnswerPart, Asker, DeltaSink, Fault, Message, Model, ModelAnswer, ModelDirectory,
-        ModelError, ModelRequest, NoDeltas, Sampling, StopReason, Terms, TurnOptions,
+    pub use sortie_core::event::StopReason;
+    pub use sortie_core::message::Message;
+    pub use sortie_core::ports::model::{
+        AnswerPart, Asker, DeltaSink, Fault, Model, ModelAnswer, ModelDirectory, ModelError,
+        ModelRequest, NoDeltas, Terms, TurnOptions,
     };
+    pub use sortie_core::run::Sampling;
     pub use sortie_models::{Directory, DirectorySettings, Script, ScriptModel};
 }
 
 /// Sinks of your own: places outside the store to which results are delivered.
 pub mod sink {
-    pub use sortie_core::SinkAddress;
+    pub use sortie_core::run::SinkAddress;
     pub use sortie_runtime::{FileSink, Sink, SinkError};
 }

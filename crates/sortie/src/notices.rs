@@ -3,11 +3,14 @@
 use std::fmt;
 use std::sync::Arc;
 
+/// A callback that receives one sentence.
+type Receiver = dyn Fn(&str) + Send + Sync;
+
 /// Receives sentences for the operator: an MCP server that does not start, a rule that names no tool,
 /// files that a crash left in a workspace. Nothing of it stops the runtime. The default writes
 /// warnings to the log.
 #[derive(Clone, Default)]
-pub(crate) struct Notices(Option<Arc<dyn Fn(&str) + Send + Sync>>);
+pub(crate) struct Notices(Option<Arc<Receiver>>);
 
 impl Notices {
     /// Hands every sentence to `receive`.

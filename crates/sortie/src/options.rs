@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sortie_config::{Config, TrustStore};
-use sortie_core::{Clock as _, Lang, StoreResult};
+use sortie_core::ports::store::StoreResult;
+use sortie_core::time::Clock as _;
+use sortie_core::words::Lang;
 use sortie_models::Directory;
 use sortie_runtime::ProcessClock;
 use sortie_sandbox::{Offer, Places, probe};

@@ -1,6 +1,8 @@
 //! Sessions: conversations that several tasks belong to.
 
-use sortie_core::{SessionFilter, SessionGrant, SessionKey, SessionSummary};
+use sortie_core::id::SessionKey;
+use sortie_core::request::SessionGrant;
+use sortie_core::session::{SessionFilter, SessionSummary};
 use sortie_runtime::{MessageReceipt, NewRun};
 
 use crate::error::Error;

@@ -7,7 +7,9 @@ use std::time::Duration;
 use sortie_config::{
     AgentConfig, BudgetConfig, Config, ModelConfig, PolicyConfig, ProviderConfig, SubagentsConfig,
 };
-use sortie_core::{Budget, Confinement, MICROS_PER_USD, Rules, Sampling};
+use sortie_core::budget::{Budget, MICROS_PER_USD};
+use sortie_core::policy::Rules;
+use sortie_core::run::{Confinement, Sampling};
 use sortie_models::{DirectorySettings, ModelSettings, Price, ProviderSettings, Secret};
 use sortie_runtime::{
     AgentSettings, ApprovalSettings, ModelDefaults, PolicySettings, RunDefaults, SkillSettings,

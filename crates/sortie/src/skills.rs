@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use sortie_core::SkillRef;
+use sortie_core::skill::SkillRef;
 use sortie_definitions::{Where, skill_places, workspace_skill_places};
 
 use crate::Options;
@@ -42,7 +42,7 @@ impl SkillFolders {
     }
 }
 
-impl sortie_core::Skills for SkillFolders {
+impl sortie_core::ports::workspace::Skills for SkillFolders {
     fn in_workspace(&self, workspace: &Path) -> Vec<SkillRef> {
         self.find(workspace).for_models()
     }

@@ -4,7 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sortie_core::{Lang, Mode, ModelDirectory, Notification};
+use sortie_core::notification::Notification;
+use sortie_core::policy::Mode;
+use sortie_core::ports::model::ModelDirectory;
+use sortie_core::words::Lang;
 use sortie_runtime::Runtime;
 #[cfg(feature = "server")]
 use sortie_server::{Host, ServeError, Server, ServerConfig};

@@ -1,8 +1,11 @@
 //! Tasks: create, wait, steer, cancel, read.
 
-use sortie_core::{
-    CancelReport, JournalEntry, ListFilter, ModelDirectory, Priority, RunId, RunRecord, Seq, Stats,
-};
+use sortie_core::event::JournalEntry;
+use sortie_core::id::{RunId, Seq};
+use sortie_core::ports::model::ModelDirectory;
+use sortie_core::ports::store::{CancelReport, ListFilter};
+use sortie_core::run::{Priority, RunRecord};
+use sortie_core::stats::Stats;
 use sortie_runtime::{Fork, NewRun, Runtime, ToolCallLog, TranscriptLine};
 
 use crate::error::Error;

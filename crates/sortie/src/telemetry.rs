@@ -36,7 +36,7 @@ pub(crate) fn start(
     match Telemetry::start(&config, runtime.subscribe(), store) {
         Ok(telemetry) => Some(telemetry),
         Err(error) => {
-            let problem = sortie_core::with_causes(&error);
+            let problem = sortie_core::error::with_causes(&error);
             notices.send(t!(options.lang, "telemetry-off", problem = problem));
             None
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use sortie_config::Secret;
-use sortie_core::Tool;
+use sortie_core::ports::tool::Tool;
 use sortie_fetch::{Allow, Guard, HostRule};
 use sortie_fetch::{SearchSettings, WebFetch, WebSearch};
 

@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
-use sortie_core::{BlobId, Changes, Collected, RunId, Worktree};
+use sortie_core::id::{BlobId, RunId};
+use sortie_core::ports::workspace::Collected;
+use sortie_core::run::{Changes, Worktree};
 use sortie_worktree::{Applied, Git, How};
 
 use crate::Options;
@@ -55,10 +57,10 @@ impl GitWorktrees {
 }
 
 #[async_trait]
-impl sortie_core::Worktrees for GitWorktrees {
+impl sortie_core::ports::workspace::Worktrees for GitWorktrees {
     async fn create(&self, run: RunId, workspace: &Path) -> Result<Worktree, String> {
         let made = self.get()?.create(&run.to_string(), workspace).await;
-        let made = made.map_err(|error| sortie_core::with_causes(&error))?;
+        let made = made.map_err(|error| sortie_core::error::with_causes(&error))?;
         Ok(Worktree {
             repository: made.repository,
             root: made.root,
@@ -72,7 +74,7 @@ impl sortie_core::Worktrees for GitWorktrees {
 
     async fn collect(&self, run: RunId) -> Result<Option<Collected>, String> {
         let collected = self.get()?.collect_run(&run.to_string()).await;
-        match collected.map_err(|error| sortie_core::with_causes(&error))? {
+        match collected.map_err(|error| sortie_core::error::with_causes(&error))? {
             sortie_worktree::Collected::Untouched => Ok(None),
             sortie_worktree::Collected::Changed(changes) => {
                 let diff = changes.diff.into_bytes();
@@ -103,7 +105,7 @@ impl sortie_core::Worktrees for GitWorktrees {
                 How::Write,
             )
             .await;
-        match applied.map_err(|error| sortie_core::with_causes(&error))? {
+        match applied.map_err(|error| sortie_core::error::with_causes(&error))? {
             Applied::Applied { files, .. } => Ok(files),
             Applied::Conflict { files } => Err(format!(
                 "nothing was changed: these files were changed in another way since: {}. Merge branch {} by hand, or discard it",
@@ -121,7 +123,7 @@ impl sortie_core::Worktrees for GitWorktrees {
             .await;
         discarded
             .map(drop)
-            .map_err(|error| sortie_core::with_causes(&error))
+            .map_err(|error| sortie_core::error::with_causes(&error))
     }
 
     async fn sweep(&self, known: &[RunId]) -> Result<(), String> {
@@ -130,7 +132,7 @@ impl sortie_core::Worktrees for GitWorktrees {
         }
         let known = known.iter().map(ToString::to_string).collect();
         let swept = self.get()?.sweep(&known).await;
-        let swept = swept.map_err(|error| sortie_core::with_causes(&error))?;
+        let swept = swept.map_err(|error| sortie_core::error::with_causes(&error))?;
         tracing::debug!(?swept, "old worktrees");
         Ok(())
     }

@@ -6,7 +6,10 @@
 
 use rusqlite::{Connection, Row, params};
 use sha2::{Digest, Sha256};
-use sortie_core::{Epoch, JOURNAL_VERSION, JournalEntry, RunId, Seq, StoreError, Timestamp};
+use sortie_core::event::{JOURNAL_VERSION, JournalEntry};
+use sortie_core::id::{Epoch, RunId, Seq};
+use sortie_core::ports::store::StoreError;
+use sortie_core::time::Timestamp;
 
 use crate::fault::{Done, Fault};
 use crate::sql;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rusqlite::Connection;
-use sortie_core::StoreResult;
+use sortie_core::ports::store::StoreResult;
 
 use crate::fault::{Done, Fault};
 use crate::schema;

@@ -2,7 +2,8 @@
 
 use std::error::Error;
 
-use sortie_core::{RunId, StoreError};
+use sortie_core::id::RunId;
+use sortie_core::ports::store::StoreError;
 
 pub(crate) type Done<T> = Result<T, Fault>;
 

@@ -28,7 +28,9 @@ mod writer;
 use std::path::Path;
 
 use sortie_base::private_files;
-use sortie_core::{Replied, Reply, ReplyTo, RequestId, StoreError, StoreResult, Timestamp};
+use sortie_core::ports::store::{Replied, ReplyTo, StoreError, StoreResult};
+use sortie_core::request::{Reply, RequestId};
+use sortie_core::time::Timestamp;
 
 use crate::execute::{Begin, Inline, transact};
 use crate::fault::Fault;

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use sortie_base::process;
-use sortie_core::{StoreError, StoreResult, Timestamp};
+use sortie_core::ports::store::{StoreError, StoreResult};
+use sortie_core::time::Timestamp;
 
 use crate::files;
 

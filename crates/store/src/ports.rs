@@ -1,17 +1,25 @@
 //! Implements the store port: each method runs one transition or one query.
 
 use async_trait::async_trait;
-use sortie_core::{
-    Accounts, Admission, Admit, Append, Appended, Archive, Audit, AuditFilter, AuditLine,
-    AuditReport, Balance, Begun, BlobId, BudgetKind, CancelReport, Cancellation, ChangesFate,
-    Charged, Claim, Claimed, Delivered, DeliveryAttempt, EndReport, Event, Fence, Finish,
-    Finishing, Heartbeat, HeartbeatReport, Hold, Idempotency, InboxItem, Journal, JournalEntry,
-    LaneCount, ListFilter, OpenRequest, Outbox, OutboxEntry, Park, PauseReport, Recover,
-    RecoverReport, Registry, Replied, ReplyTo, RequestFilter, RequestId, Requests, Reserve,
-    Reserved, RunId, RunRecord, RunRef, Seq, SessionFilter, SessionGrant, SessionKey,
-    SessionSummary, Stats, StoreError, StoreResult, Tenant, Timestamp, Unblock, Update, Usage,
-    UsageLine, UsagePlace, UsagePoint, VerifyReport,
+use sortie_core::audit::{AuditLine, AuditReport};
+use sortie_core::budget::{Balance, BudgetKind};
+use sortie_core::event::{Event, JournalEntry};
+use sortie_core::id::{BlobId, Fence, RunId, Seq, SessionKey};
+use sortie_core::inbox::{InboxItem, OutboxEntry};
+use sortie_core::message::Usage;
+use sortie_core::ports::store::{
+    Accounts, Admission, Admit, Append, Appended, Archive, Audit, AuditFilter, Begun, CancelReport,
+    Charged, Claim, Claimed, Delivered, DeliveryAttempt, EndReport, Finish, Finishing, Heartbeat,
+    HeartbeatReport, Hold, Idempotency, Journal, ListFilter, Outbox, Park, PauseReport, Recover,
+    RecoverReport, Registry, Replied, ReplyTo, Requests, Reserve, Reserved, RunRef, StoreError,
+    StoreResult, Unblock, Update, VerifyReport,
 };
+use sortie_core::request::{OpenRequest, RequestFilter, RequestId, SessionGrant};
+use sortie_core::run::{Cancellation, ChangesFate, RunRecord};
+use sortie_core::session::{SessionFilter, SessionSummary};
+use sortie_core::stats::{LaneCount, Stats, UsageLine, UsagePlace, UsagePoint};
+use sortie_core::tenant::Tenant;
+use sortie_core::time::Timestamp;
 
 use crate::SqlStore;
 use crate::chain;
@@ -68,7 +76,7 @@ impl<E: Execute> Registry for SqlStore<E> {
             .await;
         // A run whose journal cannot be read this time stays claimed: its executor releases it.
         let journals = journals.unwrap_or_else(|error| {
-            let reason = sortie_core::with_causes(&error);
+            let reason = sortie_core::error::with_causes(&error);
             leases
                 .iter()
                 .map(|_| Err(unread(reason.as_str())))
@@ -550,7 +558,7 @@ fn journal_up_to(
             Err(StoreError::Damaged {
                 run: fence.run,
                 seq: head,
-                what: sortie_core::with_causes(&error),
+                what: sortie_core::error::with_causes(&error),
             })
         }
         Err(fault) => Err(fault.while_doing(READING)),

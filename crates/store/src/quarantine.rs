@@ -9,7 +9,7 @@
 //! suspect. A run whose process dies again and again although it makes progress is claimed alone
 //! permanently before it reaches the total.
 
-use sortie_core::DeathLimits;
+use sortie_core::ports::store::DeathLimits;
 
 /// Deaths without progress after which a run is claimed alone. A single death is often a restart or
 /// a power loss and proves little.

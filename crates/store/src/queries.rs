@@ -1,10 +1,17 @@
 //! The queries of every kind of store.
 
-use sortie_core::{
-    AuditFilter, AuditLine, AuditReport, Balance, BlobId, JournalEntry, ListFilter, OpenRequest,
-    RequestFilter, RunId, RunRecord, Seq, SessionFilter, SessionGrant, SessionKey, SessionSummary,
-    Stats, StoreResult, Tenant, Timestamp, Usage, UsageLine, UsagePlace, UsagePoint, VerifyReport,
-};
+use sortie_core::audit::{AuditLine, AuditReport};
+use sortie_core::budget::Balance;
+use sortie_core::event::JournalEntry;
+use sortie_core::id::{BlobId, RunId, Seq, SessionKey};
+use sortie_core::message::Usage;
+use sortie_core::ports::store::{AuditFilter, ListFilter, StoreResult, VerifyReport};
+use sortie_core::request::{OpenRequest, RequestFilter, SessionGrant};
+use sortie_core::run::RunRecord;
+use sortie_core::session::{SessionFilter, SessionSummary};
+use sortie_core::stats::{Stats, UsageLine, UsagePlace, UsagePoint};
+use sortie_core::tenant::Tenant;
+use sortie_core::time::Timestamp;
 
 use crate::chain;
 use crate::execute::Query;

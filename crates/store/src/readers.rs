@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rusqlite::Connection;
-use sortie_core::{StoreError, StoreResult};
+use sortie_core::ports::store::{StoreError, StoreResult};
 use tokio::sync::Semaphore;
 
 use crate::execute::{Begin, Query, transact};

@@ -5,11 +5,17 @@ use std::str::FromStr;
 
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row, params};
-use sortie_core::{
-    Admit, Announce, Announcement, CallId, Cancellation, Changes, Delivery, EdgeMode, Epoch, Fence,
-    Outcome, Priority, RunId, RunRecord, RunRef, RunSpec, Seq, SinkAddress, StoreError, Summary,
-    Tenant, Timestamp, UnknownWord, Usage, WaitingOn,
+use sortie_core::id::{CallId, Epoch, Fence, RunId, Seq};
+use sortie_core::inbox::Announcement;
+use sortie_core::message::Usage;
+use sortie_core::ports::store::{Admit, RunRef, StoreError};
+use sortie_core::run::{
+    Announce, Cancellation, Changes, Delivery, EdgeMode, Outcome, Priority, RunRecord, RunSpec,
+    SinkAddress, Summary, WaitingOn,
 };
+use sortie_core::tenant::Tenant;
+use sortie_core::time::Timestamp;
+use sortie_core::words::UnknownWord;
 
 use crate::chain::{GENESIS, Tail};
 use crate::columns::{Columns, columns};

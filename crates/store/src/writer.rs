@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use rusqlite::Connection;
-use sortie_core::{StoreError, StoreResult};
+use sortie_core::ports::store::{StoreError, StoreResult};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::execute::{Execute, Query, roll_back};

@@ -3,7 +3,8 @@
 
 use serde_json::{Value as Json, json};
 use sortie_base::truncate::truncate_bytes;
-use sortie_core::{Arguments, Block, StopReason};
+use sortie_core::event::StopReason;
+use sortie_core::message::{Arguments, Block};
 
 /// Limit of a text in an attribute: backends refuse or truncate much longer ones.
 pub(crate) const MAX_TEXT_BYTES: usize = 8 * 1024;

@@ -8,11 +8,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sortie_core::{
-    Announcement, Block, CallId, ChildWait, EdgeMode, Event, Fault, InboxItem, JournalEntry,
-    Outcome, ResultStatus, Ruling, RunId, RunSpec, StopReason, Timestamp, ToolCall, ToolResult,
-    Usage,
-};
+use sortie_core::event::{ChildWait, Event, JournalEntry, StopReason};
+use sortie_core::id::{CallId, RunId};
+use sortie_core::inbox::{Announcement, InboxItem};
+use sortie_core::message::{Block, ResultStatus, ToolCall, ToolResult, Usage};
+use sortie_core::policy::Ruling;
+use sortie_core::ports::model::Fault;
+use sortie_core::run::{EdgeMode, Outcome, RunSpec};
+use sortie_core::time::Timestamp;
 
 use crate::content;
 use crate::names;
@@ -516,7 +519,7 @@ impl<'a> Fold<'a> {
         let reason = outcome.reason();
         attributes.extend(reason.map(|reason| (names::REASON, text(reason.as_str()))));
         if !matches!(outcome, Outcome::Completed { .. }) {
-            let word = reason.map_or(outcome.status().as_str(), sortie_core::Reason::as_str);
+            let word = reason.map_or(outcome.status().as_str(), sortie_core::run::Reason::as_str);
             attributes.push((names::ERROR_TYPE, text(word)));
         }
         let tenant = spec.tenant.as_ref().map(|tenant| text(tenant.as_str()));

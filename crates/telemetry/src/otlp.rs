@@ -18,7 +18,7 @@ use opentelemetry_proto::tonic::trace::v1::{
 };
 use prost::Message as _;
 use reqwest::{StatusCode, redirect};
-use sortie_core::Timestamp;
+use sortie_core::time::Timestamp;
 
 use crate::config::{Target, TelemetryError};
 use crate::names;

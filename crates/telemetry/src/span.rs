@@ -2,7 +2,8 @@
 //! gives the same spans.
 
 use sha2::{Digest as _, Sha256};
-use sortie_core::{CallId, RunId, Seq, Timestamp};
+use sortie_core::id::{CallId, RunId, Seq};
+use sortie_core::time::Timestamp;
 
 /// The trace id of a tree of runs: the id of its root run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use sortie_core::{Journal, Notification, NotificationKind, RunId, Seq, StoreError};
+use sortie_core::id::{RunId, Seq};
+use sortie_core::notification::{Notification, NotificationKind};
+use sortie_core::ports::store::{Journal, StoreError};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, mpsc};
 use tokio::task::JoinHandle;

@@ -12,10 +12,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sortie_base::redact::Redactor;
-use sortie_core::{
-    Confinement, Lang, ListFilter, Mode, NoSkills, NoWorktrees, Notification, RunId, RunRecord,
-    SandboxMode, Skills, StoreError, Timestamp, Tool, Worktrees,
-};
+use sortie_core::id::RunId;
+use sortie_core::notification::Notification;
+use sortie_core::policy::Mode;
+use sortie_core::ports::store::{ListFilter, StoreError};
+use sortie_core::ports::tool::Tool;
+use sortie_core::ports::workspace::{NoSkills, NoWorktrees, Skills, Worktrees};
+use sortie_core::run::{Confinement, RunRecord, SandboxMode};
+use sortie_core::time::Timestamp;
+use sortie_core::words::Lang;
 use sortie_protocol::Task;
 use sortie_runtime::{Agents, FileSink, NewRun, Parts, ProcessClock, Runtime, Settings};
 use sortie_store::{Owner, SqliteStore};
@@ -244,7 +249,7 @@ impl Stage {
     pub async fn log(&self, run: RunId) -> String {
         let entries = self
             .runtime
-            .events(run, sortie_core::Seq(0))
+            .events(run, sortie_core::id::Seq(0))
             .await
             .expect("a journal");
         self.plain(&shown::event_lines(&entries)).await

@@ -15,7 +15,7 @@ pub use columns::{columns, one_line, pad_columns, strip_sequences, truncate_colu
 pub use message::{Source, lang_from, sources, text};
 pub use outcome::outcome_error;
 pub use sortie_base::truncate::{first_chars, truncate_middle};
-pub use sortie_core::Lang;
+pub use sortie_core::words::Lang;
 
 /// Returns a message: `t!(lang, "task-started", label = label, id = id)`.
 #[macro_export]

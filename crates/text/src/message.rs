@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use fluent_bundle::concurrent::FluentBundle;
 use fluent_bundle::types::FluentNumber;
 use fluent_bundle::{FluentArgs, FluentResource, FluentValue};
-use sortie_core::Lang;
+use sortie_core::words::Lang;
 use unic_langid::LanguageIdentifier;
 
 use crate::Arg;

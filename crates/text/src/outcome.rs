@@ -1,6 +1,7 @@
 //! Describes how a run ended.
 
-use sortie_core::{CancelledBy, Lang, Outcome};
+use sortie_core::run::{CancelledBy, Outcome};
+use sortie_core::words::Lang;
 
 use crate::t;
 

@@ -3,7 +3,7 @@
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
-use sortie_core::{ToolFailure, ToolSpec};
+use sortie_core::ports::tool::{ToolFailure, ToolSpec};
 
 /// Builds the description of a tool for the model.
 pub(crate) fn spec(name: &str, description: &str, parameters: Value) -> ToolSpec {

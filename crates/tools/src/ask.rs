@@ -5,10 +5,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use sortie_core::{
-    Addressee, Question, Recovery, Tool, ToolContext, ToolFailure, ToolOutcome, ToolReply,
-    ToolSpec, Touches,
+use sortie_core::ports::tool::{
+    Recovery, Tool, ToolContext, ToolFailure, ToolOutcome, ToolReply, ToolSpec, Touches,
 };
+use sortie_core::request::{Addressee, Question};
 
 use crate::arguments::{at_most, parse, spec, whole};
 

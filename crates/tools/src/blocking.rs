@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use sortie_core::{Permits, ToolContext, ToolFailure};
+use sortie_core::ports::tool::{Permits, ToolContext, ToolFailure};
 use tokio::sync::mpsc;
 use tokio::task::JoinError;
 

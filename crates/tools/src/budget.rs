@@ -3,7 +3,7 @@
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
-use sortie_core::{Budget, MICROS_PER_USD};
+use sortie_core::budget::{Budget, MICROS_PER_USD};
 
 use crate::arguments::whole;
 

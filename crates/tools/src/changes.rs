@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use sortie_core::{
+use sortie_core::ports::tool::{
     ManageRequest, Recovery, Tool, ToolContext, ToolFailure, ToolReply, ToolSpec, Touches,
 };
 

@@ -23,7 +23,7 @@ use rustix::io::Errno;
 use sortie_base::beneath::Resolver;
 use sortie_base::exact_folder;
 use sortie_base::nearest::similarity;
-use sortie_core::ToolFailure;
+use sortie_core::ports::tool::ToolFailure;
 
 use crate::gate::{Gate, Verdict};
 pub(crate) use kept::Kept;

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use similar::TextDiff;
 use sortie_base::truncate::truncate;
-use sortie_core::{
+use sortie_core::ports::tool::{
     Reconcile, Reconciled, Recovery, Tool, ToolAnswer, ToolContext, ToolFailure, ToolReply,
     ToolSpec, Touches,
 };

@@ -16,9 +16,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use sortie_core::{
-    EffectId, Recovery, Spelling, Tool, ToolAnswer, ToolContext, ToolFailure, ToolReply, ToolSpec,
-    Touches,
+use sortie_core::id::EffectId;
+use sortie_core::ports::tool::{
+    Recovery, Spelling, Tool, ToolAnswer, ToolContext, ToolFailure, ToolReply, ToolSpec, Touches,
 };
 use sortie_sandbox::{Applied, Command, Confined, Neutralised, Sandbox};
 

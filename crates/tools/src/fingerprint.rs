@@ -5,7 +5,8 @@ use std::io::Read as _;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use sortie_core::{EffectId, Reconciled, ToolAnswer, hex};
+use sortie_core::id::{EffectId, hex};
+use sortie_core::ports::tool::{Reconciled, ToolAnswer};
 
 use crate::confine::Workspace;
 

@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Map, Value, json};
-use sortie_core::{Tool, ToolOutcome};
+use sortie_core::ports::tool::{Tool, ToolOutcome};
 
 use crate::testing::{Delegation, Folder, outcome_with};
 use crate::{ToolSettings, standard_tools};

@@ -9,7 +9,7 @@ use globset::{GlobBuilder, GlobMatcher};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use sortie_base::glob_nesting;
-use sortie_core::{
+use sortie_core::ports::tool::{
     Recovery, Tool, ToolAnswer, ToolContext, ToolFailure, ToolReply, ToolSpec, Touches,
 };
 

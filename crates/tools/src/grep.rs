@@ -15,7 +15,7 @@ use grep_searcher::{
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
-use sortie_core::{
+use sortie_core::ports::tool::{
     Recovery, Tool, ToolAnswer, ToolContext, ToolFailure, ToolReply, ToolSpec, Touches,
 };
 

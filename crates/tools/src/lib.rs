@@ -41,7 +41,7 @@ mod write_file;
 
 use std::sync::Arc;
 
-use sortie_core::Tool;
+use sortie_core::ports::tool::Tool;
 use sortie_sandbox::{Places, Sandbox};
 
 pub use ask::Ask;

@@ -4,7 +4,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 
 use serde_json::{Value, json};
-use sortie_core::Tool;
+use sortie_core::ports::tool::Tool;
 
 use crate::testing::{Delegation, Folder, Rules, answer_with, call, preview};
 use crate::{EditFile, Glob, Grep, ListDir, ReadFile, WriteFile};

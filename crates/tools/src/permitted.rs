@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use sortie_core::Tool;
+use sortie_core::ports::tool::Tool;
 
 use crate::testing::{Delegation, Folder, Rules, answer_with, preview};
 use crate::{EditFile, Glob, Grep, ListDir, ReadFile, WriteFile};

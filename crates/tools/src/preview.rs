@@ -1,7 +1,7 @@
 //! The preview of a call for the approver.
 
 use sortie_base::truncate::truncate;
-use sortie_core::ToolFailure;
+use sortie_core::ports::tool::ToolFailure;
 
 /// The most characters of a preview.
 const MAX_PREVIEW_CHARS: usize = 8_000;

@@ -7,9 +7,9 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use sortie_base::truncate::truncate;
-use sortie_core::{
-    BlobId, Image, Recovery, Tool, ToolAnswer, ToolContext, ToolFailure, ToolReply, ToolSpec,
-    Touches,
+use sortie_core::id::BlobId;
+use sortie_core::ports::tool::{
+    Image, Recovery, Tool, ToolAnswer, ToolContext, ToolFailure, ToolReply, ToolSpec, Touches,
 };
 
 use crate::arguments::{parse, spec, whole};

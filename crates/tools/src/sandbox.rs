@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::thread::available_parallelism;
 use std::time::Duration;
 
-use sortie_core::{Confinement, SandboxMode, ToolContext, ToolFailure, Worktree};
+use sortie_core::ports::tool::{ToolContext, ToolFailure};
+use sortie_core::run::{Confinement, SandboxMode, Worktree};
 use sortie_sandbox::{
     Access, Backend, Command, Confined, Limits, Network, Policy, Sandbox, linked_worktree,
 };

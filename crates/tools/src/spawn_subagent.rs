@@ -4,11 +4,14 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use sortie_base::truncate::truncate;
-use sortie_core::{
-    Announce, Cleanup, EdgeMode, Isolation, Lang, Priority, Recovery, SkillNarrowing, SpawnRequest,
-    Spawned, Spelling, Tool, ToolAnswer, ToolContext, ToolFailure, ToolNarrowing, ToolReply,
-    ToolSpec, Touches,
+use sortie_core::ports::tool::{
+    Recovery, Spawned, Spelling, Tool, ToolAnswer, ToolContext, ToolFailure, ToolReply, ToolSpec,
+    Touches,
 };
+use sortie_core::run::{
+    Announce, Cleanup, EdgeMode, Isolation, Priority, SkillNarrowing, SpawnRequest, ToolNarrowing,
+};
+use sortie_core::words::Lang;
 
 use crate::arguments::{at_most, parse, spec, whole};
 use crate::budget::{self, Account};
@@ -268,7 +271,7 @@ fn request(arguments: Arguments) -> SpawnRequest {
 
 #[cfg(test)]
 mod tests {
-    use sortie_core::Budget;
+    use sortie_core::budget::Budget;
 
     use super::*;
     use crate::testing::{Delegation, Folder, answer_with, rename};

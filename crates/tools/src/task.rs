@@ -3,10 +3,11 @@
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use sortie_core::{
-    ChildWait, EdgeMode, Isolation, Recovery, SpawnRequest, Spelling, Tool, ToolContext,
-    ToolOutcome, ToolReply, ToolSpec, Touches,
+use sortie_core::event::ChildWait;
+use sortie_core::ports::tool::{
+    Recovery, Spelling, Tool, ToolContext, ToolOutcome, ToolReply, ToolSpec, Touches,
 };
+use sortie_core::run::{EdgeMode, Isolation, SpawnRequest};
 
 use crate::arguments::{parse, spec};
 use crate::budget::{self, Account};
@@ -131,7 +132,7 @@ fn request(arguments: Arguments) -> SpawnRequest {
 
 #[cfg(test)]
 mod tests {
-    use sortie_core::Budget;
+    use sortie_core::budget::Budget;
 
     use super::*;
     use crate::testing::{Delegation, Folder, outcome_with, rename};

@@ -7,11 +7,14 @@ use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use serde_json::{Map, Value};
-use sortie_core::{
-    BlobId, BlobReader, CallId, ChildRef, Confinement, EffectId, Lang, ManageRequest, Permits,
-    Reconciled, Recovery, RunId, SandboxMode, SpawnRequest, Spawned, Spawner, Spelling, Tool,
+use sortie_core::id::{BlobId, CallId, EffectId, RunId};
+use sortie_core::message::ChildRef;
+use sortie_core::ports::tool::{
+    BlobReader, ManageRequest, Permits, Reconciled, Recovery, Spawned, Spawner, Spelling, Tool,
     ToolAnswer, ToolContext, ToolFailure, ToolOutcome, ToolReply,
 };
+use sortie_core::run::{Confinement, SandboxMode, SpawnRequest};
+use sortie_core::words::Lang;
 
 use crate::confine::Workspace;
 

@@ -3,9 +3,9 @@
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use sortie_core::{
-    Recovery, Spelling, Todo, TodoStatus, Tool, ToolAnswer, ToolContext, ToolFailure, ToolReply,
-    ToolSpec, Touches,
+use sortie_core::message::{Todo, TodoStatus};
+use sortie_core::ports::tool::{
+    Recovery, Spelling, Tool, ToolAnswer, ToolContext, ToolFailure, ToolReply, ToolSpec, Touches,
 };
 
 use crate::arguments::{parse, spec};

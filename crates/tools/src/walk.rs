@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use sortie_base::glob_nesting::is_too_deep;
-use sortie_core::ToolFailure;
+use sortie_core::ports::tool::ToolFailure;
 
 use crate::blocking::Stop;
 use crate::confine::{Kind, Listing, Workspace};

@@ -1,6 +1,6 @@
 //! The most that is kept of what a server sends. Beyond a bound the answer fails and says which.
 
-use sortie_core::ModelError;
+use sortie_core::ports::model::ModelError;
 
 /// Bytes of one line of a stream: whole items come in one line.
 pub const LINE_BYTES: usize = 8 << 20;

@@ -7,7 +7,8 @@ pub(crate) use body::body;
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use sortie_core::{ModelError, StopReason};
+use sortie_core::event::StopReason;
+use sortie_core::ports::model::ModelError;
 
 use crate::bounds;
 use crate::bounds::too_long;

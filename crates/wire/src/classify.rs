@@ -9,7 +9,7 @@ use serde_json::Value;
 use sortie_base::redact::Redactor;
 use sortie_base::retry_after;
 use sortie_base::truncate::truncate;
-use sortie_core::{Fault, ModelError};
+use sortie_core::ports::model::{Fault, ModelError};
 
 use crate::{Dialect, bounds};
 

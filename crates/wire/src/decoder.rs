@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::Value;
 use sortie_base::sse::{self, Event, Limits, Reader, Rest};
-use sortie_core::{DeltaSink, ModelAnswer, ModelError, NoDeltas};
+use sortie_core::ports::model::{DeltaSink, ModelAnswer, ModelError, NoDeltas};
 
 use crate::bounds::too_long;
 use crate::draft::{CUT_OFF, Draft};

@@ -3,7 +3,9 @@
 use std::collections::HashSet;
 
 use serde_json::{Map, Value};
-use sortie_core::{AnswerPart, Arguments, ModelAnswer, ModelError, StopReason, Usage};
+use sortie_core::event::StopReason;
+use sortie_core::message::{Arguments, Usage};
+use sortie_core::ports::model::{AnswerPart, ModelAnswer, ModelError};
 
 use crate::bounds;
 use crate::bounds::too_long;

@@ -7,7 +7,9 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use sortie_core::{Fault, ModelError, ModelRequest, StopReason, ToolSpec};
+use sortie_core::event::StopReason;
+use sortie_core::ports::model::{Fault, ModelError, ModelRequest};
+use sortie_core::ports::tool::ToolSpec;
 
 use crate::Dialect;
 use crate::decoder::Flow;

@@ -13,10 +13,11 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use sortie_core::{
-    Arguments, Block, CallId, ImageRef, Message, ModelError, ModelRequest, ResultStatus, ToolCall,
-    ToolResult, hex,
+use sortie_core::id::{CallId, hex};
+use sortie_core::message::{
+    Arguments, Block, ImageRef, Message, ResultStatus, ToolCall, ToolResult,
 };
+use sortie_core::ports::model::{ModelError, ModelRequest};
 
 use crate::dialect::{Dialect, Format, SchemaSupport, ToolIds};
 

@@ -31,7 +31,7 @@ pub use text_call::{TextCall, may_be_text_call, text_call};
 
 use serde::Serialize;
 use sha2::{Digest, Sha256};
-use sortie_core::{ModelError, ModelRequest};
+use sortie_core::ports::model::{ModelError, ModelRequest};
 
 /// Whether the answer comes in pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

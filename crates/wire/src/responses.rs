@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use sortie_core::{ModelError, ModelRequest, StopReason, ToolSpec};
+use sortie_core::event::StopReason;
+use sortie_core::ports::model::{ModelError, ModelRequest};
+use sortie_core::ports::tool::ToolSpec;
 
 use crate::classify::refused;
 use crate::decoder::Flow;

@@ -19,10 +19,13 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use sortie_core::{
-    AnswerPart, Arguments, Block, Message, ModelAnswer, ModelRequest, ResultStatus, Sampling,
-    SharedMessage, StopReason, ToolCall, ToolResult, ToolSpec,
+use sortie_core::event::StopReason;
+use sortie_core::message::{
+    Arguments, Block, Message, ResultStatus, SharedMessage, ToolCall, ToolResult,
 };
+use sortie_core::ports::model::{AnswerPart, ModelAnswer, ModelRequest};
+use sortie_core::ports::tool::ToolSpec;
+use sortie_core::run::Sampling;
 
 /// Marks reasoning that was parsed from a step.
 const ORIGIN: &str = "steps";

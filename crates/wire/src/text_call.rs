@@ -9,7 +9,7 @@
 //! not a text call: the text before a call is short, and no text follows it.
 
 use serde_json::{Deserializer, Map, Value};
-use sortie_core::ToolSpec;
+use sortie_core::ports::tool::ToolSpec;
 
 /// The longest text that is examined: a call that writes a file carries the file.
 const MAX_TEXT_BYTES: usize = 1 << 20;

@@ -9,7 +9,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use sortie_core::BlobId;
+use sortie_core::id::BlobId;
 
 use crate::error::At as _;
 use crate::held::{open_folder, path_of};

@@ -4,7 +4,8 @@
 //! time: what varies (the list of agents, the workspace) is appended by the prompt builder, so that
 //! a provider's cache can keep the rest.
 
-use sortie_core::{AgentDefinition, AgentSource, Lang, ModelChoice, ToolSelection};
+use sortie_core::agent::{AgentDefinition, AgentSource, ModelChoice, ToolSelection};
+use sortie_core::words::Lang;
 use sortie_text::t;
 
 /// The tools of a read-only agent. The sandbox makes its shell read-only; without a sandbox, policy

@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use sortie_core::{AgentDefinition, Lang, ModelChoice, RunId};
+use sortie_core::agent::{AgentDefinition, ModelChoice};
+use sortie_core::id::RunId;
+use sortie_core::words::Lang;
 
 use super::{builtin_agents, main_agent};
 

@@ -1,6 +1,8 @@
 //! Applies inbox messages to the state of a run.
 
-use sortie_core::{ChildRef, InboxItem, Message, Outcome, ResultStatus, ToolResult};
+use sortie_core::inbox::InboxItem;
+use sortie_core::message::{ChildRef, Message, ResultStatus, ToolResult};
+use sortie_core::run::Outcome;
 use sortie_text::text;
 
 use super::{Phase, RunState};

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use sortie_core::{
-    BudgetKind, CallId, Changes, ChildRef, Epoch, Event, JournalEntry, Message, Outcome, RunId,
-    RunSpec, Seq, SharedMessage, Summary, Timestamp, Todo, ToolCall, Usage, Worktree,
-};
+use sortie_core::budget::BudgetKind;
+use sortie_core::event::{Event, JournalEntry};
+use sortie_core::id::{CallId, Epoch, RunId, Seq};
+use sortie_core::message::{ChildRef, Message, SharedMessage, Todo, ToolCall, Usage};
+use sortie_core::run::{Changes, Outcome, RunSpec, Summary, Worktree};
+use sortie_core::time::Timestamp;
 use sortie_text::text;
 
 use super::{CountedTokens, IllegalEvent, Phase, PriorHistory, RunState};

@@ -2,9 +2,12 @@
 
 use serde_json::json;
 use sortie_agent::{PriorHistory, RunState, Step};
-use sortie_core::{
-    BlobId, Epoch, Event, Fault, ForkPoint, JournalEntry, Message, Seq, Timestamp, Usage, WaitingOn,
-};
+use sortie_core::event::{Event, JournalEntry};
+use sortie_core::id::{BlobId, Epoch, Seq};
+use sortie_core::message::{Message, Usage};
+use sortie_core::ports::model::Fault;
+use sortie_core::run::{ForkPoint, WaitingOn};
+use sortie_core::time::Timestamp;
 
 use crate::player::{Player, RUN, read, run_id, spec};
 
@@ -212,7 +215,7 @@ fn a_long_history_with_nothing_to_shorten_is_a_clear_end_with_what_there_is() {
         .answer(
             "half the work",
             &[read("a")],
-            sortie_core::StopReason::ToolUse,
+            sortie_core::event::StopReason::ToolUse,
         )
         .result("1-0", "short")
         .fail(Fault::ContextOverflow);

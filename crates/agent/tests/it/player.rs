@@ -4,13 +4,23 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use sortie_agent::{PriorHistory, RunState, Step, Tapes, builtin_agents, replay_tree};
-use sortie_core::{
-    AdmissionCaps, Announce, Announcement, Arguments, Block, Budget, CallId, Cancellation,
-    CancelledBy, ChildRef, ChildWait, Cleanup, Confinement, EdgeMode, Epoch, Event, Fault,
-    InboxItem, Isolation, JournalEntry, Lane, Lang, Limits, Message, Outcome, Policy, Priority,
-    ResultStatus, RunId, RunSpec, Sampling, Sender, Seq, SessionKey, StopReason, Timestamp, Todo,
-    TodoStatus, ToolCall, ToolResult, Usage,
+use sortie_core::budget::Budget;
+use sortie_core::event::{ChildWait, Event, JournalEntry, StopReason};
+use sortie_core::id::{CallId, Epoch, RunId, Seq, SessionKey};
+use sortie_core::inbox::{Announcement, InboxItem, Sender};
+use sortie_core::message::{
+    Arguments, Block, ChildRef, Message, ResultStatus, Todo, TodoStatus, ToolCall, ToolResult,
+    Usage,
 };
+use sortie_core::policy::Policy;
+use sortie_core::ports::model::Fault;
+use sortie_core::ports::store::AdmissionCaps;
+use sortie_core::run::{
+    Announce, Cancellation, CancelledBy, Cleanup, Confinement, EdgeMode, Isolation, Lane, Limits,
+    Outcome, Priority, RunSpec, Sampling,
+};
+use sortie_core::time::Timestamp;
+use sortie_core::words::Lang;
 use uuid::Uuid;
 
 pub(crate) const RUN: RunId = RunId::from_uuid(Uuid::from_u128(1));

@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use serde_json::json;
 use sortie_agent::{CallStatus, PriorHistory, RunState, Step, Tapes, projection, replay_tree};
-use sortie_core::{
-    CallId, Cancellation, CancelledBy, ChildRef, ChildWait, EdgeMode, Event, Fault, Message,
-    Outcome, ResultStatus, Status, StopReason, Timestamp, ToolResult,
-};
+use sortie_core::event::{ChildWait, Event, StopReason};
+use sortie_core::id::CallId;
+use sortie_core::message::{ChildRef, Message, ResultStatus, ToolResult};
+use sortie_core::ports::model::Fault;
+use sortie_core::run::{Cancellation, CancelledBy, EdgeMode, Outcome, Status};
+use sortie_core::time::Timestamp;
 
 use crate::player::{Player, RUN, announcement, child_ref, read};
 
@@ -184,7 +186,7 @@ proptest! {
         for message in player.state.messages() {
             match &**message {
                 Message::Assistant { blocks } => calls.extend(blocks.iter().filter_map(|block| match block {
-                    sortie_core::Block::Call(call) => Some(call.id.clone()),
+                    sortie_core::message::Block::Call(call) => Some(call.id.clone()),
                     _ => None,
                 })),
                 Message::Tools { results: answered } => {
@@ -267,7 +269,7 @@ proptest! {
     fn the_end_is_sticky(dice in proptest::collection::vec(any::<u8>(), 1..120)) {
         let player = drive(&dice);
         let mut after = player.state.clone();
-        let entry = sortie_core::JournalEntry {
+        let entry = sortie_core::event::JournalEntry {
             seq: player.state.head().next(),
             ..player.entries[1].clone()
         };

@@ -1,10 +1,16 @@
 //! Calls that wait for a reply, and budgets that are spent.
 
 use serde_json::json;
-use sortie_core::{
-    Addressee, Answerer, ApprovalRequest, Balance, BudgetKind, CallId, EffectId, Event, InboxItem,
-    Layer, Question, Reply, Request, RequestId, RequestKind, StopReason, Timestamp, WaitingOn,
+use sortie_core::budget::{Balance, BudgetKind};
+use sortie_core::event::{Event, StopReason};
+use sortie_core::id::{CallId, EffectId};
+use sortie_core::inbox::InboxItem;
+use sortie_core::policy::Layer;
+use sortie_core::request::{
+    Addressee, Answerer, ApprovalRequest, Question, Reply, Request, RequestId, RequestKind,
 };
+use sortie_core::run::WaitingOn;
+use sortie_core::time::Timestamp;
 
 use crate::player::{Player, read, run_id, spec};
 

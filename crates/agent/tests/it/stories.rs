@@ -2,10 +2,13 @@
 
 use serde_json::json;
 use sortie_agent::{PriorHistory, RunState};
-use sortie_core::{
-    BudgetKind, CallId, Cancellation, CancelledBy, EdgeMode, Epoch, Event, Fault, InboxItem,
-    Outcome, Sender, StopReason, Timestamp,
-};
+use sortie_core::budget::BudgetKind;
+use sortie_core::event::{Event, StopReason};
+use sortie_core::id::{CallId, Epoch};
+use sortie_core::inbox::{InboxItem, Sender};
+use sortie_core::ports::model::Fault;
+use sortie_core::run::{Cancellation, CancelledBy, EdgeMode, Outcome};
+use sortie_core::time::Timestamp;
 
 use crate::player::{Player, announcement, read, spec};
 
@@ -586,7 +589,7 @@ fn events_after_the_end_and_second_results_are_illegal() {
     let mut player = Player::new(spec());
     player.call(&[read("a"), read("b")]).result("1-0", "A");
     let refused = |player: &Player, event: Event| {
-        let entry = sortie_core::JournalEntry {
+        let entry = sortie_core::event::JournalEntry {
             run: crate::player::RUN,
             seq: player.state.head().next(),
             at: player.now,

@@ -2,7 +2,13 @@
 
 use proptest::prelude::*;
 use sortie_agent::{Tapes, Timeline, task_timeline, timeline};
-use sortie_core::*;
+use sortie_core::event::*;
+use sortie_core::id::*;
+use sortie_core::inbox::*;
+use sortie_core::message::*;
+use sortie_core::request::*;
+use sortie_core::run::*;
+use sortie_core::time::*;
 use uuid::Uuid;
 
 use crate::player::spec;

@@ -12,7 +12,7 @@ use anyhow::{Context as _, Result};
 use futures::{SinkExt as _, StreamExt as _};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use sortie_core::Clock as _;
+use sortie_core::time::Clock as _;
 use sortie_runtime::ProcessClock;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::net::{TcpSocket, TcpStream};

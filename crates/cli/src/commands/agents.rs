@@ -4,7 +4,8 @@ use clap::Subcommand;
 use serde::Serialize;
 use serde_json::json;
 use sortie::Assembly;
-use sortie_core::{AgentDefinition, AgentSource, Lang, ModelChoice};
+use sortie_core::agent::{AgentDefinition, AgentSource, ModelChoice};
+use sortie_core::words::Lang;
 use sortie_definitions::{AgentFiles, LoadedAgent};
 use sortie_text::{one_line, strip_sequences, t, truncate_columns};
 

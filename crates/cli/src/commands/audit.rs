@@ -2,9 +2,11 @@
 
 use clap::{Args, Subcommand};
 use sortie_base::hidden::write_out_line;
-use sortie_core::{
-    ApprovedBy, AuditFilter, AuditLine, AuditStage, ResultStatus, Ruling, RunId, StoreError,
-};
+use sortie_core::audit::{AuditLine, AuditStage};
+use sortie_core::id::RunId;
+use sortie_core::message::ResultStatus;
+use sortie_core::policy::{ApprovedBy, Ruling};
+use sortie_core::ports::store::{AuditFilter, StoreError};
 use sortie_store::ReadStore;
 use sortie_text::t;
 

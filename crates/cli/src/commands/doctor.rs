@@ -11,7 +11,10 @@ use clap::Args;
 use console::Style;
 use serde::Serialize;
 use serde_json::json;
-use sortie_core::{Delivery, JournalEntry, ListFilter, ModelDirectory, Summary};
+use sortie_core::event::JournalEntry;
+use sortie_core::ports::model::ModelDirectory;
+use sortie_core::ports::store::ListFilter;
+use sortie_core::run::{Delivery, Summary};
 use sortie_protocol::DoctorLine;
 use sortie_store::ReadStore;
 use sortie_text::{one_line, t};
@@ -261,7 +264,11 @@ async fn store(settings: &Settings) -> Vec<Check> {
         Ok(store) => store,
         Err(error) => {
             let todo = t!(lang, "doctor-store-todo");
-            return vec![Check::fail("store", sortie_core::with_causes(&error), todo)];
+            return vec![Check::fail(
+                "store",
+                sortie_core::error::with_causes(&error),
+                todo,
+            )];
         }
     };
     vec![
@@ -309,7 +316,7 @@ async fn journal(settings: &Settings, store: &ReadStore) -> Check {
         }
         Err(error) => Check::fail(
             "journal",
-            sortie_core::with_causes(&error),
+            sortie_core::error::with_causes(&error),
             t!(lang, "doctor-store-todo"),
         ),
     }
@@ -322,7 +329,7 @@ async fn tasks(settings: &Settings, store: &ReadStore) -> Check {
         Err(error) => {
             return Check::fail(
                 "tasks",
-                sortie_core::with_causes(&error),
+                sortie_core::error::with_causes(&error),
                 t!(lang, "doctor-store-todo"),
             );
         }

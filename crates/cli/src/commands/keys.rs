@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use sortie_base::hidden::write_out_line;
-use sortie_core::{Clock as _, Tenant, Timestamp};
+use sortie_core::tenant::Tenant;
+use sortie_core::time::{Clock as _, Timestamp};
 use sortie_protocol::{Key, NewKeyMade};
 use sortie_runtime::ProcessClock;
 use sortie_server::keys::{KeyError, KeyFile, NewKeyRequest, StoredKey, Token};

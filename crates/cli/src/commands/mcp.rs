@@ -4,7 +4,7 @@ use clap::Subcommand;
 use serde_json::{Value, json};
 use similar::{ChangeTag, TextDiff};
 use sortie_base::hidden::{is_hidden, write_out, write_out_line};
-use sortie_core::Lang;
+use sortie_core::words::Lang;
 use sortie_mcp::{Pool, ServerReport, ServerState, ToolChange};
 use sortie_text::{t, truncate_columns};
 

@@ -5,9 +5,11 @@ use std::time::{Duration, Instant};
 
 use clap::Subcommand;
 use serde_json::json;
-use sortie_core::{
-    AnswerPart, Asker, Clock, Message, ModelDirectory, ModelRequest, NoDeltas, TurnOptions, Usage,
+use sortie_core::message::{Message, Usage};
+use sortie_core::ports::model::{
+    AnswerPart, Asker, ModelDirectory, ModelRequest, NoDeltas, TurnOptions,
 };
+use sortie_core::time::Clock;
 use sortie_models::{
     Directory, Found, USUAL_TIMEOUT, VendorListing, discover, prices_as_of, usual_endpoints,
 };

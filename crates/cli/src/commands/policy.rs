@@ -4,7 +4,11 @@
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use sortie_base::hidden::write_out_line;
-use sortie_core::{Event, Lang, Mode, PolicyLayer, RunSpec, Seq};
+use sortie_core::event::Event;
+use sortie_core::id::Seq;
+use sortie_core::policy::{Mode, PolicyLayer};
+use sortie_core::run::RunSpec;
+use sortie_core::words::Lang;
 use sortie_models::suggest_default;
 use sortie_runtime::{Explained, LayerView, NewRun, Planner};
 use sortie_text::t;

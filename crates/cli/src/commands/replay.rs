@@ -4,7 +4,12 @@ use std::sync::Arc;
 
 use clap::Args;
 use sha2::{Digest, Sha256};
-use sortie_core::{Event, ForkPoint, ListFilter, Mode, ModelDirectory, RunId, Seq, hex};
+use sortie_core::event::Event;
+use sortie_core::id::{RunId, Seq, hex};
+use sortie_core::policy::Mode;
+use sortie_core::ports::model::ModelDirectory;
+use sortie_core::ports::store::ListFilter;
+use sortie_core::run::ForkPoint;
 use sortie_runtime::{Fork, Tapes, projection, replay_tree};
 use sortie_store::ReadStore;
 use sortie_text::t;

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use clap::Args;
-use sortie_core::{ListFilter, RunId, RunRecord, Status};
+use sortie_core::id::RunId;
+use sortie_core::ports::store::ListFilter;
+use sortie_core::run::{RunRecord, Status};
 use sortie_protocol::Task;
 use sortie_text::{one_line, t};
 

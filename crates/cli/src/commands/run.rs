@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use sortie_core::MAX_TASK_CHARS;
+use sortie_core::run::MAX_TASK_CHARS;
 use sortie_runtime::NewRun;
 
 use crate::choice::ModelArguments;

@@ -314,15 +314,17 @@ fn server_config(
     };
     let mut tenants = std::collections::BTreeMap::new();
     for (name, tenant) in &configured.tenants {
-        let parsed = name.parse().map_err(|error: sortie_core::BadTenant| {
-            let problem = error.to_string();
-            Problem::Typed(t!(
-                settings.lang,
-                "serve-bad-tenant",
-                name = name,
-                problem = problem
-            ))
-        })?;
+        let parsed = name
+            .parse()
+            .map_err(|error: sortie_core::tenant::BadTenant| {
+                let problem = error.to_string();
+                Problem::Typed(t!(
+                    settings.lang,
+                    "serve-bad-tenant",
+                    name = name,
+                    problem = problem
+                ))
+            })?;
         let workspaces = folders(tenant.workspaces.as_deref().unwrap_or_default());
         tenants.insert(parsed, TenantConfig { workspaces });
     }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use sortie_core::{RunId, SinkAddress};
+use sortie_core::id::RunId;
+use sortie_core::run::SinkAddress;
 use sortie_protocol::Task;
 use sortie_runtime::NewRun;
 use sortie_text::t;

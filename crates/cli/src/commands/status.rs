@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 
 use clap::Args;
 use serde_json::{Value, json};
-use sortie_core::{ListFilter, RequestFilter};
+use sortie_core::ports::store::ListFilter;
+use sortie_core::request::RequestFilter;
 use sortie_protocol::Stats;
 use sortie_protocol::client::Client;
 use sortie_text::t;
@@ -102,7 +103,7 @@ async fn state(settings: &Settings) -> Result<State, Problem> {
         Err(error) => State::Silent {
             file,
             address,
-            problem: sortie_core::with_causes(&error),
+            problem: sortie_core::error::with_causes(&error),
         },
     })
 }

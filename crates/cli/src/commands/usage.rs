@@ -1,7 +1,10 @@
 //! `sortie usage`.
 
 use clap::Args;
-use sortie_core::{ListFilter, SessionKey, Usage as Used, UsageLine};
+use sortie_core::id::SessionKey;
+use sortie_core::message::Usage as Used;
+use sortie_core::ports::store::ListFilter;
+use sortie_core::stats::UsageLine;
 use sortie_text::t;
 
 use crate::exit::Exit;

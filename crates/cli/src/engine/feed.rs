@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use sortie_core::Notification;
+use sortie_core::notification::Notification;
 use sortie_protocol::client::{Client, ClientError, EventStream, StreamItem};
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::{broadcast, mpsc};

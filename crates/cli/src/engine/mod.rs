@@ -11,10 +11,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use sortie::{Builder, Sortie};
-use sortie_core::{
-    ListFilter, OpenRequest, Replied, Reply, RequestFilter, RequestId, RunId, RunRecord,
-    SessionKey, Status, StoreError, Timestamp,
-};
+use sortie_core::id::{RunId, SessionKey};
+use sortie_core::ports::store::{ListFilter, Replied, StoreError};
+use sortie_core::request::{OpenRequest, Reply, RequestFilter, RequestId};
+use sortie_core::run::{RunRecord, Status};
+use sortie_core::time::Timestamp;
 use sortie_runtime::{Agents, Fork, NewRun, Runtime, RuntimeError};
 use tokio::time::Instant;
 
@@ -121,7 +122,7 @@ impl Engine {
 
     /// Returns the current time.
     pub(crate) fn now(&self) -> Timestamp {
-        use sortie_core::Clock as _;
+        use sortie_core::time::Clock as _;
         match self {
             Self::Own(own) => own.runtime().now(),
             Self::Server(server) => server.clock.now(),

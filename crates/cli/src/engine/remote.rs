@@ -4,10 +4,11 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sortie_core::{
-    Clock as _, ForkPoint, Lane, ListFilter, OpenRequest, Replied, Reply, RequestFilter, RequestId,
-    RunId, RunRecord, SessionKey, SinkAddress, Status, StoreResult,
-};
+use sortie_core::id::{RunId, SessionKey};
+use sortie_core::ports::store::{ListFilter, Replied, StoreResult};
+use sortie_core::request::{OpenRequest, Reply, RequestFilter, RequestId};
+use sortie_core::run::{ForkPoint, Lane, RunRecord, SinkAddress, Status};
+use sortie_core::time::Clock as _;
 use sortie_protocol::client::{Client, ClientError};
 use sortie_protocol::{ApprovalBody, ApprovalDecision, ForkBody, NewTask, Proof};
 use sortie_runtime::{Agents, Fork, NewRun, ProcessClock};

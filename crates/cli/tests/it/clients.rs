@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use rustix::process::Signal;
 use serde_json::Value;
-use sortie_core::Notification;
+use sortie_core::notification::Notification;
 
 use crate::terminal::at_terminal;
 use crate::world::World;

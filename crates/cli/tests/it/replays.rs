@@ -98,11 +98,7 @@ fn forks(world: &World) {
     assert_eq!(replayed["identical"], true);
     let nowhere = world.sortie(&["replay", &id, "--from", "9999"]);
     assert_eq!(nowhere.code, Some(6), "{nowhere:#?}");
-    assert!(
-        nowhere.err.contains("but no event 9999"),
-        "{}",
-        nowhere.err
-    );
+    assert!(nowhere.err.contains("but no event 9999"), "{}", nowhere.err);
 }
 
 /// Nothing here depends on who is quicker: a recording follows turns, not time.

@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 use sortie_config::{Config, Flag, Origin};
-use sortie_core::Lang;
+use sortie_core::words::Lang;
 
 use crate::support::Case;
 

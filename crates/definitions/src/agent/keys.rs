@@ -4,7 +4,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::Value;
-use sortie_core::{AgentDefinition, AgentSource, Budget, Isolation, MICROS_PER_USD, Mode, hex};
+use sortie_core::agent::{AgentDefinition, AgentSource};
+use sortie_core::budget::{Budget, MICROS_PER_USD};
+use sortie_core::id::hex;
+use sortie_core::policy::Mode;
+use sortie_core::run::Isolation;
 use sortie_text::{first_chars, one_line};
 
 use sha2::{Digest as _, Sha256};

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use sortie_core::AgentDefinition;
+use sortie_core::agent::AgentDefinition;
 
 use super::keys::{self, Reading};
 use super::{Known, LoadedAgent};

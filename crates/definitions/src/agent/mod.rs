@@ -11,7 +11,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::Value;
-use sortie_core::{AgentDefinition, Budget, Isolation, Mode};
+use sortie_core::agent::AgentDefinition;
+use sortie_core::budget::Budget;
+use sortie_core::policy::Mode;
+use sortie_core::run::Isolation;
 
 pub use load::{AgentFiles, FileCheck, Verdict, load_agents};
 pub use tools::{rule_tool, translate_rule};

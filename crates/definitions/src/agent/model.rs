@@ -1,6 +1,6 @@
 //! The model of an agent file.
 
-use sortie_core::ModelChoice;
+use sortie_core::agent::ModelChoice;
 
 use super::Known;
 use crate::Severity;

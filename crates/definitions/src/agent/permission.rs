@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
-use sortie_core::{Mode, ToolSelection};
+use sortie_core::agent::ToolSelection;
+use sortie_core::policy::Mode;
 
 use super::Known;
 use super::tools::{resolve, restricting, rule_tool};

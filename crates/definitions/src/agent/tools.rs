@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use sortie_base::wildcard::matches;
-use sortie_core::ToolSelection;
+use sortie_core::agent::ToolSelection;
 
 use super::Known;
 use crate::Severity;

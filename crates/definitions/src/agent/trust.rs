@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use sortie_core::{Isolation, Mode};
+use sortie_core::policy::Mode;
+use sortie_core::run::Isolation;
 
 use super::{Known, LoadedAgent};
 use crate::Severity;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use sortie_core::SkillRef;
+use sortie_core::skill::SkillRef;
 
 use super::Skill;
 use sortie_base::wildcard::matches_any;
@@ -75,7 +75,7 @@ pub fn narrow(parent: &[SkillRef], choice: &SkillChoice, found: &[Skill]) -> Vec
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use sortie_core::SkillSource;
+    use sortie_core::skill::SkillSource;
 
     use super::*;
     use crate::Scope;

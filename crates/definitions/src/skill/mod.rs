@@ -10,7 +10,8 @@ mod tool;
 
 use std::path::PathBuf;
 
-use sortie_core::{Lang, SkillRef, SkillSource};
+use sortie_core::skill::{SkillRef, SkillSource};
+use sortie_core::words::Lang;
 
 pub use choice::{SkillChoice, narrow};
 pub use prompt::skills_prompt;

@@ -1,7 +1,8 @@
 //! The section of the system prompt about skills: names and descriptions, within a limit.
 
 use sortie_base::truncate::truncate;
-use sortie_core::{Lang, SkillRef};
+use sortie_core::skill::SkillRef;
+use sortie_core::words::Lang;
 use sortie_text::one_line;
 
 /// Limits of a description that are tried in turn until everything fits.
@@ -64,7 +65,7 @@ mod tests {
     use std::path::PathBuf;
 
     use proptest::prelude::*;
-    use sortie_core::SkillSource;
+    use sortie_core::skill::SkillSource;
 
     use super::*;
 

@@ -7,10 +7,11 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
-use sortie_core::{
-    Recovery, SkillRef, Spelling, Tool, ToolAnswer, ToolContext, ToolFailure, ToolReply, ToolSpec,
-    Touches, hex,
+use sortie_core::id::hex;
+use sortie_core::ports::tool::{
+    Recovery, Spelling, Tool, ToolAnswer, ToolContext, ToolFailure, ToolReply, ToolSpec, Touches,
 };
+use sortie_core::skill::SkillRef;
 use sortie_text::{first_chars, one_line};
 
 use super::{MAX_SKILL_BYTES, SKILL_FILES, find};

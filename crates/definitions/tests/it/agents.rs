@@ -1,6 +1,6 @@
 //! Agent files of each system, and which of them count.
 
-use sortie_core::AgentSource;
+use sortie_core::agent::AgentSource;
 use sortie_definitions::{LoadedAgent, Verdict};
 
 use crate::support::World;

@@ -1,6 +1,6 @@
 //! Skills on disk.
 
-use sortie_core::Lang;
+use sortie_core::words::Lang;
 use sortie_definitions::{SkillChoice, Skills, narrow, skill_places};
 
 use crate::support::World;

@@ -4,7 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use sortie_core::{AgentDefinition, AgentSource, Budget, ModelChoice, ToolSelection};
+use sortie_core::agent::{AgentDefinition, AgentSource, ModelChoice, ToolSelection};
+use sortie_core::budget::Budget;
 use sortie_definitions::{
     AgentFiles, Ceiling, Known, Skills, Where, agent_places, load_agents, skill_places,
 };

@@ -1,7 +1,9 @@
 //! What a file of an untrusted folder can do is never more than the same file trusted.
 
 use proptest::prelude::*;
-use sortie_core::{Isolation, Mode, ModelChoice};
+use sortie_core::agent::ModelChoice;
+use sortie_core::policy::Mode;
+use sortie_core::run::Isolation;
 use sortie_definitions::LoadedAgent;
 
 use crate::support::World;

@@ -6,7 +6,7 @@ use crate::{NetError, Response};
 use reqwest::StatusCode;
 use reqwest::header::{DATE, RETRY_AFTER};
 use sortie_base::retry_after;
-use sortie_core::ToolFailure;
+use sortie_core::ports::tool::ToolFailure;
 
 use crate::tools::clean::one_line;
 

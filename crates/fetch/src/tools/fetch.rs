@@ -10,7 +10,7 @@ use reqwest::{Method, Request};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use sortie_base::truncate::first_chars;
-use sortie_core::{
+use sortie_core::ports::tool::{
     Recovery, Spelling, Tool, ToolAnswer, ToolContext, ToolFailure, ToolReply, ToolSpec, Touches,
 };
 

@@ -1,7 +1,7 @@
 //! Frames foreign text between two marked lines.
 
 use sha2::{Digest as _, Sha256};
-use sortie_core::{EffectId, hex};
+use sortie_core::id::{EffectId, hex};
 
 /// Length of the token: far more than an attacker can guess in one try.
 const TOKEN_CHARS: usize = 12;

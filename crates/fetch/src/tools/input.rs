@@ -3,7 +3,7 @@
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
-use sortie_core::ToolFailure;
+use sortie_core::ports::tool::ToolFailure;
 
 /// Parses arguments into the tool's own type.
 pub(crate) fn parse<T: DeserializeOwned>(arguments: Value) -> Result<T, ToolFailure> {

@@ -1,7 +1,7 @@
 //! Renders the response of a server for a model.
 
 use crate::Url;
-use sortie_core::{Image, ToolFailure};
+use sortie_core::ports::tool::{Image, ToolFailure};
 
 use crate::tools::charset::decode;
 use crate::tools::clean::clean;

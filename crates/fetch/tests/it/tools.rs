@@ -8,10 +8,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::Value;
-use sortie_core::{
-    BlobId, BlobReader, CallId, Confinement, EffectId, Lang, ManageRequest, Permits, SpawnRequest,
-    Spawned, Spawner, Tool, ToolAnswer, ToolContext, ToolFailure, ToolOutcome, ToolReply,
+use sortie_core::id::{BlobId, CallId, EffectId};
+use sortie_core::ports::tool::{
+    BlobReader, ManageRequest, Permits, Spawned, Spawner, Tool, ToolAnswer, ToolContext,
+    ToolFailure, ToolOutcome, ToolReply,
 };
+use sortie_core::run::{Confinement, SpawnRequest};
+use sortie_core::words::Lang;
 
 const RUN: &str = "01900000-0000-7000-8000-000000000001";
 

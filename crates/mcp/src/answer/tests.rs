@@ -1,5 +1,5 @@
 use serde_json::json;
-use sortie_core::ToolOutcome;
+use sortie_core::ports::tool::ToolOutcome;
 
 use super::*;
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use sortie_core::Tool;
+use sortie_core::ports::tool::Tool;
 
 use crate::support::{Stage, run, tool};
 

@@ -7,11 +7,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use sortie_core::{
-    BlobId, BlobReader, CallId, Confinement, EffectId, Lang, ManageRequest, Permits, RunId,
-    SpawnRequest, Spawned, Spawner, Tool, ToolAnswer, ToolContext, ToolFailure, ToolOutcome,
-    ToolReply,
+use sortie_core::id::{BlobId, CallId, EffectId, RunId};
+use sortie_core::ports::tool::{
+    BlobReader, ManageRequest, Permits, Spawned, Spawner, Tool, ToolAnswer, ToolContext,
+    ToolFailure, ToolOutcome, ToolReply,
 };
+use sortie_core::run::{Confinement, SpawnRequest};
+use sortie_core::words::Lang;
 use sortie_fetch::Guard;
 use sortie_mcp::{ApprovalFile, Pool, PoolSettings, ServerConfig, ServerReport};
 use tempfile::TempDir;

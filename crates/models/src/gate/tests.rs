@@ -97,7 +97,10 @@ impl Provider {
 async fn answered(gate: &Arc<Gate>, provider: &Provider) -> Duration {
     let mut place = gate.enter(Wish::default());
     loop {
-        place.admitted(&sortie_core::NoDeltas).await.unwrap();
+        place
+            .admitted(&sortie_core::ports::model::NoDeltas)
+            .await
+            .unwrap();
         match provider.ask().await {
             Ok(()) => {
                 place.returned(Return::Answered { tokens: None });
@@ -220,7 +223,10 @@ fn gate(start_concurrent: u32) -> (Governor, Arc<Gate>) {
 
 async fn gone(gate: &Arc<Gate>) -> Place {
     let mut place = gate.enter(Wish::default());
-    place.admitted(&sortie_core::NoDeltas).await.unwrap();
+    place
+        .admitted(&sortie_core::ports::model::NoDeltas)
+        .await
+        .unwrap();
     place
 }
 
@@ -278,11 +284,14 @@ async fn a_long_wait_ends_with_an_error() {
             tokens: 0,
         };
         let mut place = gate.enter(wish);
-        place.admitted(&sortie_core::NoDeltas).await.unwrap();
+        place
+            .admitted(&sortie_core::ports::model::NoDeltas)
+            .await
+            .unwrap();
         place.returned(Return::Refused {
             retry_after: Some(Duration::from_secs(retry_after)),
         });
-        let result = place.admitted(&sortie_core::NoDeltas).await;
+        let result = place.admitted(&sortie_core::ports::model::NoDeltas).await;
         let result = result.map_or_else(|error| error.fault.name(), |()| "admitted");
         assert_eq!(result, expected, "{has_fallback} {retry_after}");
         assert_eq!(
@@ -299,7 +308,7 @@ async fn a_provider_that_refuses_for_ever_is_given_up_after_a_quarter_of_an_hour
     let start = Instant::now();
     let mut place = gate.enter(Wish::default());
     let error = loop {
-        match place.admitted(&sortie_core::NoDeltas).await {
+        match place.admitted(&sortie_core::ports::model::NoDeltas).await {
             Ok(()) => place.returned(Return::Refused { retry_after: None }),
             Err(error) => break error,
         }
@@ -329,7 +338,7 @@ async fn a_silent_provider_rests_for_all_its_models() {
         tokens: 0,
     });
     let error = impatient
-        .admitted(&sortie_core::NoDeltas)
+        .admitted(&sortie_core::ports::model::NoDeltas)
         .await
         .unwrap_err();
     assert_eq!(error.fault, Fault::Transient);

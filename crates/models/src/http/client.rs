@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use reqwest::{NoProxy, Proxy, redirect};
-use sortie_core::ModelError;
+use sortie_core::ports::model::ModelError;
 
 use crate::vendor::Environment;
 

@@ -10,7 +10,8 @@ use serde_json::Value;
 use sortie_base::redact::Redactor;
 use sortie_base::secret::Secret;
 use sortie_base::truncate::truncate;
-use sortie_core::{AnswerPart, Arguments, DeltaSink, ModelAnswer, ModelError};
+use sortie_core::message::Arguments;
+use sortie_core::ports::model::{AnswerPart, DeltaSink, ModelAnswer, ModelError};
 use sortie_wire::{Decoder, Encoded, Flow, Mode, Refusal, bounds};
 use tokio::time::Instant;
 

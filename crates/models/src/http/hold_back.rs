@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use sortie_core::{DeltaSink, Held};
+use sortie_core::ports::model::{DeltaSink, Held};
 
 /// The maximum that is held back: an answer that begins with code is delayed by this much, and a call
 /// is rarely longer.

@@ -10,9 +10,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use sortie_core::{
-    AnswerPart, Arguments, DeltaSink, Fault, Held, Message, Model, ModelAnswer, ModelError,
-    ModelRequest, StopReason, ToolSetting,
+use sortie_core::event::StopReason;
+use sortie_core::message::{Arguments, Message};
+use sortie_core::ports::model::{
+    AnswerPart, DeltaSink, Fault, Held, Model, ModelAnswer, ModelError, ModelRequest, ToolSetting,
 };
 use sortie_wire::{Mode, ToolMode};
 use tokio::sync::OnceCell;

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use sortie_base::redact::Redactor;
-use sortie_core::{DeltaSink, Held};
+use sortie_core::ports::model::{DeltaSink, Held};
 
 /// Forwards text deltas. Text that may be the beginning of a secret is held back until more arrives.
 pub(super) struct Quiet<'a> {

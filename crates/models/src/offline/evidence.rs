@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use sortie_core::{Arguments, Block, Message, ModelRequest, ResultStatus, ToolCall, ToolResult};
+use sortie_core::message::{Arguments, Block, Message, ResultStatus, ToolCall, ToolResult};
+use sortie_core::ports::model::ModelRequest;
 
 use super::Call;
 

@@ -1,6 +1,6 @@
 //! Which language the reader writes.
 
-use sortie_core::Lang;
+use sortie_core::words::Lang;
 
 /// Chinese if the instruction or the system prompt is mostly Chinese.
 pub(super) fn of(instruction: &str, system: &str) -> Lang {

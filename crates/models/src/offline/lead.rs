@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use sortie_base::truncate::truncate;
-use sortie_core::Lang;
+use sortie_core::words::Lang;
 
 use super::evidence::{Answer, Evidence};
 use super::survey::Survey;

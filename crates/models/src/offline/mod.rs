@@ -15,10 +15,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::Value;
 
-use sortie_core::{
-    AnswerPart, Arguments, DeltaSink, Lang, Model, ModelAnswer, ModelError, ModelRequest,
-    StopReason, Usage,
+use sortie_core::event::StopReason;
+use sortie_core::message::{Arguments, Usage};
+use sortie_core::ports::model::{
+    AnswerPart, DeltaSink, Model, ModelAnswer, ModelError, ModelRequest,
 };
+use sortie_core::words::Lang;
 
 use evidence::Evidence;
 use survey::Survey;

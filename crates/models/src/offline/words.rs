@@ -1,6 +1,6 @@
 //! The fixed words of the offline model, in English and Chinese.
 
-use sortie_core::Lang;
+use sortie_core::words::Lang;
 
 use super::survey::Survey;
 

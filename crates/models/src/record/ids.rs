@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use sortie_core::ModelRequest;
+use sortie_core::ports::model::ModelRequest;
 
 /// How long a UUID is in text.
 const ID_BYTES: usize = 36;

@@ -16,10 +16,13 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sortie_base::redact::Redactor;
-use sortie_core::{
-    AnswerPart, Arguments, Asker, DeltaSink, Fault, Model, ModelAnswer, ModelError, ModelRequest,
-    RunId, SharedMessage, StopReason, ToolSpec, Usage,
+use sortie_core::event::StopReason;
+use sortie_core::id::RunId;
+use sortie_core::message::{Arguments, SharedMessage, Usage};
+use sortie_core::ports::model::{
+    AnswerPart, Asker, DeltaSink, Fault, Model, ModelAnswer, ModelError, ModelRequest,
 };
+use sortie_core::ports::tool::ToolSpec;
 
 use ids::{ids_of, without_ids};
 pub use replay::ReplayModel;

@@ -8,7 +8,10 @@ use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
 use sortie_base::truncate::truncate;
-use sortie_core::{AnswerPart, DeltaSink, Model, ModelAnswer, ModelError, ModelRequest, RunId};
+use sortie_core::id::RunId;
+use sortie_core::ports::model::{
+    AnswerPart, DeltaSink, Model, ModelAnswer, ModelError, ModelRequest,
+};
 
 use super::ids::{ids_of, with_ids, without_ids};
 use super::{Exchange, FILE, MAX_FILE_BYTES, MAX_LINE_BYTES, Outcome, VERSION};

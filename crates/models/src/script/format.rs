@@ -6,7 +6,8 @@ use serde::de::{self, Deserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use sortie_core::{ResultStatus, StopReason, Usage};
+use sortie_core::event::StopReason;
+use sortie_core::message::{ResultStatus, Usage};
 
 use crate::price::Price;
 

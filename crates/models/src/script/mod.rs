@@ -18,7 +18,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use sortie_core::{DeltaSink, Model, ModelAnswer, ModelError, ModelRequest, RunId};
+use sortie_core::id::RunId;
+use sortie_core::ports::model::{DeltaSink, Model, ModelAnswer, ModelError, ModelRequest};
 
 use crate::price::Price;
 
@@ -201,7 +202,7 @@ impl Model for ScriptModel {
             (Given::Fault, None) | (Given::Answer, _) => rule.answer(seen, model).map_err(about)?,
         };
         for part in &answer.parts {
-            if let sortie_core::AnswerPart::Text(text) = part {
+            if let sortie_core::ports::model::AnswerPart::Text(text) = part {
                 deltas.text(text);
             }
         }

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use sortie_base::truncate::truncate;
 use sortie_base::wildcard;
-use sortie_core::{AnswerPart, Arguments, ModelAnswer, ModelError, StopReason, Usage};
+use sortie_core::event::StopReason;
+use sortie_core::message::{Arguments, Usage};
+use sortie_core::ports::model::{AnswerPart, ModelAnswer, ModelError};
 
 use super::format::{self, Call, Defaults, Expect, Fault, FaultKind, Texts, When};
 use super::seen::Seen;
@@ -204,17 +206,21 @@ impl Rule {
             FaultKind::Retryable => Err(ModelError::retryable(message)),
             FaultKind::RateLimited => {
                 let retry_after_ms = fault.retry_after_ms;
-                let fault = sortie_core::Fault::RateLimited { retry_after_ms };
+                let fault = sortie_core::ports::model::Fault::RateLimited { retry_after_ms };
                 Err(ModelError::new(fault, message))
             }
-            FaultKind::Auth => Err(ModelError::new(sortie_core::Fault::Auth, message)),
-            FaultKind::ContextOverflow => Err(ModelError::new(
-                sortie_core::Fault::ContextOverflow,
+            FaultKind::Auth => Err(ModelError::new(
+                sortie_core::ports::model::Fault::Auth,
                 message,
             )),
-            FaultKind::ContentFilter => {
-                Err(ModelError::new(sortie_core::Fault::ContentFilter, message))
-            }
+            FaultKind::ContextOverflow => Err(ModelError::new(
+                sortie_core::ports::model::Fault::ContextOverflow,
+                message,
+            )),
+            FaultKind::ContentFilter => Err(ModelError::new(
+                sortie_core::ports::model::Fault::ContentFilter,
+                message,
+            )),
             FaultKind::Empty => Ok(self.finished(Vec::new(), StopReason::EndTurn, model)),
             FaultKind::Stop => {
                 let reason = fault.reason.unwrap_or(StopReason::MaxTokens);

@@ -1,7 +1,8 @@
 //! What a rule can know about a request.
 
 use sortie_base::truncate::truncate;
-use sortie_core::{Arguments, Block, Message, ModelRequest, ToolResult};
+use sortie_core::message::{Arguments, Block, Message, ToolResult};
+use sortie_core::ports::model::ModelRequest;
 
 /// How many of the last messages an error shows.
 const SHOWN_MESSAGES: usize = 6;

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use sortie_core::{ModelDirectory as _, NoDeltas};
+use sortie_core::ports::model::{ModelDirectory as _, NoDeltas};
 use sortie_models::{Directory, DirectorySettings};
 
 use crate::support::{request, shown};
@@ -67,5 +67,5 @@ async fn offline_is_found() {
         .await
         .unwrap();
     assert_eq!(answer.model, "offline");
-    assert_eq!(answer.usage, sortie_core::Usage::default());
+    assert_eq!(answer.usage, sortie_core::message::Usage::default());
 }

@@ -1,7 +1,8 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use sortie_core::{Arguments, Model as _, NoDeltas, ResultStatus};
+use sortie_core::message::{Arguments, ResultStatus};
+use sortie_core::ports::model::{Model as _, NoDeltas};
 use sortie_models::{OfflineModel, decide};
 
 use crate::player::{Played, child, files, run};
@@ -523,7 +524,7 @@ fn an_instruction_that_comes_later_starts_again() {
     let report = decide(&ask);
     crate::support::answered(&mut ask, &report);
     ask.messages
-        .push(std::sync::Arc::new(sortie_core::Message::User {
+        .push(std::sync::Arc::new(sortie_core::message::Message::User {
             text: "survey it again".to_owned(),
         }));
     assert_eq!(decide(&ask), said);

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use serde_json::Value;
-use sortie_core::{
-    Arguments, ModelAnswer, ModelRequest, ResultStatus, StopReason, ToolCall, ToolResult,
-};
+use sortie_core::event::StopReason;
+use sortie_core::message::{Arguments, ResultStatus, ToolCall, ToolResult};
+use sortie_core::ports::model::{ModelAnswer, ModelRequest};
 use sortie_models::decide;
 
 use crate::support::{answered, request, result, results, shown};

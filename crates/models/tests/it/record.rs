@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use sortie_core::{Message, ModelDirectory as _, ModelRequest, NoDeltas, RunId};
+use sortie_core::id::RunId;
+use sortie_core::message::Message;
+use sortie_core::ports::model::{ModelDirectory as _, ModelRequest, NoDeltas};
 use sortie_models::{Directory, DirectorySettings, Environment};
 
 use crate::support::{request, run_id, shown};

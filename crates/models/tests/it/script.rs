@@ -1,7 +1,8 @@
 use std::time::Duration;
 
 use serde_json::json;
-use sortie_core::{DeltaSink, Model as _, ModelRequest, NoDeltas, StopReason};
+use sortie_core::event::StopReason;
+use sortie_core::ports::model::{DeltaSink, Model as _, ModelRequest, NoDeltas};
 use sortie_models::{Script, ScriptModel};
 
 use crate::support::{request, run_id, shown, with_notice, with_results};
@@ -526,7 +527,7 @@ impl DeltaSink for Heard {
     fn text(&self, delta: &str) {
         self.0.lock().unwrap().push_str(delta);
     }
-    fn held(&self, _held: Option<sortie_core::Held>) {}
+    fn held(&self, _held: Option<sortie_core::ports::model::Held>) {}
 }
 
 #[tokio::test]

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use sortie_core::{
-    AnswerPart, Arguments, Asker, Block, CallId, Images, Message, ModelAnswer, ModelRequest,
-    ResultStatus, RunId, ToolCall, ToolResult, ToolSpec, TurnOptions,
+use sortie_core::id::{CallId, RunId};
+use sortie_core::message::{Arguments, Block, Message, ResultStatus, ToolCall, ToolResult};
+use sortie_core::ports::model::{
+    AnswerPart, Asker, Images, ModelAnswer, ModelRequest, TurnOptions,
 };
+use sortie_core::ports::tool::ToolSpec;
 
 pub(crate) fn run_id(number: u128) -> RunId {
     RunId::from_uuid(uuid::Uuid::from_u128(number))
@@ -103,8 +105,8 @@ pub(crate) fn with_results(request: &mut ModelRequest, texts: &[&str]) {
     });
     let answer = ModelAnswer {
         parts: parts.collect(),
-        stop: sortie_core::StopReason::ToolUse,
-        usage: sortie_core::Usage::default(),
+        stop: sortie_core::event::StopReason::ToolUse,
+        usage: sortie_core::message::Usage::default(),
         model: String::new(),
         held_ms: 0,
     };

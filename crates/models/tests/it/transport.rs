@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use sortie_core::{
+use sortie_core::ports::model::{
     DeltaSink, Fault, Held, ModelAnswer, ModelDirectory as _, ModelError, ModelRequest,
 };
 use sortie_models::{

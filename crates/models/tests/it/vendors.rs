@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use sortie_core::{ModelDirectory as _, NoDeltas};
+use sortie_core::ports::model::{ModelDirectory as _, NoDeltas};
 use sortie_models::{
     Directory, DirectorySettings, Endpoint, Environment, ModelSettings, Price, ProviderSettings,
     Secret, ToolSetting, discover, suggest_default, usual_endpoints,

@@ -1,6 +1,8 @@
 //! Tests which tools a new run gets, and which layers remove the others.
 
-use sortie_core::{Mode, Policy, PolicyLayer, Rules, ToolNarrowing, ToolSelection};
+use sortie_core::agent::ToolSelection;
+use sortie_core::policy::{Mode, Policy, PolicyLayer, Rules};
+use sortie_core::run::ToolNarrowing;
 use sortie_policy::{
     AdmissionRequest, Admitted, AgentRules, Compiled, DENIED_TO_CHILDREN, DefaultDeny, Denial,
     Parent, SubagentRules, admit, hash,
@@ -269,7 +271,7 @@ fn a_narrow_controller_delegates_within_its_ceiling() {
         child.parent_tools = strings("task");
         let own = PolicyLayer {
             allow: Some(strings("task")),
-            ..PolicyLayer::new(sortie_core::Layer::Agent, "agent controller")
+            ..PolicyLayer::new(sortie_core::policy::Layer::Agent, "agent controller")
         };
         child.parent.layers.push(own);
     };
@@ -306,7 +308,7 @@ fn a_narrow_controller_delegates_within_its_ceiling() {
             let own = PolicyLayer {
                 allow: Some(strings("task")),
                 deny: strings("grep"),
-                ..PolicyLayer::new(sortie_core::Layer::Spawn, "spawn call at depth 1")
+                ..PolicyLayer::new(sortie_core::policy::Layer::Spawn, "spawn call at depth 1")
             };
             child.parent.layers.push(own);
         },

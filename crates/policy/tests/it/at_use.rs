@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use sortie_core::Permits as _;
+use sortie_core::ports::tool::Permits as _;
 use sortie_policy::{AtUse, Compiled};
 
 use crate::stage::{policy, with_call};

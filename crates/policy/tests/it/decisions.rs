@@ -1,6 +1,6 @@
 //! Tests each step of a decision, and their precedence.
 
-use sortie_core::Mode;
+use sortie_core::policy::Mode;
 use sortie_policy::{Call, Compiled};
 
 use crate::stage::{decide, policy, shown, with_call};

@@ -4,9 +4,10 @@ use std::path::Path;
 
 use fastrand::Rng;
 use serde_json::Value;
-use sortie_core::{
-    Decision, Layer, Mode, Policy, PolicyLayer, Rules, ToolNarrowing, ToolSelection, Touches,
-};
+use sortie_core::agent::ToolSelection;
+use sortie_core::policy::{Decision, Layer, Mode, Policy, PolicyLayer, Rules};
+use sortie_core::ports::tool::Touches;
+use sortie_core::run::ToolNarrowing;
 use sortie_policy::{
     AdmissionRequest, AgentRules, Call, Compiled, DefaultDeny, Parent, SubagentRules, ToolFacts,
     admit,
@@ -168,7 +169,7 @@ fn compare(
     calls: &[Ready],
     one: (&Compiled, &[String]),
     other: (&Compiled, &[String]),
-    holds: impl Fn(&Call<'_>, &sortie_core::Ruling, &sortie_core::Ruling) -> bool,
+    holds: impl Fn(&Call<'_>, &sortie_core::policy::Ruling, &sortie_core::policy::Ruling) -> bool,
 ) -> Result<usize, String> {
     for _ in 0..CALLS_PER_POLICY {
         let ready = &calls[rng.usize(..calls.len())];

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use sortie_core::{Layer, Mode, Policy, PolicyLayer, Ruling, Touches};
+use sortie_core::policy::{Layer, Mode, Policy, PolicyLayer, Ruling};
+use sortie_core::ports::tool::Touches;
 use sortie_policy::{Call, Compiled, ToolFacts};
 
 /// The folder that relative paths are relative to.

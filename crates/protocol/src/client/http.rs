@@ -15,7 +15,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sortie_base::retry_after;
 use sortie_base::secret::Secret;
-use sortie_core::{RequestId, RunId, SessionKey};
+use sortie_core::id::{RunId, SessionKey};
+use sortie_core::request::RequestId;
 use tokio::time::Instant;
 use url::Url;
 
@@ -433,7 +434,7 @@ impl Client {
     async fn verify(&self) -> Result<(), ClientError> {
         let mut bytes = [0; MAX_NONCE_CHARS / 2];
         getrandom::fill(&mut bytes).map_err(|_| ClientError::NoRandomness)?;
-        let nonce = sortie_core::hex(&bytes);
+        let nonce = sortie_core::id::hex(&bytes);
         let mut url = self.url(&["login", "proof"]);
         url.query_pairs_mut().append_pair("nonce", &nonce);
         let sent = self.http.get(url).timeout(GREETING_LIMIT).send().await;

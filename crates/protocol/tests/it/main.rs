@@ -12,7 +12,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use sortie_base::secret::Secret;
-use sortie_core::{RunId, Status};
+use sortie_core::id::RunId;
+use sortie_core::run::Status;
 use sortie_protocol::client::{Client, ClientError, EventStream, StreamItem};
 use sortie_protocol::{ForkBody, LiveEvent, NewTask, NotificationKind, Proof, Role};
 

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use sortie_base::secret::Secret;
-use sortie_core::RunId;
+use sortie_core::id::RunId;
 use sortie_protocol::client::{Client, ClientError};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};

@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use sortie_base::secret::Secret;
-use sortie_core::{Lang, Mode, SkillRef};
+use sortie_core::policy::Mode;
+use sortie_core::skill::SkillRef;
+use sortie_core::words::Lang;
 use sortie_protocol::client::Client;
 use sortie_protocol::{ConfigLine, DoctorLine, Proof};
 use sortie_server::keys::KeyFile;

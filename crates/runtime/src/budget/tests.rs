@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
-use sortie_core::{Asker, Sampling, TurnOptions};
+use sortie_core::ports::model::{Asker, TurnOptions};
+use sortie_core::run::Sampling;
 
 use super::*;
 

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use sortie_agent::CallStatus;
-use sortie_core::{
-    Amount, Balance, BudgetKind, Event, Fault, ModelError, ModelRequest, NotificationKind, Reserve,
-    Reserved,
-};
+use sortie_core::budget::{Amount, Balance, BudgetKind};
+use sortie_core::event::Event;
+use sortie_core::notification::NotificationKind;
+use sortie_core::ports::model::{Fault, ModelError, ModelRequest};
+use sortie_core::ports::store::{Reserve, Reserved};
 use sortie_text::t;
 
 use super::Executor;

@@ -1,8 +1,9 @@
 //! The end of a run, as its executor writes it.
 
-use sortie_core::{
-    Blob, Event, Fence, Finish, Finishing, Outcome, Reason, StoreResult, Summary, Unread,
-};
+use sortie_core::event::Event;
+use sortie_core::id::Fence;
+use sortie_core::ports::store::{Blob, Finish, Finishing, StoreResult, Unread};
+use sortie_core::run::{Outcome, Reason, Summary};
 use sortie_text::text;
 
 use super::{Executor, ExecutorExit};

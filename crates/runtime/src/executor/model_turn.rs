@@ -4,10 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sortie_agent::{Compaction, ModelCall, Step};
-use sortie_core::{
-    Amount, AnswerPart, Arguments, Asker, Blob, Block, CallId, Event, Fault, MAX_JSON_DEPTH,
-    ModelAnswer, ModelError, ModelRequest, NotificationKind, ToolCall, TurnOptions, is_too_deep,
+use sortie_core::budget::Amount;
+use sortie_core::event::Event;
+use sortie_core::id::CallId;
+use sortie_core::message::{Arguments, Block, MAX_JSON_DEPTH, ToolCall, is_too_deep};
+use sortie_core::notification::NotificationKind;
+use sortie_core::ports::model::{
+    AnswerPart, Asker, Fault, ModelAnswer, ModelError, ModelRequest, TurnOptions,
 };
+use sortie_core::ports::store::Blob;
 use sortie_text::first_chars;
 
 use super::charge::Reservation;

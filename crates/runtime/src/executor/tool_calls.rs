@@ -5,7 +5,10 @@ use std::sync::Arc;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use sortie_agent::{CallStatus, OpenCall};
-use sortie_core::{Event, NotificationKind, RequestView, ToolCall};
+use sortie_core::event::Event;
+use sortie_core::message::ToolCall;
+use sortie_core::notification::NotificationKind;
+use sortie_core::request_view::RequestView;
 
 use super::charge::Charge;
 use super::{Executor, Raced};
@@ -268,7 +271,7 @@ impl Executor {
     }
 }
 
-fn request_of(event: &Event) -> Option<sortie_core::Request> {
+fn request_of(event: &Event) -> Option<sortie_core::request::Request> {
     match event {
         Event::Asked { request, .. } => Some((**request).clone()),
         Event::Admitted { .. }

@@ -1,8 +1,9 @@
 //! Approval requests and questions of runs, replies to them, and lasting grants.
 
-use sortie_core::{
-    OpenRequest, Replied, Reply, RequestFilter, RequestId, SessionGrant, SessionKey, Tenant,
-};
+use sortie_core::id::SessionKey;
+use sortie_core::ports::store::Replied;
+use sortie_core::request::{OpenRequest, Reply, RequestFilter, RequestId, SessionGrant};
+use sortie_core::tenant::Tenant;
 
 use super::{Runtime, RuntimeError};
 

@@ -1,6 +1,7 @@
 //! The audit of tool calls.
 
-use sortie_core::{AuditFilter, AuditLine, AuditReport};
+use sortie_core::audit::{AuditLine, AuditReport};
+use sortie_core::ports::store::AuditFilter;
 
 use super::{Runtime, RuntimeError};
 

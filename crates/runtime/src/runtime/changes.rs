@@ -1,6 +1,6 @@
 //! What runs changed in their worktrees.
 
-use sortie_core::RunId;
+use sortie_core::id::RunId;
 
 use super::{Runtime, RuntimeError};
 use crate::changes;

@@ -1,6 +1,7 @@
 //! Requests from outside that take effect once, by their idempotency key.
 
-use sortie_core::{Begun, RunId};
+use sortie_core::id::RunId;
+use sortie_core::ports::store::Begun;
 
 use super::{Runtime, RuntimeError};
 

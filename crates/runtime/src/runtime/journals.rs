@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use sortie_agent::{RunDetails, Timeline, TranscriptLine, task_timeline, timeline, transcript};
-use sortie_core::{
-    BlobId, Event, JournalEntry, ListFilter, RunId, RunRecord, RunSpec, Seq, VerifyReport,
-};
+use sortie_core::event::{Event, JournalEntry};
+use sortie_core::id::{BlobId, RunId, Seq};
+use sortie_core::ports::store::{ListFilter, VerifyReport};
+use sortie_core::run::{RunRecord, RunSpec};
 
 use super::{Runtime, RuntimeError};
 use crate::refusal::{Refusal, RefusalReason};

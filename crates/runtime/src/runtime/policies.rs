@@ -1,7 +1,9 @@
 //! What runs may do, and why.
 
 use serde_json::Value;
-use sortie_core::{Mode, PolicyLayer, Ruling, RunId, RunSpec};
+use sortie_core::id::RunId;
+use sortie_core::policy::{Mode, PolicyLayer, Ruling};
+use sortie_core::run::RunSpec;
 use sortie_policy::Explanation;
 
 use super::{Runtime, RuntimeError};

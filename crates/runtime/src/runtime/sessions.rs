@@ -1,8 +1,10 @@
 //! Sessions: conversations whose turns are runs.
 
-use sortie_core::{
-    InboxItem, Lane, RunId, RunRecord, RunSpec, Sender, SessionFilter, SessionSummary, StoreError,
-};
+use sortie_core::id::RunId;
+use sortie_core::inbox::{InboxItem, Sender};
+use sortie_core::ports::store::StoreError;
+use sortie_core::run::{Lane, RunRecord, RunSpec};
+use sortie_core::session::{SessionFilter, SessionSummary};
 
 use super::tasks::check_message;
 use super::{Runtime, RuntimeError};

@@ -2,11 +2,17 @@
 
 use std::time::Duration;
 
-use sortie_core::{
-    Admission, Admit, Budget, CancelReport, Cancellation, CancelledBy, Delivery, InboxItem, Lane,
-    ListFilter, MAX_MESSAGE_CHARS, Notification, NotificationKind, PauseReport, Priority, RunId,
-    RunRecord, RunSpec, Sender, Stats, Status, Unblock, Update,
+use sortie_core::budget::Budget;
+use sortie_core::id::RunId;
+use sortie_core::inbox::{InboxItem, MAX_MESSAGE_CHARS, Sender};
+use sortie_core::notification::{Notification, NotificationKind};
+use sortie_core::ports::store::{
+    Admission, Admit, CancelReport, ListFilter, PauseReport, Unblock, Update,
 };
+use sortie_core::run::{
+    Cancellation, CancelledBy, Delivery, Lane, Priority, RunRecord, RunSpec, Status,
+};
+use sortie_core::stats::Stats;
 use tokio::sync::broadcast;
 
 use super::{Runtime, RuntimeError};
@@ -236,7 +242,7 @@ impl Runtime {
     }
 
     fn publish_pause(&self, report: PauseReport, kind: &NotificationKind) -> Vec<RunId> {
-        let tell = |about: sortie_core::RunRef| {
+        let tell = |about: sortie_core::ports::store::RunRef| {
             let run = about.run;
             self.engine.publisher.publish_about(about, kind.clone());
             run

@@ -1,8 +1,11 @@
 //! Usage of runs, and load of lanes and models.
 
-use sortie_core::{
-    Lane, ListFilter, ModelState, Timestamp, Usage, UsageLine, UsagePlace, UsagePoint,
-};
+use sortie_core::message::Usage;
+use sortie_core::ports::model::ModelState;
+use sortie_core::ports::store::ListFilter;
+use sortie_core::run::Lane;
+use sortie_core::stats::{UsageLine, UsagePlace, UsagePoint};
+use sortie_core::time::Timestamp;
 
 use super::{Runtime, RuntimeError};
 

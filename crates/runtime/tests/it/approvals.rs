@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use sortie_core::{
-    Answerer, Mode, OpenRequest, Replied, Reply, RequestFilter, RequestKind, Status, WaitingOn,
-};
+use sortie_core::policy::Mode;
+use sortie_core::ports::store::Replied;
+use sortie_core::request::{Answerer, OpenRequest, Reply, RequestFilter, RequestKind};
+use sortie_core::run::{Status, WaitingOn};
 use sortie_test_support::stage::{Play, Stage, until};
 
 const CHANGES_SOMETHING: &str = r#"
@@ -20,7 +21,7 @@ fn patient(rules: &str) -> Play {
     Play::new(rules).set(|settings| settings.approvals.wait = true)
 }
 
-async fn started(play: Play, task: &str) -> (Stage, sortie_core::RunId) {
+async fn started(play: Play, task: &str) -> (Stage, sortie_core::id::RunId) {
     let stage = play.begin().await;
     let mut new = stage.new_run(task);
     new.mode = Mode::Default;
@@ -174,7 +175,7 @@ async fn a_grant_covers_the_session_and_only_its_rule() {
         .runtime()
         .grants(
             None,
-            &sortie_core::SessionKey::cli().in_folder(stage.workspace()),
+            &sortie_core::id::SessionKey::cli().in_folder(stage.workspace()),
         )
         .await;
     let rules: Vec<String> = grants

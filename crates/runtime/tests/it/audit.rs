@@ -1,7 +1,9 @@
 //! Every call is in the audit, with its approver, and no secret is.
 
 use sortie_base::redact::Redactor;
-use sortie_core::{AuditFilter, AuditStage, Decision, Mode, Rules};
+use sortie_core::audit::AuditStage;
+use sortie_core::policy::{Decision, Mode, Rules};
+use sortie_core::ports::store::AuditFilter;
 use sortie_test_support::stage::Play;
 
 const RULES: &str = r#"
@@ -102,7 +104,7 @@ async fn secrets_in_tool_results_are_redacted_in_the_journal() {
     let log = stage.log(record.run_id).await;
     let entries = stage
         .runtime()
-        .events(record.run_id, sortie_core::Seq(0))
+        .events(record.run_id, sortie_core::id::Seq(0))
         .await
         .expect("a journal");
     let journal = serde_json::to_string(&entries).expect("json");

@@ -1,6 +1,9 @@
 //! The operator's settings apply, whatever a model asks for and whichever process continues a tree.
 
-use sortie_core::{Event, Isolation, Mode, Rules, RunSpec, Seq, Status};
+use sortie_core::event::Event;
+use sortie_core::id::Seq;
+use sortie_core::policy::{Mode, Rules};
+use sortie_core::run::{Isolation, RunSpec, Status};
 use sortie_runtime::AgentSettings;
 use sortie_test_support::stage::{Play, Stage};
 

@@ -1,9 +1,12 @@
 //! Budgets of trees: reserved before, refunded after, never exceeded.
 
-use sortie_core::{Balance, Budget, BudgetKind, Event, Seq, Status};
+use sortie_core::budget::{Balance, Budget, BudgetKind};
+use sortie_core::event::Event;
+use sortie_core::id::Seq;
+use sortie_core::run::Status;
 use sortie_test_support::stage::{Play, Stage};
 
-async fn with_budget(rules: &str, budget: Budget) -> (Stage, sortie_core::RunRecord) {
+async fn with_budget(rules: &str, budget: Budget) -> (Stage, sortie_core::run::RunRecord) {
     let stage = Play::new(rules).begin().await;
     let mut new = stage.new_run("go");
     new.budget = budget;
@@ -12,7 +15,7 @@ async fn with_budget(rules: &str, budget: Budget) -> (Stage, sortie_core::RunRec
     (stage, record)
 }
 
-fn balance(record: &sortie_core::RunRecord, kind: BudgetKind) -> Balance {
+fn balance(record: &sortie_core::run::RunRecord, kind: BudgetKind) -> Balance {
     let mut lines = record.budget.iter();
     let line = lines.find(|line| line.kind == kind).copied();
     line.unwrap_or_else(|| panic!("no {kind} in {:?}", record.budget))
@@ -110,7 +113,7 @@ async fn the_last_tool_calls_of_a_tree_are_shared() {
     let written = [1, 2, 3].map(|number| stage.file(&format!("{number}.txt")).is_some());
     assert_eq!(written, [true, true, false], "one call was the parent's");
     let kid = stage.record(stage.run_of("kid").await).await;
-    assert_eq!(kid.reason(), Some(sortie_core::Reason::Budget));
+    assert_eq!(kid.reason(), Some(sortie_core::run::Reason::Budget));
 }
 
 #[tokio::test]
@@ -131,13 +134,13 @@ async fn a_retried_child_gets_what_its_tree_has_left() {
     let runtime = stage.runtime();
     let again = runtime.retry(kid).await.expect("a new run");
     let branch = runtime.fork(sortie_runtime::Fork {
-        point: sortie_core::ForkPoint {
+        point: sortie_core::run::ForkPoint {
             run: kid,
             at: Seq(1),
         },
         model: None,
         label: None,
-        mode: sortie_core::Mode::Default,
+        mode: sortie_core::policy::Mode::Default,
     });
     for alone in [again, branch.await.expect("a branch")] {
         let spec = runtime.spec(alone).await.expect("a spec");
@@ -189,7 +192,7 @@ async fn the_model_is_warned_once_before_the_end() {
         },
     )
     .await;
-    assert_eq!(record.reason(), Some(sortie_core::Reason::Budget));
+    assert_eq!(record.reason(), Some(sortie_core::run::Reason::Budget));
     let tokens = balance(&record, BudgetKind::Tokens);
     assert!(tokens.spent <= tokens.limit, "{tokens:?}");
     assert_eq!(tokens.reserved, 0);

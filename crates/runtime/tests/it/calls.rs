@@ -1,7 +1,9 @@
 //! Tool calls: each gets exactly one result, and the result of one that did not run explains what
 //! to do next.
 
-use sortie_core::{Event, Mode, Seq};
+use sortie_core::event::Event;
+use sortie_core::id::Seq;
+use sortie_core::policy::Mode;
 use sortie_runtime::{RefusalReason, RuntimeError};
 use sortie_test_support::stage::{Play, Stage};
 

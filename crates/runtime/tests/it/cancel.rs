@@ -4,7 +4,9 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use sortie_core::{Event, RunId, Seq, Status};
+use sortie_core::event::Event;
+use sortie_core::id::{RunId, Seq};
+use sortie_core::run::Status;
 use sortie_test_support::stage::{Play, Stage};
 
 /// How long processes may live on after a cancel.

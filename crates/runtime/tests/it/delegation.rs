@@ -1,6 +1,7 @@
 //! Blocking and background children, and how their results come back.
 
-use sortie_core::{Delivery, Lang, RunRecord, Status, WaitingOn};
+use sortie_core::run::{Delivery, RunRecord, Status, WaitingOn};
+use sortie_core::words::Lang;
 use sortie_test_support::stage::{Play, Stage};
 
 const THREE_AT_ONCE: &str = r#"
@@ -83,7 +84,7 @@ const IN_THE_BACKGROUND: &str = r#"
 "#;
 
 /// Plays until the child calls its model and its parent has nothing more to do.
-async fn until_idle(lang: Lang) -> (Stage, sortie_core::RunId) {
+async fn until_idle(lang: Lang) -> (Stage, sortie_core::id::RunId) {
     let stage = Play::speaking(lang, IN_THE_BACKGROUND).begin().await;
     stage.model().hold("count");
     let main = stage.start("how many files?").await;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use sortie_core::{Status, WaitingOn};
+use sortie_core::run::{Status, WaitingOn};
 use sortie_runtime::Lanes;
 use sortie_test_support::stage::{Play, Stage};
 

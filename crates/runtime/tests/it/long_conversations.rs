@@ -1,10 +1,14 @@
 //! Conversations of many turns, and those whose beginning was removed.
 
 use futures::future::join_all;
-use sortie_core::{
-    Admit, Block, Claim, Clock as _, DeathLimits, Event, Finish, Journal as _, Lane, LaneLimit,
-    Outcome, Registry as _, RunId, Seq, StopReason, Summary, Unread, Usage,
+use sortie_core::event::{Event, StopReason};
+use sortie_core::id::{RunId, Seq};
+use sortie_core::message::{Block, Usage};
+use sortie_core::ports::store::{
+    Admit, Claim, DeathLimits, Finish, Journal as _, LaneLimit, Registry as _, Unread,
 };
+use sortie_core::run::{Lane, Outcome, Summary};
+use sortie_core::time::Clock as _;
 use sortie_runtime::{NewRun, ProcessClock};
 use sortie_store::SqliteStore;
 use sortie_test_support::stage::{Play, Stage};

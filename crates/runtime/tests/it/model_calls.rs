@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sortie_core::{Sampling, Status};
+use sortie_core::run::{Sampling, Status};
 use sortie_runtime::{AgentSettings, ModelDefaults};
 use sortie_test_support::stage::Play;
 
@@ -135,7 +135,7 @@ async fn pictures_reach_the_model_and_survive_a_restart() {
     .begin()
     .await;
     let png = b"\x89PNG\r\n\x1a\n and the rest";
-    let shown = |request: &sortie_core::ModelRequest| -> Vec<Vec<u8>> {
+    let shown = |request: &sortie_core::ports::model::ModelRequest| -> Vec<Vec<u8>> {
         let images = request.images.values();
         images.map(|bytes| bytes.to_vec()).collect()
     };

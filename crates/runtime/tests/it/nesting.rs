@@ -1,6 +1,7 @@
 //! A child has no children unless an operator allows it, under whatever tool name it tries.
 
-use sortie_core::{Status, Touches};
+use sortie_core::ports::tool::Touches;
+use sortie_core::run::Status;
 use sortie_test_support::stage::{Play, Stage};
 
 use crate::props::Canary;

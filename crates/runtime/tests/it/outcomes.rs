@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sortie_core::Budget;
+use sortie_core::budget::Budget;
 use sortie_runtime::NewRun;
 use sortie_test_support::stage::{Play, Stage};
 

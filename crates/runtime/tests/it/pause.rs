@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use sortie_core::{
-    Recovery, RunId, Status, Tool, ToolAnswer, ToolContext, ToolReply, ToolSpec, Touches,
+use sortie_core::id::RunId;
+use sortie_core::ports::tool::{
+    Recovery, Tool, ToolAnswer, ToolContext, ToolReply, ToolSpec, Touches,
 };
+use sortie_core::run::Status;
 use sortie_test_support::stage::{Play, Stage};
 use tokio::sync::Semaphore;
 

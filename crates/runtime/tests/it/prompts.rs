@@ -6,10 +6,13 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use sortie_core::{
-    AgentDefinition, Changes, Collected, Isolation, Lang, Message, ModelRequest, RunId, Status,
-    Worktree, Worktrees,
-};
+use sortie_core::agent::AgentDefinition;
+use sortie_core::id::RunId;
+use sortie_core::message::Message;
+use sortie_core::ports::model::ModelRequest;
+use sortie_core::ports::workspace::{Collected, Worktrees};
+use sortie_core::run::{Changes, Isolation, Status, Worktree};
+use sortie_core::words::Lang;
 use sortie_runtime::NewRun;
 use sortie_test_support::stage::{MODEL, Play, Stage};
 

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use sortie_core::{
-    AgentDefinition, AgentSource, ModelChoice, Reconcile, Recovery, Tool, ToolAnswer, ToolContext,
-    ToolReply, ToolSelection, ToolSpec, Touches,
+use sortie_core::agent::{AgentDefinition, AgentSource, ModelChoice, ToolSelection};
+use sortie_core::ports::tool::{
+    Reconcile, Recovery, Tool, ToolAnswer, ToolContext, ToolReply, ToolSpec, Touches,
 };
 use sortie_tools::WriteFile;
 

@@ -5,9 +5,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use sortie_core::{
-    Event, Recovery, Seq, Status, Tool, ToolAnswer, ToolContext, ToolReply, ToolSpec, Touches,
+use sortie_core::event::Event;
+use sortie_core::id::Seq;
+use sortie_core::ports::tool::{
+    Recovery, Tool, ToolAnswer, ToolContext, ToolReply, ToolSpec, Touches,
 };
+use sortie_core::run::Status;
 use sortie_test_support::stage::Play;
 
 #[tokio::test]

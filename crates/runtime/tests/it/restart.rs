@@ -4,9 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use sortie_core::{
-    Changes, Collected, Event, Isolation, Reason, RunId, Seq, Status, Worktree, Worktrees,
-};
+use sortie_core::event::Event;
+use sortie_core::id::{RunId, Seq};
+use sortie_core::ports::workspace::{Collected, Worktrees};
+use sortie_core::run::{Changes, Isolation, Reason, Status, Worktree};
 use sortie_test_support::stage::{Play, Stage};
 use tempfile::TempDir;
 use tokio::sync::Semaphore;

@@ -3,10 +3,13 @@
 use std::time::Duration;
 
 use serde_json::json;
-use sortie_core::{
-    Decision, ForkPoint, Lane, Layer, ListFilter, Mode, RunId, Seq, SessionFilter, SessionKey,
-    Status, StoreError, Tenant, Timestamp,
-};
+use sortie_core::id::{RunId, Seq, SessionKey};
+use sortie_core::policy::{Decision, Layer, Mode};
+use sortie_core::ports::store::{ListFilter, StoreError};
+use sortie_core::run::{ForkPoint, Lane, Status};
+use sortie_core::session::SessionFilter;
+use sortie_core::tenant::Tenant;
+use sortie_core::time::Timestamp;
 use sortie_runtime::{Fork, NewRun, PolicySubject, RuntimeError, SpanKind};
 use sortie_test_support::stage::{Play, Stage};
 
@@ -121,7 +124,7 @@ async fn a_message_does_not_wait_for_one_of_another_session() {
     let runtime = stage.shared_runtime();
     let second = message(&stage, "web:1", "two");
     let slow = tokio::spawn(async move {
-        let check = move |_: &sortie_core::RunSpec| {
+        let check = move |_: &sortie_core::run::RunSpec| {
             begun.send(()).expect("the test waits");
             let other = wait.recv_timeout(Duration::from_secs(10));
             other.map_err(|_| {
@@ -201,7 +204,7 @@ async fn a_message_that_is_too_long_is_refused() {
     let stage = Play::new(ECHO).begin().await;
     stage.model().hold("one");
     let run = stage.create(message(&stage, "web:1", "one")).await;
-    let long = "字".repeat(sortie_core::MAX_MESSAGE_CHARS);
+    let long = "字".repeat(sortie_core::inbox::MAX_MESSAGE_CHARS);
     stage
         .runtime()
         .steer(run, &long)

@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use sortie_core::{Cleanup, ModelChoice, Status, Touches};
+use sortie_core::agent::ModelChoice;
+use sortie_core::ports::tool::Touches;
+use sortie_core::run::{Cleanup, Status};
 use sortie_test_support::stage::{Play, Stage};
 
 use crate::props::{Canary, agent};

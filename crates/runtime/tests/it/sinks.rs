@@ -1,7 +1,9 @@
 //! Results for sinks: delivered with a key, or visibly blocked.
 
 use serde_json::Value;
-use sortie_core::{Delivery, RunId, SinkAddress, Unblock};
+use sortie_core::id::RunId;
+use sortie_core::ports::store::Unblock;
+use sortie_core::run::{Delivery, SinkAddress};
 use sortie_test_support::stage::{Play, Stage};
 
 async fn report_to(stage: &Stage, scheme: &str, file: &str) -> RunId {

@@ -16,7 +16,8 @@ use axum::http::request::Parts;
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use futures::FutureExt as _;
-use sortie_core::{Tenant, Timestamp};
+use sortie_core::tenant::Tenant;
+use sortie_core::time::Timestamp;
 use sortie_protocol::{Me, Role, Via};
 use tokio::sync::OwnedSemaphorePermit;
 

@@ -1,6 +1,9 @@
 //! One event as bytes, with the data that decides which clients get it.
 
-use sortie_core::{Notification, RunId, RunRecord, SessionKey, Tenant};
+use sortie_core::id::{RunId, SessionKey};
+use sortie_core::notification::Notification;
+use sortie_core::run::RunRecord;
+use sortie_core::tenant::Tenant;
 use sortie_protocol::{Control, LiveEvent, Task};
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use sortie_core::RunId;
+use sortie_core::id::RunId;
 use sortie_protocol::{Control, Resume, Scope, Subscribe};
 use sortie_runtime::RuntimeError;
 use tokio::sync::broadcast::error::TryRecvError;

@@ -4,7 +4,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use sortie_core::{ListFilter, Notification, NotificationKind, RunId, RunRecord};
+use sortie_core::id::RunId;
+use sortie_core::notification::{Notification, NotificationKind};
+use sortie_core::ports::store::ListFilter;
+use sortie_core::run::RunRecord;
 use sortie_protocol::Task;
 use sortie_runtime::Runtime;
 use tokio::sync::broadcast;
@@ -192,7 +195,7 @@ impl Publisher {
             Err(error) => {
                 // They stay marked and are read after a pause.
                 self.due = Some(Instant::now() + RETRY_PAUSE);
-                tracing::error!(error = %sortie_core::with_causes(&error), "cannot read changed records");
+                tracing::error!(error = %sortie_core::error::with_causes(&error), "cannot read changed records");
                 return;
             }
         };
@@ -238,7 +241,7 @@ impl Publisher {
         let record = match self.runtime.get(run).await {
             Ok(record) => record,
             Err(error) => {
-                tracing::debug!(error = %sortie_core::with_causes(&error), "cannot find the run of a streamed text");
+                tracing::debug!(error = %sortie_core::error::with_causes(&error), "cannot find the run of a streamed text");
                 return None;
             }
         };

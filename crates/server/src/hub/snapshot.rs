@@ -5,7 +5,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use sortie_core::{ListFilter, RequestFilter, Status, Tenant};
+use sortie_core::ports::store::ListFilter;
+use sortie_core::request::RequestFilter;
+use sortie_core::run::Status;
+use sortie_core::tenant::Tenant;
 use sortie_protocol::{Request, Task};
 use sortie_runtime::{Runtime, RuntimeError};
 use tokio::sync::OnceCell;

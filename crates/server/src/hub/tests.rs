@@ -6,7 +6,9 @@ use std::path::Path;
 use std::sync::{Arc, Weak};
 
 use async_trait::async_trait;
-use sortie_core::{Lang, Mode, SkillRef};
+use sortie_core::policy::Mode;
+use sortie_core::skill::SkillRef;
+use sortie_core::words::Lang;
 use sortie_protocol::{ConfigLine, DoctorLine, Proof, Resume};
 use sortie_test_support::stage::{MODEL, Play, Stage};
 use tempfile::TempDir;

@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 use sortie_base::atomic_file;
 use sortie_base::private_files::{self, Class, Finding, Refusal, Verdict};
 use sortie_base::regular_file;
-use sortie_core::{Tenant, Timestamp};
+use sortie_core::tenant::Tenant;
+use sortie_core::time::Timestamp;
 use sortie_protocol::Role;
 
 use super::token::Token;

@@ -6,7 +6,8 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use sortie_core::{Tenant, Timestamp};
+use sortie_core::tenant::Tenant;
+use sortie_core::time::Timestamp;
 use sortie_protocol::{Role, Via};
 
 use super::file::{Contents, KeyError, KeyFile, StoredKey, mark_of};

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use sha2::{Digest as _, Sha256};
-use sortie_core::hex;
+use sortie_core::id::hex;
 use subtle::ConstantTimeEq as _;
 
 use crate::random::{self, NoRandomness};

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use serde::Deserialize;
-use sortie_core::AuditFilter;
+use sortie_core::ports::store::AuditFilter;
 use sortie_protocol::{AuditLine, AuditVerdict};
 use utoipa::IntoParams;
 

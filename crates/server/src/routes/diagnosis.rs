@@ -7,7 +7,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
-use sortie_core::ListFilter;
+use sortie_core::ports::store::ListFilter;
 use sortie_protocol::{
     ConfigLine, Connections, DoctorLine, Health, LaneState, ModelState, ServerState,
 };

@@ -7,7 +7,8 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName};
 use axum::response::{IntoResponse as _, Response};
 use serde::Deserialize;
-use sortie_core::{Event, RunId, Seq};
+use sortie_core::event::Event;
+use sortie_core::id::{RunId, Seq};
 use sortie_protocol::{JournalEntry, Resume};
 use utoipa::IntoParams;
 
@@ -127,7 +128,7 @@ async fn follow(
         let entries = match app.runtime.events_part(run, from, PART_BYTES).await {
             Ok(entries) => entries,
             Err(error) => {
-                tracing::debug!(error = %sortie_core::with_causes(&error), "a stream ends early");
+                tracing::debug!(error = %sortie_core::error::with_causes(&error), "a stream ends early");
                 return None;
             }
         };

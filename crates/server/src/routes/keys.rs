@@ -7,7 +7,8 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use axum::response::IntoResponse;
-use sortie_core::{Tenant, Timestamp};
+use sortie_core::tenant::Tenant;
+use sortie_core::time::Timestamp;
 use sortie_protocol::{Health, Key, LinkBody, LoginLink, Me, NewKey, NewKeyMade, RotateBody};
 
 use crate::app::{App, Shared};

@@ -9,7 +9,7 @@ use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use axum::http::{Method, StatusCode, Uri};
 use axum::response::{Html, IntoResponse, Response};
 use serde::Deserialize;
-use sortie_core::Lang;
+use sortie_core::words::Lang;
 use sortie_protocol::MAX_NONCE_CHARS;
 use sortie_text::t;
 

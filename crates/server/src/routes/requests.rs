@@ -3,7 +3,9 @@
 use axum::Json;
 use axum::extract::State;
 use serde::Deserialize;
-use sortie_core::{AskedFor, OpenRequest, Replied, Reply, RequestFilter, RequestKind, RunId};
+use sortie_core::id::RunId;
+use sortie_core::ports::store::Replied;
+use sortie_core::request::{AskedFor, OpenRequest, Reply, RequestFilter, RequestKind};
 use sortie_protocol::{
     ApprovalBody, ApprovalDecision, ReplyKind, ReplyNoted, ReplyView, Request, Role, SteerBody,
 };

@@ -7,10 +7,12 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use serde::Deserialize;
-use sortie_core::{
-    Lane, ListFilter, RequestFilter, RunId, RunRecord, Seq, SessionFilter, SessionKey,
-    SessionSummary, Timestamp,
-};
+use sortie_core::id::{RunId, Seq, SessionKey};
+use sortie_core::ports::store::ListFilter;
+use sortie_core::request::RequestFilter;
+use sortie_core::run::{Lane, RunRecord};
+use sortie_core::session::{SessionFilter, SessionSummary};
+use sortie_core::time::Timestamp;
 use sortie_protocol::{
     Grant, MessageAccepted, NewMessage, Resume, Revoked, Session, SessionDetail, Task,
     TranscriptItem, Turn,

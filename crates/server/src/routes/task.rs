@@ -4,10 +4,10 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
-use sortie_core::{
-    AskedFor, ForkPoint, ListFilter, OpenRequest, Replied, Reply, RequestFilter, RequestKind,
-    RunId, RunRecord, Seq, Unblock,
-};
+use sortie_core::id::{RunId, Seq};
+use sortie_core::ports::store::{ListFilter, Replied, Unblock};
+use sortie_core::request::{AskedFor, OpenRequest, Reply, RequestFilter, RequestKind};
+use sortie_core::run::{ForkPoint, RunRecord};
 use sortie_protocol::{
     AnswerBody, Applied, CancelBody, Cancelled, ChangeCount, Deleted, DeliveryAction, DeliveryBody,
     ForkBody, ReplyNoted, SteerBody, Task, TaskDetail, TaskPatch, TaskRef, TodoItem,
@@ -23,7 +23,7 @@ use crate::routes::requests::{beside, noted};
 use crate::routes::tasks::{made, refused};
 
 /// The longest text that a person adds to a run.
-const MAX_WORDS_CHARS: usize = sortie_core::MAX_MESSAGE_CHARS;
+const MAX_WORDS_CHARS: usize = sortie_core::inbox::MAX_MESSAGE_CHARS;
 
 /// A task with all that one view of it needs.
 #[utoipa::path(get, path = "/api/tasks/{id}", tag = "tasks",
@@ -59,7 +59,7 @@ async fn detail(app: &App, record: &RunRecord) -> Result<TaskDetail, Problem> {
         mode: String::new(),
         sandbox: String::new(),
         network: false,
-        isolation: sortie_core::Isolation::None,
+        isolation: sortie_core::run::Isolation::None,
         branch: None,
         changes: None,
         changes_fate: record.changes_fate,
@@ -303,7 +303,7 @@ pub(crate) async fn reply_to_question(
     }
     app.check_reply(caller, request).await?;
     let reply = Reply::Answered {
-        by: sortie_core::Answerer::Person,
+        by: sortie_core::request::Answerer::Person,
         name: Some(caller.person()),
         text,
     };

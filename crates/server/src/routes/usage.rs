@@ -5,7 +5,10 @@ use std::str::FromStr as _;
 use axum::Json;
 use axum::extract::State;
 use serde::Deserialize;
-use sortie_core::{ListFilter, RunId, RunRecord, Status, UsagePlace};
+use sortie_core::id::RunId;
+use sortie_core::ports::store::ListFilter;
+use sortie_core::run::{RunRecord, Status};
+use sortie_core::stats::UsagePlace;
 use sortie_protocol::{BudgetLine, UsageLine, UsagePoint};
 use utoipa::{IntoParams, ToSchema};
 

@@ -7,7 +7,9 @@ use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;
 use serde::Deserialize;
-use sortie_core::{AuditFilter, BlobId, Event, JournalEntry, ListFilter, RunId, Seq};
+use sortie_core::event::{Event, JournalEntry};
+use sortie_core::id::{BlobId, RunId, Seq};
+use sortie_core::ports::store::{AuditFilter, ListFilter};
 use sortie_protocol::{
     AuditLine, CallsOfChildren, CriticalSpan, Diff, EffectivePolicy, PolicyLayer, Span, Task,
     TaskResult, Timeline, TimelineTask, ToolRuling, TranscriptItem,
@@ -234,8 +236,8 @@ fn timeline_task(task: &sortie_runtime::TaskTimeline) -> TimelineTask {
         agent: task.agent.clone(),
         status: task.status,
         depth: task.depth,
-        started: task.started.map(sortie_core::Timestamp::to_rfc3339),
-        ended: task.ended.map(sortie_core::Timestamp::to_rfc3339),
+        started: task.started.map(sortie_core::time::Timestamp::to_rfc3339),
+        ended: task.ended.map(sortie_core::time::Timestamp::to_rfc3339),
         spans: task
             .spans
             .iter()

@@ -234,7 +234,7 @@ impl Client<'_> {
                 Input::Beat => self.beat().await,
                 Input::Outgoing(Ok(out)) => send(self.app, self.socket, out.bytes().clone()).await,
                 Input::Outgoing(Err(error)) => {
-                    tracing::error!(error = %sortie_core::with_causes(&error), "cannot read a snapshot");
+                    tracing::error!(error = %sortie_core::error::with_causes(&error), "cannot read a snapshot");
                     Err(Ended::Failed)
                 }
             };

@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use reqwest::Method;
 use serde_json::json;
-use sortie_core::{BlobId, Changes, Collected, RunId, Worktree, Worktrees};
+use sortie_core::id::{BlobId, RunId};
+use sortie_core::ports::workspace::{Collected, Worktrees};
+use sortie_core::run::{Changes, Worktree};
 use sortie_test_support::stage::{Play, until};
 use tempfile::TempDir;
 

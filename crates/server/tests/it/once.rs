@@ -88,17 +88,20 @@ fn digest(parts: &[&[u8]]) -> String {
         hash.update((part.len() as u64).to_be_bytes());
         hash.update(part);
     }
-    sortie_core::hex(&hash.finalize())
+    sortie_core::id::hex(&hash.finalize())
 }
 
 /// Notes a request as begun and never answered: what a process leaves that dies in the middle.
-async fn half_done(world: &World, path: &str, key: &str, body: &str) -> sortie_core::RunId {
+async fn half_done(world: &World, path: &str, key: &str, body: &str) -> sortie_core::id::RunId {
     let id = world.tokens.admin.split('_').nth(1).unwrap();
     let run = world.stage.runtime().new_run_id();
     let key = digest(&[id.as_bytes(), key.as_bytes()]);
     let fingerprint = digest(&[b"POST", path.as_bytes(), body.as_bytes()]);
     let begun = world.stage.runtime().begin_once(&key, &fingerprint, run);
-    assert_eq!(begun.await.unwrap(), sortie_core::Begun::Fresh);
+    assert_eq!(
+        begun.await.unwrap(),
+        sortie_core::ports::store::Begun::Fresh
+    );
     run
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use rusqlite::Connection;
-use sortie_core::{Balance, BudgetKind};
+use sortie_core::budget::{Balance, BudgetKind};
 
 use crate::fault::Done;
 use crate::sql;

@@ -8,9 +8,9 @@
 use std::collections::HashMap;
 
 use rusqlite::{Connection, Row, params};
-use sortie_core::{
-    Admit, Amount, Balance, BudgetKind, Charged, Fence, Refusal, Reserve, Reserved, RunId,
-};
+use sortie_core::budget::{Amount, Balance, BudgetKind};
+use sortie_core::id::{Fence, RunId};
+use sortie_core::ports::store::{Admit, Charged, Refusal, Reserve, Reserved};
 
 use crate::fault::{Done, Fault};
 use crate::row::{self, RunRow};

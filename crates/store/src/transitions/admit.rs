@@ -1,9 +1,10 @@
 //! Admits a run: its row, its account and its first event, or a refusal that writes nothing.
 
 use rusqlite::{Connection, params};
-use sortie_core::{
-    Admission, Admit, Epoch, Event, ParentClaim, Refusal, RunId, RunSpec, StoreError,
-};
+use sortie_core::event::Event;
+use sortie_core::id::{Epoch, RunId};
+use sortie_core::ports::store::{Admission, Admit, ParentClaim, Refusal, StoreError};
+use sortie_core::run::RunSpec;
 
 use crate::chain::{Stamp, Tail};
 use crate::fault::{Done, Fault};

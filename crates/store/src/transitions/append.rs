@@ -1,10 +1,13 @@
 //! Appends to the journal of a leased run.
 
 use rusqlite::{Connection, named_params, params};
-use sortie_core::{
-    Amount, Append, Appended, Blob, CallId, Changes, Event, Fence, Request, RunId, Seq, Summary,
-    Timestamp, WaitingOn,
-};
+use sortie_core::budget::Amount;
+use sortie_core::event::Event;
+use sortie_core::id::{CallId, Fence, RunId, Seq};
+use sortie_core::ports::store::{Append, Appended, Blob};
+use sortie_core::request::Request;
+use sortie_core::run::{Changes, Summary, WaitingOn};
+use sortie_core::time::Timestamp;
 
 use crate::chain::{Stamp, Tail};
 use crate::fault::Done;

@@ -2,7 +2,10 @@
 //! delivery.
 
 use rusqlite::{Connection, params};
-use sortie_core::{Delivery, RunId, RunRef, Seq, Status, StoreError, Timestamp};
+use sortie_core::id::{RunId, Seq};
+use sortie_core::ports::store::{RunRef, StoreError};
+use sortie_core::run::{Delivery, Status};
+use sortie_core::time::Timestamp;
 
 use crate::fault::Done;
 use crate::row::{self, Phase};

@@ -4,10 +4,12 @@ use std::collections::HashMap;
 
 use rusqlite::{Connection, Row, params};
 use sha2::{Digest, Sha256};
-use sortie_core::{
-    AuditEntry, AuditFilter, AuditLine, AuditReport, AuditStage, BlobId, EffectId, RunId, Seq,
-    StoreError, Tenant, Timestamp, ToolResult, hex,
-};
+use sortie_core::audit::{AuditEntry, AuditLine, AuditReport, AuditStage};
+use sortie_core::id::{BlobId, EffectId, RunId, Seq, hex};
+use sortie_core::message::ToolResult;
+use sortie_core::ports::store::{AuditFilter, StoreError};
+use sortie_core::tenant::Tenant;
+use sortie_core::time::Timestamp;
 
 use crate::chain::{self, GENESIS, Hash};
 use crate::fault::{Done, Fault};

@@ -3,9 +3,10 @@
 use std::collections::VecDeque;
 
 use rusqlite::{Connection, params};
-use sortie_core::{
-    Announce, CancelReport, Cancellation, CancelledBy, EndReport, Outcome, RunId, Timestamp,
-};
+use sortie_core::id::RunId;
+use sortie_core::ports::store::{CancelReport, EndReport};
+use sortie_core::run::{Announce, Cancellation, CancelledBy, Outcome};
+use sortie_core::time::Timestamp;
 
 use crate::fault::Done;
 use crate::row::{self, Phase, RunRow};

@@ -3,7 +3,10 @@
 use std::collections::HashMap;
 
 use rusqlite::{Connection, params};
-use sortie_core::{Cancellation, Claim, Epoch, Event, Fence, Lane, LaneLimit, RunId, Seq};
+use sortie_core::event::Event;
+use sortie_core::id::{Epoch, Fence, RunId, Seq};
+use sortie_core::ports::store::{Claim, LaneLimit};
+use sortie_core::run::{Cancellation, Lane};
 
 use crate::chain::{Stamp, Tail};
 use crate::fault::Done;

@@ -1,10 +1,12 @@
 //! Delivers results: to parents inside the store exactly once, to sinks outside at least once.
 
 use rusqlite::{Connection, Row, params};
-use sortie_core::{
-    Announcement, Delivered, Delivery, DeliveryAttempt, InboxItem, OutboxEntry, RunId, Seq,
-    SessionKey, StoreError, Tenant, Timestamp, Unblock,
-};
+use sortie_core::id::{RunId, Seq, SessionKey};
+use sortie_core::inbox::{Announcement, InboxItem, OutboxEntry};
+use sortie_core::ports::store::{Delivered, DeliveryAttempt, StoreError, Unblock};
+use sortie_core::run::Delivery;
+use sortie_core::tenant::Tenant;
+use sortie_core::time::Timestamp;
 
 use crate::fault::Done;
 use crate::row;

@@ -1,10 +1,12 @@
 //! Ends a run: outcome, announcements and the cancellation of its descendants in one transaction.
 
 use rusqlite::{Connection, named_params, params};
-use sortie_core::{
-    Cancellation, CancelledBy, Delivery, EndReport, Ended, Epoch, Event, Finish, Finishing,
-    Outcome, RunRef, Timestamp, Unread, Usage,
-};
+use sortie_core::event::Event;
+use sortie_core::id::Epoch;
+use sortie_core::message::Usage;
+use sortie_core::ports::store::{EndReport, Ended, Finish, Finishing, RunRef, Unread};
+use sortie_core::run::{Cancellation, CancelledBy, Delivery, Outcome};
+use sortie_core::time::Timestamp;
 
 use crate::chain::Stamp;
 use crate::fault::Done;

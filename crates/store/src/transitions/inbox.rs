@@ -1,7 +1,11 @@
 //! The inbox of a run: items enter it, wake the run, and move into its journal.
 
 use rusqlite::{Connection, params};
-use sortie_core::{Event, Fence, InboxItem, JournalEntry, RunId, Seq, StoreError, Timestamp};
+use sortie_core::event::{Event, JournalEntry};
+use sortie_core::id::{Fence, RunId, Seq};
+use sortie_core::inbox::InboxItem;
+use sortie_core::ports::store::StoreError;
+use sortie_core::time::Timestamp;
 
 use crate::chain::{Stamp, Tail};
 use crate::fault::Done;

@@ -1,7 +1,10 @@
 //! Renews and releases leases, and records that a rate limit delays a leased run.
 
 use rusqlite::{Connection, params};
-use sortie_core::{Fence, Heartbeat, HeartbeatReport, Hold, Timestamp, WaitingOn};
+use sortie_core::id::Fence;
+use sortie_core::ports::store::{Heartbeat, HeartbeatReport, Hold};
+use sortie_core::run::WaitingOn;
+use sortie_core::time::Timestamp;
 
 use crate::fault::Done;
 use crate::row;

@@ -1,7 +1,10 @@
 //! Replies that other processes left, and requests that expire.
 
 use rusqlite::{Connection, Row, params};
-use sortie_core::{Replied, Reply, ReplyTo, RequestId, RunId, Timestamp};
+use sortie_core::id::RunId;
+use sortie_core::ports::store::{Replied, ReplyTo};
+use sortie_core::request::{Reply, RequestId};
+use sortie_core::time::Timestamp;
 
 use crate::fault::{Done, Fault};
 use crate::sql;

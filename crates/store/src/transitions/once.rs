@@ -1,7 +1,9 @@
 //! Idempotency keys of requests.
 
 use rusqlite::{Connection, params};
-use sortie_core::{Begun, ONCE_KEPT_MS, RunId, Timestamp};
+use sortie_core::id::RunId;
+use sortie_core::ports::store::{Begun, ONCE_KEPT_MS};
+use sortie_core::time::Timestamp;
 
 use crate::fault::{Done, Fault};
 use crate::sql;

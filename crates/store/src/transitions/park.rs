@@ -1,7 +1,9 @@
 //! Parks a run until its inbox fills, and ends parked runs whose deadline has passed.
 
 use rusqlite::{Connection, params};
-use sortie_core::{EndReport, Outcome, Park, Timestamp};
+use sortie_core::ports::store::{EndReport, Park};
+use sortie_core::run::Outcome;
+use sortie_core::time::Timestamp;
 
 use crate::fault::Done;
 use crate::row::{self, Phase};

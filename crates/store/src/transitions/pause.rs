@@ -4,7 +4,10 @@
 //! executor holds the run: by this transition, or by the one in which the executor releases it.
 
 use rusqlite::{Connection, params};
-use sortie_core::{Epoch, Event, PauseReport, RunId, Seq, StoreError, Timestamp};
+use sortie_core::event::Event;
+use sortie_core::id::{Epoch, RunId, Seq};
+use sortie_core::ports::store::{PauseReport, StoreError};
+use sortie_core::time::Timestamp;
 
 use crate::chain::{Stamp, Tail};
 use crate::fault::Done;

@@ -3,10 +3,12 @@
 use std::collections::HashMap;
 
 use rusqlite::{Connection, ToSql, params_from_iter};
-use sortie_core::{
-    BlobId, Lane, ListFilter, MIN_PREFIX_CHARS, RunId, RunRecord, Seq, Stats, Status, StoreError,
-    Timestamp, Usage, UsageLine, UsagePlace,
-};
+use sortie_core::id::{BlobId, MIN_PREFIX_CHARS, RunId, Seq};
+use sortie_core::message::Usage;
+use sortie_core::ports::store::{ListFilter, StoreError};
+use sortie_core::run::{Lane, RunRecord, Status};
+use sortie_core::stats::{Stats, UsageLine, UsagePlace};
+use sortie_core::time::Timestamp;
 
 use crate::fault::{Done, Fault};
 use crate::row::{self, BareRecord, COLUMNS, Phase};

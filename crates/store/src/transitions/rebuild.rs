@@ -8,7 +8,10 @@ use std::collections::BTreeMap;
 
 use rusqlite::Connection;
 use rusqlite::types::Value;
-use sortie_core::{Admit, Event, JournalEntry, RunId, RunRecord, Summary};
+use sortie_core::event::{Event, JournalEntry};
+use sortie_core::id::RunId;
+use sortie_core::ports::store::Admit;
+use sortie_core::run::{RunRecord, Summary};
 
 use crate::fault::{Done, Fault};
 use crate::row::{self, Place};

@@ -1,10 +1,10 @@
 //! Frees the leases of dead executors. Their runs are queued again, a bounded number of times.
 
 use rusqlite::{Connection, params};
-use sortie_core::{
-    EndReport, Epoch, Fence, Outcome, Reason, Recover, RecoverReport, RecoverScope, RunId,
-    Timestamp,
-};
+use sortie_core::id::{Epoch, Fence, RunId};
+use sortie_core::ports::store::{EndReport, Recover, RecoverReport, RecoverScope};
+use sortie_core::run::{Outcome, Reason};
+use sortie_core::time::Timestamp;
 
 use crate::fault::Done;
 use crate::quarantine::Deaths;

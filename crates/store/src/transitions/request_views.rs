@@ -1,9 +1,11 @@
 //! Requests with the runs that made them, for interfaces.
 
 use rusqlite::{Connection, Row, params};
-use sortie_core::{
-    AskedFor, OpenRequest, RequestFilter, RequestId, SessionKey, StoreError, Tenant, Timestamp,
-};
+use sortie_core::id::SessionKey;
+use sortie_core::ports::store::StoreError;
+use sortie_core::request::{AskedFor, OpenRequest, RequestFilter, RequestId};
+use sortie_core::tenant::Tenant;
+use sortie_core::time::Timestamp;
 
 use crate::fault::Done;
 use crate::sql;

@@ -2,10 +2,15 @@
 //! inbox in the transaction that records the reply.
 
 use rusqlite::{Connection, params};
-use sortie_core::{
-    Addressee, CallId, InboxItem, Question, Replied, Reply, ReplyTo, Request, RequestId,
-    RequestKind, RunId, SessionGrant, SessionKey, Status, StoreError, Tenant, Timestamp,
+use sortie_core::id::{CallId, RunId, SessionKey};
+use sortie_core::inbox::InboxItem;
+use sortie_core::ports::store::{Replied, ReplyTo, StoreError};
+use sortie_core::request::{
+    Addressee, Question, Reply, Request, RequestId, RequestKind, SessionGrant,
 };
+use sortie_core::run::Status;
+use sortie_core::tenant::Tenant;
+use sortie_core::time::Timestamp;
 
 use crate::fault::{Done, Fault};
 use crate::row::Phase;

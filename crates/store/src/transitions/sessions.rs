@@ -1,10 +1,13 @@
 //! Queries about conversations, usage over time, and lanes.
 
 use rusqlite::{Connection, Row, params, params_from_iter};
-use sortie_core::{
-    Lane, LaneCount, ListFilter, RunRecord, SessionFilter, SessionKey, SessionSummary, TITLE_CHARS,
-    Tenant, Timestamp, UsagePoint,
-};
+use sortie_core::id::SessionKey;
+use sortie_core::ports::store::ListFilter;
+use sortie_core::run::{Lane, RunRecord};
+use sortie_core::session::{SessionFilter, SessionSummary, TITLE_CHARS};
+use sortie_core::stats::{LaneCount, UsagePoint};
+use sortie_core::tenant::Tenant;
+use sortie_core::time::Timestamp;
 
 use crate::fault::Done;
 use crate::row::{self, COLUMNS};

@@ -2,7 +2,10 @@
 //! what happened to its changes after it has ended.
 
 use rusqlite::{Connection, params};
-use sortie_core::{ChangesFate, Event, Priority, RunId, StoreError, Update};
+use sortie_core::event::Event;
+use sortie_core::id::RunId;
+use sortie_core::ports::store::{StoreError, Update};
+use sortie_core::run::{ChangesFate, Priority};
 
 use crate::chain::Stamp;
 use crate::fault::{Done, Fault};

@@ -1,7 +1,10 @@
 //! Checks the whole store: each journal against its chain, each record against its journal.
 
 use rusqlite::Connection;
-use sortie_core::{Event, JournalEntry, RunId, RunRecord, Seq, StoreError, VerifyReport};
+use sortie_core::event::{Event, JournalEntry};
+use sortie_core::id::{RunId, Seq};
+use sortie_core::ports::store::{StoreError, VerifyReport};
+use sortie_core::run::RunRecord;
 
 use crate::chain;
 use crate::fault::{Done, Fault};

@@ -1,6 +1,9 @@
 //! Accounts: carved, drawn from, closed.
 
-use sortie_core::*;
+use sortie_core::budget::*;
+use sortie_core::id::*;
+use sortie_core::ports::store::*;
+use sortie_core::run::*;
 
 use crate::support::*;
 

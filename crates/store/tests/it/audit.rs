@@ -1,7 +1,12 @@
 //! The audit: every call in one chain, and what else is written with a run's facts.
 
 use serde_json::json;
-use sortie_core::*;
+use sortie_core::audit::*;
+use sortie_core::event::*;
+use sortie_core::id::*;
+use sortie_core::message::*;
+use sortie_core::ports::store::*;
+use sortie_core::run::*;
 
 use crate::support::*;
 

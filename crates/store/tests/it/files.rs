@@ -4,7 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rusqlite::Connection;
-use sortie_core::*;
+use sortie_core::event::*;
+use sortie_core::id::*;
+use sortie_core::ports::store::*;
+use sortie_core::run::*;
 use sortie_store::SqliteStore;
 use tempfile::TempDir;
 

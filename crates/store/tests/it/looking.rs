@@ -1,7 +1,13 @@
 //! What people look for: tenants, texts, pages, conversations, use over time; and requests that take
 //! effect once.
 
-use sortie_core::*;
+use sortie_core::audit::*;
+use sortie_core::id::*;
+use sortie_core::ports::store::*;
+use sortie_core::run::*;
+use sortie_core::session::*;
+use sortie_core::stats::*;
+use sortie_core::tenant::*;
 
 use crate::support::*;
 

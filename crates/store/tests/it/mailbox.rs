@@ -5,7 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rusqlite::Connection;
-use sortie_core::*;
+use sortie_core::budget::*;
+use sortie_core::id::*;
+use sortie_core::ports::store::*;
+use sortie_core::request::*;
 use sortie_store::SqliteStore;
 use tempfile::TempDir;
 

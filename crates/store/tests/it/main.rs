@@ -17,7 +17,7 @@ mod requests;
 mod suite;
 mod support;
 
-use sortie_core::Timestamp;
+use sortie_core::time::Timestamp;
 use sortie_store::{InlineStore, Owner, SqliteStore};
 
 fn owner() -> Owner {

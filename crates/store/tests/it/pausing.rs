@@ -1,6 +1,8 @@
 //! Pausing and resuming runs.
 
-use sortie_core::*;
+use sortie_core::event::*;
+use sortie_core::ports::store::*;
+use sortie_core::run::*;
 
 use crate::support::*;
 

@@ -3,7 +3,12 @@
 use std::collections::{HashMap, HashSet};
 
 use proptest::prelude::*;
-use sortie_core::*;
+use sortie_core::event::*;
+use sortie_core::id::*;
+use sortie_core::inbox::*;
+use sortie_core::ports::store::*;
+use sortie_core::request::*;
+use sortie_core::run::*;
 use sortie_store::InlineStore;
 
 use crate::support::*;

@@ -3,7 +3,10 @@
 use std::collections::HashMap;
 
 use proptest::prelude::*;
-use sortie_core::*;
+use sortie_core::budget::*;
+use sortie_core::id::*;
+use sortie_core::ports::store::*;
+use sortie_core::run::*;
 use sortie_store::InlineStore;
 
 use crate::support::*;

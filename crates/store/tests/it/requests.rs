@@ -1,7 +1,14 @@
 //! Approval requests, questions and replies.
 
 use serde_json::json;
-use sortie_core::*;
+use sortie_core::event::*;
+use sortie_core::id::*;
+use sortie_core::inbox::*;
+use sortie_core::policy::*;
+use sortie_core::ports::store::*;
+use sortie_core::request::*;
+use sortie_core::run::*;
+use sortie_core::tenant::*;
 
 use crate::support::*;
 

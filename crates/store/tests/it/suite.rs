@@ -1,6 +1,12 @@
 //! What every store does. Each case gets an empty store; afterwards the store is verified.
 
-use sortie_core::*;
+use sortie_core::event::*;
+use sortie_core::id::*;
+use sortie_core::inbox::*;
+use sortie_core::message::*;
+use sortie_core::ports::store::*;
+use sortie_core::run::*;
+use sortie_core::stats::*;
 
 use crate::support::*;
 

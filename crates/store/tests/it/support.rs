@@ -1,6 +1,17 @@
 //! A small world to test stores in: ids and specs by number, time by milliseconds.
 
-use sortie_core::*;
+use sortie_core::agent::*;
+use sortie_core::budget::*;
+use sortie_core::event::*;
+use sortie_core::id::*;
+use sortie_core::inbox::*;
+use sortie_core::message::*;
+use sortie_core::policy::*;
+use sortie_core::ports::model::*;
+use sortie_core::ports::store::*;
+use sortie_core::run::*;
+use sortie_core::time::*;
+use sortie_core::words::*;
 use uuid::Uuid;
 
 /// The beginning of time in these tests.

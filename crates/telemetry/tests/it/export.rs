@@ -8,10 +8,15 @@ use axum::http::StatusCode;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::trace::v1::Span;
 use serde_json::json;
-use sortie_core::{
-    AnswerPart, Arguments, Confinement, DeltaSink, Mode, Model, ModelAnswer, ModelDirectory,
-    ModelError, ModelRequest, RunId, SandboxMode, StopReason, Terms, Timestamp, Usage, hex,
+use sortie_core::event::StopReason;
+use sortie_core::id::{RunId, hex};
+use sortie_core::message::{Arguments, Usage};
+use sortie_core::policy::Mode;
+use sortie_core::ports::model::{
+    AnswerPart, DeltaSink, Model, ModelAnswer, ModelDirectory, ModelError, ModelRequest, Terms,
 };
+use sortie_core::run::{Confinement, SandboxMode};
+use sortie_core::time::Timestamp;
 use sortie_runtime::{NewRun, Parts, Runtime, Settings};
 use sortie_store::{Owner, SqliteStore};
 use sortie_telemetry::{Capture, Endpoint, Exported, Telemetry, TelemetryConfig};
@@ -115,7 +120,7 @@ impl World {
             capture_content,
             service_version: "1.2.3".to_owned(),
         };
-        let journals = Arc::clone(&store) as Arc<dyn sortie_core::Journal>;
+        let journals = Arc::clone(&store) as Arc<dyn sortie_core::ports::store::Journal>;
         let telemetry = Telemetry::start(&config, runtime.subscribe(), journals).expect("started");
         Self {
             runtime,
@@ -134,7 +139,7 @@ impl World {
         let run = self.runtime.create(new).await.expect("a run");
         let ended = tokio::time::timeout(PATIENCE, self.runtime.wait_for(run)).await;
         let record = ended.expect("in time").expect("a record");
-        assert_eq!(record.status, sortie_core::Status::Completed);
+        assert_eq!(record.status, sortie_core::run::Status::Completed);
         run
     }
 
@@ -186,7 +191,8 @@ async fn a_tree_of_runs_arrives_as_one_trace() {
     assert_eq!(tokens, Some(Value::IntValue(14)));
 
     // A second export, by somebody who only has the store, gives the same spans.
-    let entries = sortie_core::Journal::read(&*store, run, sortie_core::Seq(0)).await;
+    let entries =
+        sortie_core::ports::store::Journal::read(&*store, run, sortie_core::id::Seq(0)).await;
     let again = sortie_telemetry::spans(&entries.expect("a journal"), Capture::Facts);
     let ids: Vec<String> = again.iter().map(|span| hex(&span.id.0)).collect();
     let sent = spans.iter().map(|span| hex(&span.span_id));

@@ -1,10 +1,11 @@
 //! A journal by hand, and spans as a person reads them.
 
 use serde_json::{Value as Json, json};
-use sortie_core::{
-    Arguments, Block, CallId, Epoch, Event, JournalEntry, Outcome, ResultStatus, RunId, RunSpec,
-    Seq, StopReason, Timestamp, ToolCall, ToolResult, Usage,
-};
+use sortie_core::event::{Event, JournalEntry, StopReason};
+use sortie_core::id::{CallId, Epoch, RunId, Seq};
+use sortie_core::message::{Arguments, Block, ResultStatus, ToolCall, ToolResult, Usage};
+use sortie_core::run::{Outcome, RunSpec};
+use sortie_core::time::Timestamp;
 use sortie_telemetry::{Span, SpanId, SpanStatus, Value};
 
 /// Words that may never leave the machine unless content is captured.

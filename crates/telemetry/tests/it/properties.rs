@@ -4,9 +4,12 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use serde_json::json;
-use sortie_core::{
-    Announcement, CallId, ChildRef, ChildWait, EdgeMode, Event, Fault, InboxItem, Outcome, Usage,
-};
+use sortie_core::event::{ChildWait, Event};
+use sortie_core::id::CallId;
+use sortie_core::inbox::{Announcement, InboxItem};
+use sortie_core::message::{ChildRef, Usage};
+use sortie_core::ports::model::Fault;
+use sortie_core::run::{EdgeMode, Outcome};
 use sortie_telemetry::{Capture, Span, SpanId, spans};
 
 use crate::journal::{PRIVATE, Pen, run_id, spec};
@@ -178,7 +181,7 @@ proptest! {
         let (pen, _, _) = written(&turns);
         // As it comes back from a store.
         let stored = serde_json::to_string(&pen.entries).expect("JSON");
-        let read: Vec<sortie_core::JournalEntry> = serde_json::from_str(&stored).expect("a journal");
+        let read: Vec<sortie_core::event::JournalEntry> = serde_json::from_str(&stored).expect("a journal");
         for capture in [Capture::Facts, Capture::Content] {
             prop_assert_eq!(spans(&pen.entries, capture), spans(&read, capture));
         }
@@ -190,9 +193,9 @@ fn ids_are_the_same_in_every_version() {
     // Changing these would break traces of trees that are under way during an upgrade.
     let call = SpanId::of_call(run_id(1), &CallId::new(1, 0));
     let run = SpanId::of_run(run_id(1));
-    let chat = SpanId::of_chat(run_id(1), sortie_core::Seq(2));
+    let chat = SpanId::of_chat(run_id(1), sortie_core::id::Seq(2));
     let shown = [run, call, chat]
-        .map(|id| sortie_core::hex(&id.0))
+        .map(|id| sortie_core::id::hex(&id.0))
         .join(" ");
     insta::assert_snapshot!(shown, @"8b880cd8fb586a46 cd62d4c9a84ec2ff 6d9ed8aa79150935");
 }

@@ -2,11 +2,14 @@
 
 use insta::assert_snapshot;
 use serde_json::json;
-use sortie_core::{
-    Announcement, ApprovedBy, CallId, Cancellation, CancelledBy, ChildRef, ChildWait, Decision,
-    EdgeMode, Epoch, Event, Fault, InboxItem, Layer, Outcome, Question, Reason, RequestId,
-    ResultStatus, Ruling, ToolResult, Usage,
-};
+use sortie_core::event::{ChildWait, Event};
+use sortie_core::id::{CallId, Epoch};
+use sortie_core::inbox::{Announcement, InboxItem};
+use sortie_core::message::{ChildRef, ResultStatus, ToolResult, Usage};
+use sortie_core::policy::{ApprovedBy, Decision, Layer, Ruling};
+use sortie_core::ports::model::Fault;
+use sortie_core::request::{Question, RequestId};
+use sortie_core::run::{Cancellation, CancelledBy, EdgeMode, Outcome, Reason};
 use sortie_telemetry::{Capture, SpanId, TraceId, Value, spans};
 
 use crate::journal::{PRIVATE, Pen, lines, run_id, spec};
@@ -166,10 +169,10 @@ fn a_child_hangs_under_the_call_that_made_it() {
 #[test]
 fn approvals_failures_and_calls_that_never_ran_have_spans() {
     let asked = CallId::new(1, 0);
-    let request = sortie_core::Request {
+    let request = sortie_core::request::Request {
         id: RequestId::from_text("abc"),
-        expires_at: sortie_core::Timestamp(9_000),
-        kind: sortie_core::RequestKind::Question(
+        expires_at: sortie_core::time::Timestamp(9_000),
+        kind: sortie_core::request::RequestKind::Question(
             serde_json::from_value::<Question>(json!({
                 "to": "person", "text": PRIVATE, "options": [], "default": null,
             }))

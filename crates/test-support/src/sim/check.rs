@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use sha2::{Digest, Sha256};
 use sortie_agent::{PriorHistory, RunState};
-use sortie_core::{
-    Archive as _, Block, Delivery, EffectId, Event, InboxItem, JournalEntry, ListFilter, Message,
-    ResultStatus, RunId, RunRecord, Seq, hex,
-};
+use sortie_core::event::{Event, JournalEntry};
+use sortie_core::id::{EffectId, RunId, Seq, hex};
+use sortie_core::inbox::InboxItem;
+use sortie_core::message::{Block, Message, ResultStatus};
+use sortie_core::ports::store::{Archive as _, ListFilter};
+use sortie_core::run::{Delivery, RunRecord};
 use sortie_runtime::Runtime;
 use sortie_store::InlineStore;
 
@@ -154,7 +156,7 @@ impl Story {
             let folded =
                 sortie_agent::summaries_of(&life.entries).map_err(|error| error.to_string())?;
             let found = &life.record.summary;
-            let is_found = |folded: &sortie_core::Summary| {
+            let is_found = |folded: &sortie_core::run::Summary| {
                 found.model == folded.model
                     && found.last_text == folded.last_text
                     && found.tool_calls == folded.tool_calls
@@ -276,7 +278,8 @@ impl Story {
             ),
         }?;
         // A parent that completed has received the results of all children it waited for.
-        let parent_completed = self.runs[&parent].record.status == sortie_core::Status::Completed;
+        let parent_completed =
+            self.runs[&parent].record.status == sortie_core::run::Status::Completed;
         hold(!parent_completed || arrived, || {
             format!("{parent} completed without the result of {run}")
         })

@@ -2,7 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use sortie_core::{Clock, RunId, Timestamp};
+use sortie_core::id::RunId;
+use sortie_core::time::{Clock, Timestamp};
 use tokio::time::Instant;
 use uuid::Uuid;
 

@@ -12,9 +12,13 @@ mod world;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sortie_core::{
-    Budget, Lang, ListFilter, Mode, NoSkills, NoWorktrees, Priority, RunId, Status, StoreError,
-};
+use sortie_core::budget::Budget;
+use sortie_core::id::RunId;
+use sortie_core::policy::Mode;
+use sortie_core::ports::store::{ListFilter, StoreError};
+use sortie_core::ports::workspace::{NoSkills, NoWorktrees};
+use sortie_core::run::{Priority, Status};
+use sortie_core::words::Lang;
 use sortie_runtime::{Agents, NewRun, Parts, Runtime, RuntimeError, Settings};
 use sortie_store::InlineStore;
 
@@ -184,7 +188,7 @@ fn parts(
         )),
         tools: tools::all(world, generation),
         agents: Agents::built_in(Lang::En),
-        clock: Arc::clone(clock) as Arc<dyn sortie_core::Clock>,
+        clock: Arc::clone(clock) as Arc<dyn sortie_core::time::Clock>,
         sinks: Vec::new(),
         worktrees: Arc::new(NoWorktrees),
         skills: Arc::new(NoSkills),

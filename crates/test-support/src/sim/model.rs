@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use sortie_core::{
-    AnswerPart, Arguments, DeltaSink, Model, ModelAnswer, ModelDirectory, ModelError, ModelRequest,
-    RunId, StopReason, Terms, Usage,
+use sortie_core::event::StopReason;
+use sortie_core::id::RunId;
+use sortie_core::message::{Arguments, Usage};
+use sortie_core::ports::model::{
+    AnswerPart, DeltaSink, Model, ModelAnswer, ModelDirectory, ModelError, ModelRequest, Terms,
 };
 
 use super::dice::Dice;

@@ -6,17 +6,25 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use sortie_core::{
-    Accounts, Admission, Admit, Append, Appended, Archive, Audit, AuditFilter, AuditLine,
-    AuditReport, Balance, Begun, BlobId, BudgetKind, CancelReport, Cancellation, ChangesFate,
-    Charged, Claim, Claimed, Delivered, DeliveryAttempt, EndReport, Fence, Finish, Finishing,
-    Heartbeat, HeartbeatReport, Hold, Idempotency, InboxItem, Journal, JournalEntry, LaneCount,
-    ListFilter, OpenRequest, Outbox, OutboxEntry, Park, PauseReport, Recover, RecoverReport,
-    Registry, Replied, ReplyTo, RequestFilter, RequestId, Requests, Reserve, Reserved, RunId,
-    RunRecord, RunRef, Seq, SessionFilter, SessionGrant, SessionKey, SessionSummary, Stats,
-    StoreError, StoreResult, Tenant, Timestamp, Unblock, Update, Usage, UsageLine, UsagePlace,
-    UsagePoint, VerifyReport,
+use sortie_core::audit::{AuditLine, AuditReport};
+use sortie_core::budget::{Balance, BudgetKind};
+use sortie_core::event::JournalEntry;
+use sortie_core::id::{BlobId, Fence, RunId, Seq, SessionKey};
+use sortie_core::inbox::{InboxItem, OutboxEntry};
+use sortie_core::message::Usage;
+use sortie_core::ports::store::{
+    Accounts, Admission, Admit, Append, Appended, Archive, Audit, AuditFilter, Begun, CancelReport,
+    Charged, Claim, Claimed, Delivered, DeliveryAttempt, EndReport, Finish, Finishing, Heartbeat,
+    HeartbeatReport, Hold, Idempotency, Journal, ListFilter, Outbox, Park, PauseReport, Recover,
+    RecoverReport, Registry, Replied, ReplyTo, Requests, Reserve, Reserved, RunRef, StoreError,
+    StoreResult, Unblock, Update, VerifyReport,
 };
+use sortie_core::request::{OpenRequest, RequestFilter, RequestId, SessionGrant};
+use sortie_core::run::{Cancellation, ChangesFate, RunRecord};
+use sortie_core::session::{SessionFilter, SessionSummary};
+use sortie_core::stats::{LaneCount, Stats, UsageLine, UsagePlace, UsagePoint};
+use sortie_core::tenant::Tenant;
+use sortie_core::time::Timestamp;
 use sortie_store::InlineStore;
 use tokio::sync::{mpsc, oneshot};
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use sortie_core::{
+use sortie_core::ports::tool::{
     Reconcile, Reconciled, Recovery, Tool, ToolAnswer, ToolContext, ToolReply, ToolSpec, Touches,
 };
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use sortie_core::{EffectId, RunId};
+use sortie_core::id::{EffectId, RunId};
 
 /// One process. After its death, none of its tasks acts any more.
 #[derive(Debug, Default)]

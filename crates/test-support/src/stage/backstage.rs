@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use sortie_core::{
+use sortie_core::ports::model::{
     DeltaSink, Model, ModelAnswer, ModelDirectory, ModelError, ModelRequest, Terms, TokenPrice,
 };
 use sortie_models::{Script, ScriptModel};

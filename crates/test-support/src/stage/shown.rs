@@ -4,10 +4,13 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use sortie_base::truncate::truncate;
-use sortie_core::{
-    Arguments, Block, ChildWait, Event, InboxItem, JournalEntry, Message, Notification,
-    NotificationKind, Outcome, Reply, ResultStatus, RunId, RunRecord, SharedMessage, ToolResult,
-};
+use sortie_core::event::{ChildWait, Event, JournalEntry};
+use sortie_core::id::RunId;
+use sortie_core::inbox::InboxItem;
+use sortie_core::message::{Arguments, Block, Message, ResultStatus, SharedMessage, ToolResult};
+use sortie_core::notification::{Notification, NotificationKind};
+use sortie_core::request::Reply;
+use sortie_core::run::{Outcome, RunRecord};
 use sortie_protocol::Task;
 use tokio::sync::broadcast;
 

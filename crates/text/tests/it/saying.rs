@@ -1,6 +1,6 @@
 //! What comes out for given ids, languages and arguments.
 
-use sortie_core::{Cancellation, CancelledBy, Outcome, Reason};
+use sortie_core::run::{Cancellation, CancelledBy, Outcome, Reason};
 use sortie_text::{Arg, Lang, lang_from, outcome_error, t, text};
 
 fn check(said: impl AsRef<str>, expected: &str) {

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 
-use sortie_core::ToolFailure;
+use sortie_core::ports::tool::ToolFailure;
 use sortie_sandbox::Places;
 
 use super::protected::is_beneath;

@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawMode, Stat};
 use rustix::io::Errno;
-use sortie_core::ToolFailure;
+use sortie_core::ports::tool::ToolFailure;
 
 use super::protected::{self, GIT_FOLDER, of_git, refuse_git_words};
 use super::{

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use sortie_core::ToolFailure;
+use sortie_core::ports::tool::ToolFailure;
 use sortie_sandbox::named_by_settings;
 
 /// A folder whose content makes programs run; file tools never write to it, in any folder.

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde_json::{Value, json};
-use sortie_core::Tool;
+use sortie_core::ports::tool::Tool;
 
 use super::place::Temporary;
 use super::*;

@@ -2,7 +2,7 @@
 //!
 //! On systems other than Linux no process is found this way, and none is ended.
 
-use sortie_core::EffectId;
+use sortie_core::id::EffectId;
 
 /// The environment variable of every command and all its descendants.
 pub(super) const VARIABLE: &str = "SORTIE_EFFECT";

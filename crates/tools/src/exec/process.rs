@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 use sortie_base::lifeline::Lifeline;
-use sortie_core::EffectId;
+use sortie_core::id::EffectId;
 use sortie_sandbox::{Backend, Confined, GROUP_IS_GONE, Guard};
 use tokio::io::AsyncReadExt as _;
 use tokio::process::{Child, ChildStdout, Command};

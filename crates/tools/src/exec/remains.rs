@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use sortie_core::{EffectId, Remains};
+use sortie_core::id::EffectId;
+use sortie_core::ports::tool::Remains;
 
 use super::Exec;
 use super::marked::kill_marked;

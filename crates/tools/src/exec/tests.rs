@@ -374,7 +374,7 @@ async fn confined_run_starts_no_command_without_a_sandbox() {
         PathBuf::new(),
     );
     let required = Delegation {
-        sandbox: sortie_core::SandboxMode::Required,
+        sandbox: sortie_core::run::SandboxMode::Required,
         ..Delegation::default()
     };
     for sandbox in [None, Some(switched_off), Some(nothing_works)] {

@@ -1,7 +1,7 @@
 //! Tests that the confinement of a run applies to its commands.
 
 use serde_json::json;
-use sortie_core::Worktree;
+use sortie_core::run::Worktree;
 
 use crate::support::{Scene, backend, ending, shell};
 
@@ -105,7 +105,7 @@ async fn linked() -> Scene {
         git_reads: Vec::new(),
     });
     scene.workspace = root;
-    scene.confinement = sortie_core::Confinement::default();
+    scene.confinement = sortie_core::run::Confinement::default();
     scene
 }
 

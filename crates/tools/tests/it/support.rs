@@ -7,11 +7,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use sortie_core::{
-    BlobId, BlobReader, CallId, Confinement, EffectId, Lang, ManageRequest, Permits, Recovery,
-    RunId, SandboxMode, SpawnRequest, Spawned, Spawner, Tool, ToolAnswer, ToolContext, ToolFailure,
-    ToolOutcome, ToolReply, Worktree,
+use sortie_core::id::{BlobId, CallId, EffectId, RunId};
+use sortie_core::ports::tool::{
+    BlobReader, ManageRequest, Permits, Recovery, Spawned, Spawner, Tool, ToolAnswer, ToolContext,
+    ToolFailure, ToolOutcome, ToolReply,
 };
+use sortie_core::run::{Confinement, SandboxMode, SpawnRequest, Worktree};
+use sortie_core::words::Lang;
 use sortie_sandbox::{Mode, Offer, Places, Sandbox, probe};
 use sortie_tools::{Exec, ExecSettings};
 

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
-use sortie_core::{ModelError, ModelRequest, ToolSpec};
+use sortie_core::ports::model::{ModelError, ModelRequest};
+use sortie_core::ports::tool::ToolSpec;
 
 use super::{CONTENT_FIELD, DETAILS_FIELD};
 use crate::history::{

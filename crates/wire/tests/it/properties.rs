@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use serde_json::json;
-use sortie_core::{Message, ModelRequest};
+use sortie_core::message::Message;
+use sortie_core::ports::model::ModelRequest;
 use sortie_wire::{Decoder, Dialect, Format, decode_whole, prefix_key};
 
 use crate::support::{

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use sortie_core::{Block, Message, ModelAnswer, ModelRequest};
+use sortie_core::message::{Block, Message};
+use sortie_core::ports::model::{ModelAnswer, ModelRequest};
 
 use crate::support::{
     assistant, body_json, call, continued, dialect, request, result, stream, text, tools, user,

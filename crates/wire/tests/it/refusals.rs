@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use serde_json::json;
-use sortie_core::Fault;
+use sortie_core::ports::model::Fault;
 use sortie_wire::{Refusal, bounds, classify};
 
 use crate::support::dialect;

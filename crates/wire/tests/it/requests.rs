@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
-use sortie_core::{Arguments, Block, CallId, Message, ModelRequest, ResultStatus, ToolCall};
+use sortie_core::id::CallId;
+use sortie_core::message::{Arguments, Block, Message, ResultStatus, ToolCall};
+use sortie_core::ports::model::ModelRequest;
 use sortie_wire::{Dialect, Format, Mode, encode};
 
 use crate::support::{

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
-use sortie_core::{
-    AnswerPart, Message, ModelAnswer, ModelRequest, SharedMessage, StopReason, ToolSpec, Usage,
-};
+use sortie_core::event::StopReason;
+use sortie_core::message::{Message, SharedMessage, Usage};
+use sortie_core::ports::model::{AnswerPart, ModelAnswer, ModelRequest};
+use sortie_core::ports::tool::ToolSpec;
 use sortie_wire::{ToolMode, read_step, without_tools};
 
 use crate::support::{
@@ -109,7 +110,7 @@ fn what_was_declined_or_found_by_the_server_stays() {
     called.parts.push(AnswerPart::Call {
         provider_id: None,
         name: "f".to_owned(),
-        arguments: sortie_core::Arguments::Json(json!({})),
+        arguments: sortie_core::message::Arguments::Json(json!({})),
     });
     assert_eq!(read_step(called.clone(), ToolMode::Schema), called);
     let nothing = ModelAnswer {
@@ -148,7 +149,7 @@ fn shown(messages: &[SharedMessage]) -> String {
         Message::User { text } => format!("user {text}"),
         Message::Notice { text } => format!("notice {text}"),
         Message::Assistant { blocks } => match blocks.as_slice() {
-            [sortie_core::Block::Text { text }] => format!("assistant {text}"),
+            [sortie_core::message::Block::Text { text }] => format!("assistant {text}"),
             other => format!("assistant {other:?}"),
         },
         Message::Tools { .. } => "tools".to_owned(),

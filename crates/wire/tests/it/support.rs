@@ -4,11 +4,14 @@ use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use sortie_core::{
-    AnswerPart, Arguments, Asker, BlobId, Block, CallId, DeltaSink, Held, ImageRef, Images,
-    Message, ModelAnswer, ModelError, ModelRequest, ResultStatus, RunId, SharedMessage, ToolCall,
-    ToolResult, ToolSpec, TurnOptions, Usage,
+use sortie_core::id::{BlobId, CallId, RunId};
+use sortie_core::message::{
+    Arguments, Block, ImageRef, Message, ResultStatus, SharedMessage, ToolCall, ToolResult, Usage,
 };
+use sortie_core::ports::model::{
+    AnswerPart, Asker, DeltaSink, Held, Images, ModelAnswer, ModelError, ModelRequest, TurnOptions,
+};
+use sortie_core::ports::tool::ToolSpec;
 use sortie_wire::{Decoder, Dialect, Format, Mode, decode_whole, encode};
 
 pub(crate) const FORMATS: [Format; 4] = [

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use sortie_core::ToolSpec;
+use sortie_core::ports::tool::ToolSpec;
 use sortie_wire::{TextCall, may_be_text_call, text_call};
 
 fn tools() -> Vec<ToolSpec> {

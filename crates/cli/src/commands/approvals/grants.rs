@@ -3,7 +3,8 @@
 use clap::Args;
 use serde_json::json;
 use sortie_base::hidden::write_out_line;
-use sortie_core::{SessionGrant, SessionKey};
+use sortie_core::id::SessionKey;
+use sortie_core::request::SessionGrant;
 use sortie_text::t;
 
 use crate::engine::Engine;

@@ -2,7 +2,9 @@
 
 use clap::Args;
 use sortie_base::hidden::write_out_line;
-use sortie_core::{Clock, OpenRequest, RequestFilter, RequestView, Timestamp};
+use sortie_core::request::{OpenRequest, RequestFilter};
+use sortie_core::request_view::RequestView;
+use sortie_core::time::{Clock, Timestamp};
 use sortie_runtime::ProcessClock;
 use sortie_text::{t, truncate_columns};
 

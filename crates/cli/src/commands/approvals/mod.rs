@@ -8,7 +8,10 @@ mod show;
 
 use clap::{Args, Subcommand};
 use sortie_base::hidden::write_out_line;
-use sortie_core::{Lang, OpenRequest, Reply, RequestKind, StoreError, Timestamp};
+use sortie_core::ports::store::StoreError;
+use sortie_core::request::{OpenRequest, Reply, RequestKind};
+use sortie_core::time::Timestamp;
+use sortie_core::words::Lang;
 use sortie_text::{t, truncate_middle};
 
 use crate::approval::shown;

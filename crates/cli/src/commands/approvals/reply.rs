@@ -3,9 +3,10 @@
 use clap::Args;
 use serde_json::json;
 use sortie_base::hidden::write_out_line;
-use sortie_core::{
-    Clock, Lang, OpenRequest, Replied, Reply, ReplyTo, RequestKind, Requests as _, StoreError,
-};
+use sortie_core::ports::store::{Replied, ReplyTo, Requests as _, StoreError};
+use sortie_core::request::{OpenRequest, Reply, RequestKind};
+use sortie_core::time::Clock;
+use sortie_core::words::Lang;
 use sortie_policy::Rule;
 use sortie_runtime::ProcessClock;
 use sortie_store::SqliteStore;

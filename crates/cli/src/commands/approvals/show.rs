@@ -4,9 +4,10 @@ use clap::Args;
 use console::Style;
 use serde_json::Value;
 use sortie_base::hidden::{write_out, write_out_line};
-use sortie_core::{
-    ApprovalRequest, Clock, Lang, OpenRequest, Question, RequestKind, RequestView, Timestamp,
-};
+use sortie_core::request::{ApprovalRequest, OpenRequest, Question, RequestKind};
+use sortie_core::request_view::RequestView;
+use sortie_core::time::{Clock, Timestamp};
+use sortie_core::words::Lang;
 use sortie_runtime::ProcessClock;
 use sortie_text::t;
 

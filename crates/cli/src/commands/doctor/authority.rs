@@ -1,6 +1,6 @@
 //! Checks of the audit, of open approval requests, and of the configured MCP servers.
 
-use sortie_core::RequestFilter;
+use sortie_core::request::RequestFilter;
 use sortie_store::ReadStore;
 use sortie_text::t;
 
@@ -35,7 +35,7 @@ pub(super) async fn audit(settings: &Settings, store: &ReadStore) -> Check {
         }
         Err(error) => Check::fail(
             "audit",
-            sortie_core::with_causes(&error),
+            sortie_core::error::with_causes(&error),
             t!(lang, "doctor-store-todo"),
         ),
     }
@@ -55,7 +55,7 @@ pub(super) async fn approvals(settings: &Settings, store: &ReadStore) -> Check {
         ),
         Err(error) => Check::fail(
             "approvals",
-            sortie_core::with_causes(&error),
+            sortie_core::error::with_causes(&error),
             t!(lang, "doctor-store-todo"),
         ),
     }

@@ -1,6 +1,6 @@
 //! Checks which sandbox confines commands on this machine, by trying each part.
 
-use sortie_core::SandboxMode;
+use sortie_core::run::SandboxMode;
 use sortie_sandbox::Offer;
 use sortie_text::t;
 

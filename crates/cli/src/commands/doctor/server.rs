@@ -85,7 +85,7 @@ pub(super) fn files(settings: &Settings) -> Check {
     let findings = match private::findings(settings) {
         Ok(findings) => findings,
         Err(refusal) => {
-            let found = sortie_core::with_causes(&refusal);
+            let found = sortie_core::error::with_causes(&refusal);
             return Check::fail("files", found, t!(lang, "doctor-home-todo"));
         }
     };

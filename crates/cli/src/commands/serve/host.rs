@@ -4,7 +4,8 @@ use std::path::Path;
 
 use async_trait::async_trait;
 use sortie::SkillFolders;
-use sortie_core::{SkillRef, Skills as _};
+use sortie_core::ports::workspace::Skills as _;
+use sortie_core::skill::SkillRef;
 use sortie_protocol::{ConfigLine, DoctorLine};
 use sortie_server::{Host, HostError};
 

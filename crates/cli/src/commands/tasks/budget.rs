@@ -1,6 +1,7 @@
 //! Formats budgets for people.
 
-use sortie_core::{Balance, BudgetKind, Lang, MICROS_PER_USD};
+use sortie_core::budget::{Balance, BudgetKind, MICROS_PER_USD};
+use sortie_core::words::Lang;
 use sortie_text::t;
 
 /// Formats the remainder of an account, and what was spent and reserved.

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use serde_json::json;
-use sortie_core::RunId;
+use sortie_core::id::RunId;
 use sortie_text::t;
 
 use super::long_enough;

@@ -2,10 +2,12 @@
 
 use serde::Serialize;
 use sortie_base::hidden::write_out_line;
-use sortie_core::{
-    Changes, ChangesFate, Event, Isolation, JournalEntry, Lang, Mode, RunRecord, RunSpec,
-    SandboxMode, Worktree,
+use sortie_core::event::{Event, JournalEntry};
+use sortie_core::policy::Mode;
+use sortie_core::run::{
+    Changes, ChangesFate, Isolation, RunRecord, RunSpec, SandboxMode, Worktree,
 };
+use sortie_core::words::Lang;
 use sortie_runtime::{MAX_NEUTRALISED, neutralised};
 use sortie_sandbox::Neutralised;
 use sortie_text::t;

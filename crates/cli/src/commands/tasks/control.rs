@@ -1,7 +1,8 @@
 //! `sortie tasks pause`, `resume`, `retry` and `steer`.
 
 use clap::Args;
-use sortie_core::{RunId, RunRecord};
+use sortie_core::id::RunId;
+use sortie_core::run::RunRecord;
 use sortie_protocol::Task;
 use sortie_text::t;
 

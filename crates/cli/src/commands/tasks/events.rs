@@ -1,7 +1,10 @@
 //! `sortie tasks events`.
 
 use clap::Args;
-use sortie_core::{Block, ChildWait, Event, InboxItem, JournalEntry, Seq};
+use sortie_core::event::{ChildWait, Event, JournalEntry};
+use sortie_core::id::Seq;
+use sortie_core::inbox::InboxItem;
+use sortie_core::message::Block;
 use sortie_text::{one_line, t, truncate_columns};
 
 use super::{READ_INTERVAL, open};
@@ -79,7 +82,7 @@ fn detail(event: &Event) -> String {
         Event::Updated { label, priority } => format!(
             "label={} priority={}",
             label.as_deref().map_or_else(|| "-".to_owned(), one_line),
-            priority.map_or("-", sortie_core::Priority::as_str)
+            priority.map_or("-", sortie_core::run::Priority::as_str)
         ),
         Event::Paused | Event::Resumed => String::new(),
         Event::Claimed { epoch, recovered } => {

@@ -1,7 +1,9 @@
 //! `sortie tasks list`.
 
 use clap::Args;
-use sortie_core::{Clock, ListFilter, SessionKey};
+use sortie_core::id::SessionKey;
+use sortie_core::ports::store::ListFilter;
+use sortie_core::time::Clock;
 use sortie_protocol::Task;
 use sortie_runtime::ProcessClock;
 use sortie_text::t;

@@ -18,7 +18,9 @@ mod watch;
 use std::time::Duration;
 
 use clap::Subcommand;
-use sortie_core::{ListFilter, MIN_PREFIX_CHARS, RunId, RunRecord};
+use sortie_core::id::{MIN_PREFIX_CHARS, RunId};
+use sortie_core::ports::store::ListFilter;
+use sortie_core::run::RunRecord;
 use sortie_store::ReadStore;
 
 use crate::exit::Exit;

@@ -1,7 +1,7 @@
 //! `sortie tasks result`.
 
 use clap::Args;
-use sortie_core::Outcome;
+use sortie_core::run::Outcome;
 use sortie_protocol::Task;
 use sortie_text::{strip_sequences, t};
 

@@ -2,9 +2,13 @@
 
 use clap::Args;
 use serde::Serialize;
-use sortie_core::{
-    Clock, Lang, OpenRequest, RequestFilter, RequestView, RunRecord, Seq, Timestamp, Usage,
-};
+use sortie_core::id::Seq;
+use sortie_core::message::Usage;
+use sortie_core::request::{OpenRequest, RequestFilter};
+use sortie_core::request_view::RequestView;
+use sortie_core::run::RunRecord;
+use sortie_core::time::{Clock, Timestamp};
+use sortie_core::words::Lang;
 use sortie_protocol::Task;
 use sortie_runtime::ProcessClock;
 use sortie_text::{one_line, strip_sequences, t, truncate_middle};

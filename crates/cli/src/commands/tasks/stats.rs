@@ -1,7 +1,9 @@
 //! `sortie tasks stats`.
 
 use clap::Args;
-use sortie_core::{ListFilter, SessionKey, Status};
+use sortie_core::id::SessionKey;
+use sortie_core::ports::store::ListFilter;
+use sortie_core::run::Status;
 use sortie_text::t;
 
 use crate::exit::Exit;

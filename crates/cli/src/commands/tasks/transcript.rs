@@ -2,7 +2,7 @@
 
 use clap::Args;
 use serde::Serialize;
-use sortie_core::Seq;
+use sortie_core::id::Seq;
 use sortie_runtime::{TranscriptLine, transcript};
 use sortie_text::{strip_sequences, t};
 

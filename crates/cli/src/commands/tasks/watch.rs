@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use clap::Args;
 use console::Term;
-use sortie_core::{Clock, ListFilter, RunId, RunRecord, Status};
+use sortie_core::id::RunId;
+use sortie_core::ports::store::ListFilter;
+use sortie_core::run::{RunRecord, Status};
+use sortie_core::time::Clock;
 use sortie_protocol::Task;
 use sortie_runtime::ProcessClock;
 use sortie_store::ReadStore;

@@ -437,12 +437,7 @@ fn walk(value: &Value, see: &mut impl FnMut(&Value)) {
 #[test]
 fn an_empty_answer_is_asked_for_once_more() {
     Fault::then_done(vec![Reply::Empty]).check_both();
-    Fault::fatal(
-        vec![Reply::Empty, Reply::Empty],
-        "empty_result",
-        "no text",
-    )
-    .check();
+    Fault::fatal(vec![Reply::Empty, Reply::Empty], "empty_result", "no text").check();
 }
 
 #[test]

@@ -1,7 +1,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use sortie_core::SkillSource;
+use sortie_core::skill::SkillSource;
 
 use super::*;
 

@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use serde_json::json;
-use sortie_core::Touches;
-use sortie_core::{Recovery, Tool as _};
+use sortie_core::ports::tool::Touches;
+use sortie_core::ports::tool::{Recovery, Tool as _};
 use sortie_fetch::WebFetch;
 use sortie_fetch::{Allow, Guard};
 

@@ -1,7 +1,7 @@
 //! What the project says about itself.
 
 use sortie_base::truncate::truncate;
-use sortie_core::Lang;
+use sortie_core::words::Lang;
 
 use super::{
     LISTED, Reader, Report, count, depth, file_name, found_paths, glob, more_than,

@@ -1,7 +1,7 @@
 //! Marks of unfinished work, and tests.
 
 use sortie_base::truncate::truncate;
-use sortie_core::Lang;
+use sortie_core::words::Lang;
 
 use super::{
     LISTED, Reader, Report, biggest_first, count, file_name, found_counts, glob, matches_in,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use sortie_base::truncate::truncate;
-use sortie_core::Lang;
+use sortie_core::words::Lang;
 
 use super::{
     LISTED, Reader, Report, biggest_first, count, depth, file_name, found_paths, glob, list_dir,

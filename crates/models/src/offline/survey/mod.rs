@@ -7,7 +7,7 @@ mod layout;
 use serde_json::json;
 
 use sortie_base::truncate::truncate;
-use sortie_core::Lang;
+use sortie_core::words::Lang;
 
 use super::evidence::{Answer, Evidence};
 use super::reading::{Counts, Paths, counts, entries, is_part_of_file, paths};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use sortie_core::Tool;
+use sortie_core::ports::tool::Tool;
 
 use super::*;
 use crate::confine::{Parents, Workspace};
