@@ -1,8 +1,8 @@
-//! Brings the changes of a branch into the present files of the main checkout.
+//! Applies the changes of a branch to the current files of the main checkout.
 //!
-//! The merge is made of objects: the present files become a tree, git merges trees, and what
-//! differs in the result is installed. The person's index is not touched: what came is uncommitted
-//! work.
+//! The merge works on objects: the current files become a tree, git merges trees, and the
+//! differences in the result are installed. The user's index is not touched: applied changes are
+//! uncommitted work.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -21,72 +21,71 @@ use crate::sealed::Sealed;
 use crate::snapshot::{Looker, Snapshot, Stamp, View, copy_index, entries};
 use crate::{Result, WorktreeError, Worktrees, refs};
 
-/// The folder that says which main checkouts are being changed.
+/// The folder with a lock file for each main checkout that is being changed.
 pub(crate) const APPLYING_FOLDER: &str = ".applying";
-/// The folder with what is being put into main checkouts, and the plans to undo it.
+/// The folder with staged files for main checkouts, and the plans to undo their installation.
 const STAGING_FOLDER: &str = ".staging";
-/// How many protected files a refusal names.
+/// The most protected files that a refusal names.
 const MAX_PROTECTED_NAMED: usize = 10;
-/// How many files in conflict are named.
+/// The most conflicting files that are named.
 const MAX_NAMED_FILES: usize = 100;
-/// How git writes that there is no file.
+/// Git's notation for a missing file.
 const NO_MODE: &[u8] = b"000000";
-/// How git writes the mode of a submodule.
+/// Git's mode of a submodule.
 const SUBMODULE_MODE: &[u8] = b"160000";
-/// How git writes the mode of an ordinary file.
+/// Git's mode of an ordinary file.
 const PLAIN_MODE: &str = "100644";
-/// The files that say how others are converted.
+/// The files that control how other files are converted.
 const ATTRIBUTES_FILE: &[u8] = b".gitattributes";
 /// The exit code of a merge with conflicts.
 const CONFLICTED: i32 = 1;
 
-/// Whether files are to be changed.
+/// Whether `apply` changes files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
-    /// Says what would happen, and changes nothing.
+    /// Reports what would happen, and changes nothing.
     Check,
-    /// Changes the files.
     Write,
 }
 
-/// What came of an attempt to apply a branch. Unless it is `Applied`, nothing was changed.
+/// The outcome of an attempt to apply a branch. Unless it is `Applied`, no file was changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Applied {
     /// The changes are in the files, or would be.
     Applied {
-        /// The files that changed.
+        /// The first of the changed files.
         files: Vec<String>,
-        /// How many there are; only the first are named.
+        /// The number of all changed files.
         file_count: usize,
     },
     /// The main checkout has different changes at the same places.
     Conflict {
-        /// The files, of which only the first are named.
+        /// The first of the conflicting files.
         files: Vec<String>,
     },
-    /// It cannot be done now; the sentence says why.
+    /// The branch cannot be applied now, for this reason.
     Refused(String),
 }
 
-/// A main checkout that is being changed; kept for those who come after a crash.
+/// A main checkout that is being changed; stored for recovery after a crash.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Applying {
-    /// Its top.
+    /// The top of the checkout.
     pub(crate) root: PathBuf,
 }
 
-/// Where new files are written, and what from.
+/// Where new files are staged, and their source.
 #[derive(Debug)]
 struct Stage<'a> {
     /// The git folder that borrows the objects of the repository.
     own: &'a OwnGit,
     sealed: &'a Sealed,
-    /// The tree of the present files.
+    /// The tree of the current files.
     ours: &'a str,
     staging: &'a Path,
 }
 
-/// What has to be done to the files.
+/// The steps that change the files.
 #[derive(Debug, Default)]
 struct Steps {
     possible: Vec<Step>,
@@ -96,7 +95,7 @@ struct Steps {
 }
 
 impl Steps {
-    /// The steps, if all of them may be taken.
+    /// Returns the steps, if all of them are permitted.
     fn permitted(self, commit: &str) -> std::result::Result<Vec<Step>, Applied> {
         if !self.protected.is_empty() {
             return Err(would_change_tools(&self.protected, commit));
@@ -115,10 +114,10 @@ enum Merged {
 }
 
 impl Worktrees {
-    /// Applies what a commit changed since its base to the main checkout: all of it or nothing.
+    /// Applies the changes of a commit since its base to the main checkout: all of them or none.
     ///
-    /// The commit is the one that was reviewed: if its branch is elsewhere by now, nothing is done.
-    /// Files with protected names are not changed.
+    /// The commit is the one that was reviewed: if its branch points elsewhere by now, nothing is
+    /// applied. Files with protected names are not changed.
     pub async fn apply(
         &self,
         repository: &Path,
@@ -139,14 +138,14 @@ impl Worktrees {
         };
         install::recover(&self.place(&applying.root))?;
         let merging = self.merge_and_install(&repository, base, commit, how);
-        // After a failure the marker file stays, so that a person is asked to look.
+        // After a failure the marker file stays, so that a person is told to inspect the checkout.
         let applied = merging.await?;
         unlock(&lock, &self.applying_file(&applying.root))?;
         Ok(applied)
     }
 
     /// Finds the repository whose top is this folder. Its configuration, which a child may have
-    /// written, cannot name another one, and our own folder is not in its reach.
+    /// written, cannot redirect to another repository, and our own folder is outside it.
     async fn main_checkout(&self, given: &Path) -> Result<Repository> {
         let repository = Repository::find(&self.git, given).await?;
         if given != repository.root {
@@ -180,7 +179,7 @@ impl Worktrees {
             no_object: &repository.no_commit(),
         };
         let ours = view.snapshot(self.bounds).await?;
-        // From here on only what was checked by its content is read.
+        // From here on only objects that were verified by their content are read.
         let sealed = self.seal(own, repository, (base, commit), Some(&ours.tree));
         let sealed = sealed.await?;
         let tree = match self.merge(&sealed, &ours.tree).await? {
@@ -194,7 +193,7 @@ impl Worktrees {
         };
         drop_settled(repository, &mut steps);
         if steps.is_empty() {
-            // The changes are there already.
+            // The changes are already in the files.
             return self.install(&place, steps, How::Check);
         }
         if how == How::Write {
@@ -212,8 +211,8 @@ impl Worktrees {
             install::abandon(&place)?;
             return Ok(Applied::Conflict { files: conflicts });
         }
-        // The stamps were taken after the snapshot: only if nothing differs from the snapshot now,
-        // they are stamps of what was merged.
+        // The stamps were taken after the snapshot: they belong to the merged content only if no
+        // file differs from the snapshot now.
         let moved = view.modified().await?;
         if let Some(step) = steps
             .iter()
@@ -225,7 +224,8 @@ impl Worktrees {
         self.install(&place, steps, how)
     }
 
-    /// Installs without a pause: a caller that goes away must not let go of the lock in between.
+    /// Installs without an await point: a caller that is cancelled must not release the lock in
+    /// between.
     fn install(&self, place: &Place, steps: Vec<Step>, how: How) -> Result<Applied> {
         let file_count = steps.len();
         let files = names(steps.iter().map(|step| step.path.as_slice()));
@@ -241,10 +241,10 @@ impl Worktrees {
         }
     }
 
-    /// Merges three trees. Commits made for the purpose tell git what the base is.
+    /// Merges three trees. Temporary commits define the base for git.
     async fn merge(&self, sealed: &Sealed, ours: &str) -> Result<Merged> {
         let own = sealed.own();
-        // The commits before the base are not there, and do not matter.
+        // The ancestors of the base are missing, and are not needed.
         let base = self.commit(own, &sealed.base_tree, &[], "base\n").await?;
         let ours = self.commit(own, ours, &[&base], "ours\n").await?;
         let theirs = self.commit(own, &sealed.tree, &[&base], "theirs\n").await?;
@@ -257,14 +257,14 @@ impl Worktrees {
         let mut parts = answer.output.split(|byte| *byte == 0);
         let tree = String::from_utf8_lossy(parts.next().unwrap_or_default()).into_owned();
         if answer.code == CONFLICTED {
-            // Names end with an empty one; messages follow.
+            // An empty name ends the list; messages follow.
             let found = parts.take_while(|part| !part.is_empty());
             return Ok(Merged::Conflict(names(found)));
         }
         Ok(Merged::Clean { tree })
     }
 
-    /// What has to be done to the files, and what must not be.
+    /// Computes the steps that change the files, and the paths that must not change.
     async fn steps(&self, own: &OwnGit, from: &str, to: &str) -> Result<Steps> {
         let call = self.git.on(&own.dir);
         let call = call.args(["diff-tree", "-r", "-z", "--no-abbrev", "--no-renames"]);
@@ -281,12 +281,12 @@ impl Worktrees {
                 None => steps.submodules.push(path.to_vec()),
             }
         }
-        // First what goes, so that a folder can become a file and a file a folder.
+        // Removals first, so that a folder can become a file and a file a folder.
         steps.possible.sort_by_key(|step| step.kind != Kind::Remove);
         Ok(steps)
     }
 
-    /// Writes the new files, converted as the repository wants them, beside their places.
+    /// Stages the new files, converted as the repository's settings and attributes require.
     async fn stage(&self, stage: &Stage<'_>, steps: &[Step]) -> Result<()> {
         let own = stage.sealed.own();
         let index = own.dir.join("stage-index");
@@ -317,7 +317,7 @@ impl Worktrees {
             .map(drop)
     }
 
-    /// The attributes of the present files that say how the new ones are converted.
+    /// Returns the attributes of the current files that control how the new ones are converted.
     async fn attributes(
         &self,
         stage: &Stage<'_>,
@@ -331,7 +331,7 @@ impl Worktrees {
                 .map(|(at, _)| at + 1);
             for end in std::iter::once(0).chain(ends) {
                 let place = [&step.path[..end], ATTRIBUTES_FILE].concat();
-                // A line break would end the question early.
+                // A line break would end the request early.
                 if !place.contains(&b'\n') {
                     places.insert(place);
                 }
@@ -368,7 +368,7 @@ impl Worktrees {
         self.folder.join(APPLYING_FOLDER).join(key_of(root))
     }
 
-    /// A main checkout, and our folder for it.
+    /// Returns a main checkout together with our folder for it.
     pub(crate) fn place(&self, root: &Path) -> Place {
         Place {
             root: root.to_owned(),
@@ -394,13 +394,13 @@ impl Worktrees {
     }
 }
 
-/// The name that we know a checkout by.
+/// Returns the key that identifies a checkout.
 fn key_of(root: &Path) -> String {
     let id = BlobId::of(root.as_os_str().as_encoded_bytes());
     id.as_str().to_owned()
 }
 
-/// Takes the lock of a checkout unless another process holds it. The lock ends with the process.
+/// Acquires the lock of a checkout unless another process holds it. The lock ends with the process.
 pub(crate) fn take(path: &Path) -> Result<Option<File>> {
     let file = OpenOptions::new()
         .create(true)
@@ -416,12 +416,13 @@ pub(crate) fn take(path: &Path) -> Result<Option<File>> {
     }
 }
 
-/// Says that a checkout is whole again. The file stays: others may be waiting at it.
+/// Marks a checkout as consistent again. The file stays, because other processes may be waiting for
+/// its lock.
 pub(crate) fn unlock(file: &File, path: &Path) -> Result<()> {
     file.set_len(0).at("write", path)
 }
 
-/// Reads `:mode mode object object status`; `None` of a submodule.
+/// Parses `:mode mode object object status`; `None` for a submodule.
 fn step(change: &[u8], path: &[u8]) -> Option<Step> {
     let mut fields = change.strip_prefix(b":")?.split(|byte| *byte == b' ');
     let (old, new) = (fields.next()?, fields.next()?);
@@ -450,14 +451,14 @@ fn step(change: &[u8], path: &[u8]) -> Option<Step> {
     })
 }
 
-/// Drops removals of files that are not there: a sparse checkout does not have them.
+/// Drops removals of missing files: a sparse checkout does not have them.
 fn drop_settled(repository: &Repository, steps: &mut Vec<Step>) {
     let mut looker = Looker::new(&repository.root);
     steps.retain(|step| step.kind != Kind::Remove || looker.look(&step.path).is_some());
 }
 
-/// Takes the stamp of each file that goes or comes; files that the snapshot does not list are in
-/// the way: ignored ones, and those that were left out of the snapshot.
+/// Records the stamp of each path that changes, and returns the paths that are obstructed, for
+/// example by a file that the snapshot does not list because it is ignored or was left out.
 fn in_the_way(repository: &Repository, ours: &Snapshot, steps: &mut [Step]) -> Vec<String> {
     let mut looker = Looker::new(&repository.root);
     let removed: HashSet<Vec<u8>> = steps
@@ -480,7 +481,7 @@ fn in_the_way(repository: &Repository, ours: &Snapshot, steps: &mut [Step]) -> V
     names(conflicts.iter().map(Vec::as_slice))
 }
 
-/// Whether a folder holds nothing but what is to be removed.
+/// Returns whether a folder contains only entries that are removed.
 fn becomes_empty(root: &Path, path: &[u8], removed: &HashSet<Vec<u8>>) -> bool {
     let folder = below(root, path);
     let Ok(mut found) = fs::read_dir(folder) else {
@@ -496,7 +497,7 @@ fn becomes_empty(root: &Path, path: &[u8], removed: &HashSet<Vec<u8>>) -> bool {
     })
 }
 
-/// Whether something on the way to a path is not a folder, and stays.
+/// Returns whether an ancestor of a path is not a folder, and stays.
 fn is_behind_file(root: &Path, path: &[u8], removed: &HashSet<Vec<u8>>) -> bool {
     let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
     ends.map(|(at, _)| &path[..at]).any(|parent| {

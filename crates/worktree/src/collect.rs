@@ -1,4 +1,4 @@
-//! Brings a child's changes into the repository, on a branch of their own.
+//! Collects a child's changes into the repository, on a separate branch.
 
 use std::fs::{self, File};
 
@@ -12,9 +12,10 @@ use crate::summary::Between;
 use crate::{Result, Worktree, WorktreeError, Worktrees, refs};
 
 impl Worktrees {
-    /// Ends a worktree: what the child changed goes to its branch, what it did not is gone.
+    /// Ends a worktree: commits the child's changes to its branch, or removes an unchanged
+    /// worktree.
     ///
-    /// Asked again, it gives the same answer again.
+    /// Repeated calls return the same result.
     pub async fn collect(&self, worktree: &Worktree) -> Result<Collected> {
         let folder = RunFolder(worktree.folder.clone());
         let record = folder.read()?;
@@ -25,7 +26,7 @@ impl Worktrees {
                 finish(&folder, &record, opened, collected).await
             }
             State::Collected(_, collected) => {
-                // The process may have died before it had cleaned up.
+                // The process may have died before its cleanup was complete.
                 clean_up(&folder, collected).await?;
                 Ok(collected.clone())
             }
@@ -33,7 +34,7 @@ impl Worktrees {
         }
     }
 
-    /// Ends the worktree of a run; the same answer again if it was ended before.
+    /// Ends the worktree of a run; returns the same result if it was ended before.
     pub async fn collect_run(&self, run: &str) -> Result<Collected> {
         let folder = self.run_folder(run)?;
         let record = folder.read()?;
@@ -73,7 +74,7 @@ impl Worktrees {
         Ok(Collected::Changed(Box::new(changes)))
     }
 
-    /// Reads the child's files with our own index, which stays as it is in case of a second time.
+    /// Reads the child's files with a copy of our index, which stays unchanged in case of a retry.
     async fn look(&self, folder: &RunFolder, repository: &Repository) -> Result<Snapshot> {
         let (own, tree) = (folder.own_git(), folder.tree());
         let is_folder = fs::symlink_metadata(&tree).at("open", &tree)?.is_dir();
@@ -104,12 +105,12 @@ impl Worktrees {
             (Some(now), Some(ours)) if now == *ours => {
                 refs::remove(&self.git, repository, &record.branch, ours).await
             }
-            // Already gone, or taken over by another owner.
+            // Already gone, or moved by another process.
             (Some(_) | None, _) => Ok(()),
         }
     }
 
-    /// Commits what the child left, and puts it on the branch in the repository.
+    /// Commits the child's files, and puts the commit on the branch in the repository.
     async fn land(
         &self,
         folder: &RunFolder,
@@ -141,7 +142,8 @@ impl Worktrees {
         Ok(commit)
     }
 
-    /// Whether a commit on the branch is what we would put there: we died after we had.
+    /// Returns whether a commit on the branch is the one that we would put there: an earlier
+    /// process died after it had done so.
     async fn is_ours(
         &self,
         folder: &RunFolder,
@@ -157,7 +159,7 @@ impl Worktrees {
         Ok(is_child && self.tree_of(&own, commit).await? == tree)
     }
 
-    /// Copies the objects of a commit that the repository does not have into it, as one pack.
+    /// Copies the objects of a commit that the repository lacks into it, as one pack.
     async fn hand_over(
         &self,
         folder: &RunFolder,
@@ -218,7 +220,7 @@ impl Worktrees {
     }
 }
 
-/// Remembers first, and removes then.
+/// Writes the record first, and removes the files afterwards.
 async fn finish(
     folder: &RunFolder,
     record: &Record,

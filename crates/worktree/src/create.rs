@@ -1,4 +1,4 @@
-//! Makes a worktree.
+//! Creates worktrees.
 
 use std::fs;
 use std::path::Path;
@@ -11,23 +11,23 @@ use crate::repository::Repository;
 use crate::snapshot::{Uncommitted, View, copy_index};
 use crate::{Result, Worktree, WorktreeError, Worktrees, refs};
 
-/// How many branches and tags of the repository the child can name.
+/// The most branches and tags of the repository that the child can name.
 const MAX_REFS: usize = 20_000;
-/// What the commit of uncommitted changes says.
+/// The message of the commit with uncommitted changes.
 const SNAPSHOT_MESSAGE: &str = "Changes that were not committed when the subagent started\n";
 
-/// Where a worktree starts.
+/// The starting point of a worktree.
 #[derive(Debug)]
 struct Start {
     base: String,
-    /// The tree of its first files: the base, or the collected work of a run that resumes.
+    /// The tree of its initial files: the base, or the collected work of a resumed run.
     files: String,
     branch_at: Option<String>,
     uncommitted: Uncommitted,
 }
 
 impl Worktrees {
-    /// Gives a run its worktree: a new one, or after a crash the one that it had.
+    /// Creates the worktree of a run, or returns the one that it had before a crash.
     ///
     /// A run whose work was already collected resumes from that work.
     pub async fn create(&self, run: &str, workspace: &Path) -> Result<Worktree> {
@@ -61,13 +61,13 @@ impl Worktrees {
             state: State::Creating,
         };
         self.check_outside(&repository)?;
-        // Only now that all of it is there, its own name is known.
+        // Only now does our folder exist for certain, so that its canonical path is known.
         let folder = &self.run_folder(run)?;
         self.prepare(folder, &repository, &record)?;
         let own = OwnGit::write(&folder.own_git().dir, &repository)?;
         let start = self.start(&repository, &own).await?;
         if let Some(head) = &start.branch_at {
-            // Only what a first try left may be there.
+            // The branch may exist only if an interrupted attempt created it.
             let none = repository.no_commit();
             let expected = (!is_second_try).then_some(none.as_str());
             refs::set(&self.git, &repository, &record.branch, head, expected).await?;
@@ -77,7 +77,7 @@ impl Worktrees {
 
     async fn reopen(&self, folder: &RunFolder, record: Record, start: Start) -> Result<Worktree> {
         if folder.tree().exists() {
-            // Kept, as something in it could not be collected.
+            // Kept, because some of its content could not be collected.
             return self.open_again(folder, record, start);
         }
         let repository = Repository::find(&self.git, &record.repository).await?;
@@ -97,8 +97,8 @@ impl Worktrees {
         self.remember(folder, record, &opened)
     }
 
-    /// Creates the folder and writes the owner's record first, so that a crash leaves no folder
-    /// without an owner.
+    /// Creates the folder and writes its record first, so that a crash leaves no folder without an
+    /// owner.
     fn prepare(&self, folder: &RunFolder, repository: &Repository, record: &Record) -> Result<()> {
         let home = self.check_outside(repository)?;
         let is_text = home.to_str().is_some_and(|text| !text.contains('\n'));
@@ -110,7 +110,7 @@ impl Worktrees {
         folder.remove_files()
     }
 
-    /// Decides where a new worktree starts: at HEAD, or at a commit of what is not committed yet.
+    /// Determines where a new worktree starts: at HEAD, or at a commit of the uncommitted changes.
     async fn start(&self, repository: &Repository, own: &OwnGit) -> Result<Start> {
         let index = own.dir.join("snapshot-index");
         copy_index(repository, own, &index).await?;
@@ -160,7 +160,7 @@ impl Worktrees {
         call.args(["read-tree", "-m", "-u", &start.files])
             .output()
             .await?;
-        // A folder without files of its own is not in any tree.
+        // A folder without files is not part of any tree.
         make_beneath(&tree, &record.prefix)?;
         let packed_refs = self.packed_refs(repository).await?;
         let child = ForChild {
@@ -197,7 +197,7 @@ impl Worktrees {
             .await
     }
 
-    /// The tree of a commit.
+    /// Returns the tree of a commit.
     pub(crate) async fn tree_of(&self, own: &OwnGit, commit: &str) -> Result<String> {
         let name = format!("{commit}^{{tree}}");
         let call = self.git.on(&own.dir);

@@ -1,71 +1,71 @@
-//! Why something about a worktree was not done.
+//! Errors of worktree operations.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why something about a worktree was not done.
+/// The reason why a worktree operation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum WorktreeError {
-    /// There is nothing to make a worktree of.
+    /// The workspace is not in a git repository.
     #[error(
         "isolation: worktree needs a git repository, and {} is not in the working tree of one ({said})",
         workspace.display()
     )]
     NotARepository {
-        /// The folder that was given.
+        /// The workspace that was passed.
         workspace: PathBuf,
-        /// What git said about it.
+        /// Git's error message.
         said: String,
     },
-    /// A link took the place of a folder, or of one above it.
+    /// A link replaced a folder, or one above it.
     #[error(
         "{} is not the folder that it was: a component of its path is a link or not a folder; links are not followed here",
         .0.display()
     )]
     Swapped(PathBuf),
-    /// The text cannot be the name of a folder and of a branch.
+    /// The text cannot name a folder and a branch.
     #[error("{0:?} cannot name a worktree: 1 to 64 letters, digits and hyphens are expected")]
     BadRunId(String),
-    /// Only branches that Sortie made are touched.
+    /// The branch was not created by Sortie, so it is not changed.
     #[error(
         "{0:?} is not a branch of Sortie's: sortie/ and letters, digits and hyphens are expected"
     )]
     BadBranch(String),
-    /// The text does not name a commit.
+    /// The text is not the full name of a commit.
     #[error("{0:?} is not the full name of a commit")]
     BadCommit(String),
-    /// The branch is gone.
+    /// The branch does not exist.
     #[error("there is no branch {0}; it may have been applied and removed already")]
     NoBranch(String),
-    /// Another process moved the branch, so it is left as it is.
+    /// Another process moved the branch, so it is not changed.
     #[error("another process changed the branch {branch}; the child's files are kept in {}", kept.display())]
     BranchMoved {
-        /// The branch.
+        /// The name of the branch.
         branch: String,
-        /// Where the child's files are.
+        /// The folder that keeps the child's files.
         kept: PathBuf,
     },
-    /// The branch no longer has what was reviewed.
+    /// The branch no longer points to the reviewed commit.
     #[error(
         "the branch {branch} was moved: it should be at {expected} and is at {now}. Nothing was done; look at what moved it, and put it back with: git branch -f {branch} {expected}"
     )]
     BranchElsewhere {
-        /// The branch.
+        /// The name of the branch.
         branch: String,
-        /// The commit that was reviewed.
+        /// The reviewed commit.
         expected: String,
-        /// Where the branch is.
+        /// The commit of the branch now.
         now: String,
     },
-    /// The git folder of a checkout claims files elsewhere.
+    /// The git folder of a checkout names another folder as its working tree.
     #[error("the git folder of {} says that its files are in {}; nothing is done there", given.display(), root.display())]
     RootElsewhere {
         /// The checkout.
         given: PathBuf,
-        /// Where its git folder says that the files are.
+        /// The working tree that the git folder names.
         root: PathBuf,
     },
-    /// A checkout leads to a git folder that knows nothing of it.
+    /// A checkout points to a git folder that does not point back.
     #[error(
         "{} leads to the git folder {}, which is not its own and does not name it; nothing is done with it. If it is right, say so there: git config core.worktree {}",
         root.display(), git_dir.display(), root.display()
@@ -73,119 +73,118 @@ pub enum WorktreeError {
     NotItsOwn {
         /// The checkout.
         root: PathBuf,
-        /// Where it leads.
+        /// The git folder that it points to.
         git_dir: PathBuf,
     },
-    /// A plan of ours would write where no plan may.
+    /// A recovery plan would write to a forbidden path.
     #[error("{} names paths outside the checkout or in a git folder; it was not followed", .0.display())]
     UnsafePlan(PathBuf),
     /// A branch that is checked out is not removed.
     #[error("the branch {0} is checked out; switch to another branch first")]
     CheckedOut(String),
-    /// The run has no worktree.
     #[error("there is no worktree of the run {0}")]
     Unknown(String),
-    /// The folder for worktrees must not be part of what they are made of.
+    /// The folder for worktrees must not lie in the repository.
     #[error("the folder for worktrees, {}, lies inside the repository {}; choose one outside", folder.display(), root.display())]
     FolderInside {
         /// The folder for worktrees.
         folder: PathBuf,
-        /// The repository.
+        /// The top of the repository.
         root: PathBuf,
     },
-    /// A path that cannot be written down.
+    /// The path cannot be stored.
     #[error("{} is not a path that can be written down: it is not UTF-8 or has a line break", .0.display())]
     NotText(PathBuf),
-    /// git is missing.
+    /// Git could not be started.
     #[error("git could not be started as {}; install it or name its place", program.display())]
     NoGit {
-        /// What was started.
+        /// The program that could not be started.
         program: PathBuf,
-        /// Why not.
+        /// The operating system's error.
         source: io::Error,
     },
-    /// git said no.
+    /// A git command failed.
     #[error("git {what} failed: {said}")]
     Git {
-        /// The command.
+        /// The git command.
         what: String,
-        /// Its own words.
+        /// Git's error message.
         said: String,
     },
-    /// git took too long.
+    /// A git command exceeded its time limit.
     #[error("git {what} was stopped after {seconds} s")]
     Slow {
-        /// The command.
+        /// The git command.
         what: String,
-        /// The bound.
+        /// The time limit.
         seconds: u64,
     },
-    /// git waits for something that never comes.
+    /// A git command made no progress.
     #[error(
         "git {what} made no progress for {seconds} s and was stopped. It waits for a file that is not a regular one, such as a pipe in place of .git/HEAD, of a file that .git/config includes, or of a .gitignore; find it with `find . -type p`. If there is none and the folder is on a network file system, try again."
     )]
     Stuck {
-        /// The command.
+        /// The git command.
         what: String,
-        /// How long nothing happened.
+        /// The time without progress.
         seconds: u64,
     },
-    /// A file of a repository is not what git expects.
+    /// A file of a repository is not of the type or size that git expects.
     #[error("{} is {what}; git is not run on it. Remove it or put the right file there", path.display())]
     NotGits {
         /// The file.
         path: PathBuf,
-        /// What it is.
+        /// A description of what it is instead.
         what: String,
     },
-    /// Objects of a repository do not have the content that their names are the hashes of.
+    /// Objects of a repository do not match their hashes.
     #[error(
         "the repository was tampered with or is damaged: the object {object} is missing or does not have the content that its name stands for. Nothing was done; look for more with: git fsck"
     )]
     Tampered {
-        /// The first of them.
+        /// The first of these objects.
         object: String,
     },
-    /// The process ends.
+    /// The process is shutting down.
     #[error("the work on the worktree was stopped")]
     Stopped,
-    /// git said too much.
+    /// A git command exceeded the output limit.
     #[error("git {what} was stopped: it wrote more than {bytes} bytes")]
     Loud {
-        /// The command.
+        /// The git command.
         what: String,
-        /// The bound.
+        /// The output limit.
         bytes: usize,
     },
     /// A file could not be read or written.
     #[error("could not {what} {}", path.display())]
     File {
-        /// What was attempted.
+        /// The attempted action.
         what: &'static str,
-        /// Where.
+        /// The file or folder.
         path: PathBuf,
-        /// Why not.
+        /// The operating system's error.
         source: io::Error,
     },
-    /// A file of ours does not say what it should.
+    /// A file of Sortie's own could not be parsed.
     #[error("{} is damaged", path.display())]
     Damaged {
-        /// Which.
+        /// The damaged file.
         path: PathBuf,
-        /// How.
+        /// The parse error.
         source: serde_json::Error,
     },
-    /// git answered in a way that is not understood.
+    /// The output of git could not be parsed.
     #[error("git {what} gave an answer that is not understood")]
     Strange {
-        /// The command.
+        /// The git command.
         what: String,
     },
 }
 
-/// Gives failures of files their place.
+/// Adds the action and the path to I/O errors.
 pub(crate) trait At<T> {
-    /// Says what was attempted, and where.
+    /// Adds the attempted action and the path to an error.
     fn at(self, what: &'static str, path: &Path) -> Result<T, WorktreeError>;
 }
 

@@ -1,4 +1,4 @@
-//! Starts git: no shell, an environment of our own, bounded time and output.
+//! Runs git: without a shell, with a fixed environment, and with limits on time and output.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -14,7 +14,7 @@ use crate::{Result, WorktreeError};
 
 /// Long enough to check out a large repository from a slow disk.
 const MAX_CALL_SECONDS: u64 = 300;
-/// Long enough for what only reads a few small files, with two waits for a lock.
+/// Long enough for a command that only reads a few small files, including two waits for a lock.
 const MAX_SHORT_CALL_SECONDS: u64 = 30;
 /// The commands that read or write a few small files.
 const SHORT_CALLS: &[&str] = &[
@@ -24,16 +24,16 @@ const SHORT_CALLS: &[&str] = &[
     "worktree",
     "commit-tree",
 ];
-/// The memory of one git, without the files it maps. A repository can make it read a sparse file of
-/// a terabyte as a whole.
+/// The memory limit of one git process, without mapped files. A repository can make git read a
+/// sparse file of a terabyte as a whole.
 #[cfg(target_os = "linux")]
 const MAX_MEMORY_BYTES: u64 = 4 << 30;
-/// Room for the names of some 500,000 files.
+/// Enough for the names of about 500,000 files.
 const MAX_OUTPUT_BYTES: usize = 64 << 20;
-/// What of git's complaints is repeated.
+/// The most bytes of git's error output that are repeated.
 const MAX_COMPLAINT_BYTES: usize = 2_000;
 
-/// Settings that beat those of any repository: nothing that one names is run.
+/// Settings that override those of any repository: no program that a repository names is run.
 const CONFIG: &[&str] = &[
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
@@ -58,7 +58,7 @@ const CONFIG: &[&str] = &[
     "merge.directoryRenames=false",
     "gc.auto=0",
     "maintenance.auto=false",
-    // Who owns the folder does not matter where nothing in it is run.
+    // The owner of the folder does not matter, because nothing in it is run.
     "safe.directory=*",
     "safe.bareRepository=explicit",
     // Several children of one repository end at the same moment.
@@ -66,7 +66,7 @@ const CONFIG: &[&str] = &[
     "core.filesRefLockTimeout=10000",
 ];
 
-/// The whole environment of git, but for the search path and what a call adds.
+/// The complete environment of git, except the search path and the variables that a call adds.
 const ENVIRONMENT: &[(&str, &str)] = &[
     ("LANG", "C.UTF-8"),
     ("LC_ALL", "C.UTF-8"),
@@ -87,9 +87,9 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ("GIT_COMMITTER_EMAIL", AUTHOR_EMAIL),
 ];
 
-/// Who makes our commits.
+/// The author of our commits.
 pub(crate) const AUTHOR_NAME: &str = "Sortie";
-/// The address of who makes our commits.
+/// The email address of the author of our commits.
 pub(crate) const AUTHOR_EMAIL: &str = "sortie@localhost";
 
 /// The git program.
@@ -101,8 +101,8 @@ pub struct Git {
 }
 
 impl Git {
-    /// A git at this place, or of this name on the search path, which is also all that git itself
-    /// gets of the environment.
+    /// Creates a handle for git at this path, or of this name on the search path. Git inherits only
+    /// the search path from the environment.
     pub fn new(program: impl Into<PathBuf>, search_path: impl Into<OsString>) -> Self {
         Self {
             program: program.into(),
@@ -111,25 +111,25 @@ impl Git {
         }
     }
 
-    /// Starts git through a program that takes git's command line as its last arguments: one that
-    /// lets git end with this process.
+    /// Runs git through a launcher that gets git's command line as its last arguments and ends git
+    /// together with this process.
     pub fn through(mut self, launcher: Vec<OsString>) -> Self {
         self.launcher = launcher;
         self
     }
 
-    /// A call that finds the repository of a folder by itself.
+    /// Returns a call that discovers the repository of a folder.
     pub(crate) fn discovering(&self, folder: &Path) -> Call<'_> {
         Call::new(self, folder)
     }
 
-    /// A call on a git folder that we know, with no working tree.
+    /// Returns a call on a known git folder, without a working tree.
     pub(crate) fn on(&self, git_dir: &Path) -> Call<'_> {
         Call::new(self, git_dir).env("GIT_DIR", git_dir)
     }
 
-    /// The program that is really started: a bare name is looked up here, as the child's search
-    /// path is not ours.
+    /// Returns the program that is really started: a bare name is looked up here, because the
+    /// child's search path differs from ours.
     fn found(&self) -> PathBuf {
         if self.program.components().count() > 1 {
             return self.program.clone();
@@ -142,7 +142,7 @@ impl Git {
     }
 }
 
-/// One start of git.
+/// One invocation of git.
 #[derive(Debug)]
 pub(crate) struct Call<'a> {
     git: &'a Git,
@@ -158,14 +158,12 @@ enum Input {
     File(File),
 }
 
-/// What git said.
+/// The result of a git call.
 #[derive(Debug)]
 pub(crate) struct Answer {
-    /// Its exit code.
     pub(crate) code: i32,
-    /// Its output.
     pub(crate) output: Vec<u8>,
-    /// Whether there was more.
+    /// Whether the output was truncated.
     pub(crate) is_cut: bool,
     complaint: String,
 }
@@ -200,24 +198,25 @@ impl<'a> Call<'a> {
         self
     }
 
-    /// Looks at the files of a folder.
+    /// Sets the working tree.
     pub(crate) fn work_tree(mut self, folder: &Path) -> Self {
         self.command.current_dir(folder);
-        // Where it begins: a folder that is held has no other name that stays its own.
+        // Relative to the working directory: no other name of an open folder is certain to keep
+        // leading to it.
         self.env("GIT_WORK_TREE", ".")
     }
 
-    /// Uses this index.
+    /// Sets the index file.
     pub(crate) fn index(self, file: &Path) -> Self {
         self.env("GIT_INDEX_FILE", file)
     }
 
-    /// Writes objects to, and reads them from, this folder.
+    /// Sets the object folder, for writing and for reading.
     pub(crate) fn objects(self, folder: &Path) -> Self {
         self.env("GIT_OBJECT_DIRECTORY", folder)
     }
 
-    /// The command and its options.
+    /// Adds the command and its options.
     pub(crate) fn args<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(mut self, args: I) -> Self {
         for arg in args {
             if self.what.is_empty() {
@@ -228,19 +227,19 @@ impl<'a> Call<'a> {
         self
     }
 
-    /// What git reads.
+    /// Sets the standard input to these bytes.
     pub(crate) fn input(mut self, bytes: Vec<u8>) -> Self {
         self.input = Input::Bytes(bytes);
         self
     }
 
-    /// What git reads.
+    /// Sets the standard input to this file.
     pub(crate) fn input_file(mut self, file: File) -> Self {
         self.input = Input::File(file);
         self
     }
 
-    /// Runs it; its output, if it succeeded.
+    /// Runs git and returns its output; fails if git fails.
     pub(crate) async fn output(self) -> Result<Vec<u8>> {
         let what = self.what.clone();
         let answer = self.answer().await?;
@@ -250,7 +249,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Runs it; its output without the last line break, as text.
+    /// Runs git and returns its output as text, without the last line break.
     pub(crate) async fn line(self) -> Result<String> {
         let what = self.what.clone();
         let text = String::from_utf8(self.output().await?);
@@ -261,7 +260,7 @@ impl<'a> Call<'a> {
         Ok(text)
     }
 
-    /// Runs it, writing its output to a file.
+    /// Runs git and writes its output to a file.
     pub(crate) async fn output_to(mut self, file: File) -> Result<()> {
         let what = self.what.clone();
         self.command.stdout(Stdio::from(file));
@@ -272,7 +271,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Runs it; whatever it says, with its exit code.
+    /// Runs git and returns its output and exit code, also if it fails.
     pub(crate) async fn answer(mut self) -> Result<Answer> {
         let what = self.what.clone();
         self.command.stdout(Stdio::piped());
@@ -286,7 +285,7 @@ impl<'a> Call<'a> {
         Ok(answer)
     }
 
-    /// Runs it, and ends it when it has said this much.
+    /// Runs git, and kills it when it has written this many bytes.
     pub(crate) async fn beginning(mut self, max_bytes: usize) -> Result<Answer> {
         let what = self.what.clone();
         self.command.stdout(Stdio::piped());
@@ -318,7 +317,7 @@ impl<'a> Call<'a> {
         };
         let limit = Duration::from_secs(seconds);
         let talk = tokio::time::timeout(limit, talk(child, bytes, max_bytes));
-        // Dropped with its future, git is killed.
+        // Dropping the future kills git.
         let said = tokio::select! {
             said = talk => said,
             () = stalled(process) => {
@@ -342,7 +341,7 @@ impl<'a> Call<'a> {
 }
 
 impl Answer {
-    /// The refusal that this answer is.
+    /// Converts the result of a failed call into an error.
     pub(crate) fn into_error(self, what: String) -> WorktreeError {
         WorktreeError::Git {
             what,
@@ -350,13 +349,13 @@ impl Answer {
         }
     }
 
-    /// What git said about its failure.
+    /// Returns git's error message.
     pub(crate) fn complaint(&self) -> &str {
         &self.complaint
     }
 }
 
-/// Bounds the memory of a git that has just been started.
+/// Limits the memory of a git process that has just been started.
 #[cfg(target_os = "linux")]
 fn bound_memory(process: Option<u32>) {
     use rustix::process::{Pid, Resource, Rlimit, prlimit};
@@ -366,7 +365,7 @@ fn bound_memory(process: Option<u32>) {
             current: Some(MAX_MEMORY_BYTES),
             maximum: Some(MAX_MEMORY_BYTES),
         };
-        // It may have ended already, and some containers forbid the call.
+        // The process may have ended already, and some containers forbid the call.
         prlimit(Some(process), Resource::Data, limit).ok();
     }
 }
@@ -403,7 +402,7 @@ async fn talk(mut child: Child, input: Vec<u8>, max_bytes: usize) -> std::io::Re
     })
 }
 
-/// Reads the beginning of what git complains about, and lets it finish complaining.
+/// Reads the beginning of git's error output, and drains the rest so that git can finish.
 async fn complaint(source: Option<impl AsyncRead + Unpin>) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     if let Some(mut source) = source {
@@ -414,7 +413,7 @@ async fn complaint(source: Option<impl AsyncRead + Unpin>) -> std::io::Result<Ve
     Ok(bytes)
 }
 
-/// Reads up to a bound; `true` if there was more.
+/// Reads up to a limit; `true` if there was more.
 async fn read(
     source: Option<impl AsyncRead + Unpin>,
     max_bytes: usize,

@@ -1,14 +1,15 @@
-//! Looks at the files that git opens in a repository before git is started on it.
+//! Checks the files that git opens in a repository before git is started on it.
 //!
-//! This is what names the file in the refusal, at once. It is no guarantee: an agent may replace a
-//! file later, or have git open others ([`crate::stall`] ends such a git).
+//! This check lets the refusal name the file immediately. It is no guarantee: an agent may replace
+//! a file later, or make git open others ([`crate::stall`] ends such a git process).
 
 use std::fs;
 use std::path::Path;
 
 use crate::{Result, WorktreeError};
 
-/// What git opens in a git folder, and how large each may be. Git reads the small ones as a whole.
+/// The files that git opens in a git folder, with the size limit of each. Git reads the small ones
+/// as a whole.
 const FILES: &[(&str, u64)] = &[
     ("HEAD", SMALL_BYTES),
     ("commondir", SMALL_BYTES),
@@ -29,14 +30,14 @@ const FILES: &[(&str, u64)] = &[
     ("objects/info/commit-graph", LIST_BYTES),
     ("objects/pack/multi-pack-index", LIST_BYTES),
 ];
-/// Room for one path or one name.
+/// Enough for one path or one name.
 const SMALL_BYTES: u64 = 64 << 10;
-/// Room for settings that a person writes.
+/// Enough for settings that a person writes.
 const SETTINGS_BYTES: u64 = 20 << 20;
-/// Room for lists of millions of names.
+/// Enough for lists of millions of names.
 const LIST_BYTES: u64 = 1 << 30;
 
-/// Refuses the repository that a folder belongs to, as far as it can be found without git.
+/// Checks the repository that a folder belongs to, as far as it can be found without git.
 pub(crate) fn check_above(folder: &Path) -> Result<()> {
     let found = folder
         .ancestors()
@@ -49,16 +50,16 @@ pub(crate) fn check_above(folder: &Path) -> Result<()> {
     }
 }
 
-/// Refuses a git folder in which a file is none, or is too large to be one of git's.
+/// Refuses a git folder with an entry that is not a regular file, or is too large for its purpose.
 pub(crate) fn check(git_dir: &Path) -> Result<()> {
     let mut files = FILES.iter();
     files.try_for_each(|(name, max_bytes)| check_file(&git_dir.join(name), *max_bytes))
 }
 
 fn check_file(path: &Path, max_bytes: u64) -> Result<()> {
-    // Nothing is opened, so nothing blocks. A link that a person made is as good as its target.
+    // Nothing is opened, so nothing blocks. A link that the user made is as good as its target.
     let what = match fs::metadata(path) {
-        // Git says itself what is missing.
+        // Git itself reports what is missing.
         Err(_) => return Ok(()),
         // A `.git` that is a link to a folder.
         Ok(seen) if seen.is_dir() && path.ends_with(".git") => return check(path),

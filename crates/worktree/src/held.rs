@@ -1,7 +1,7 @@
 //! Opens foreign folders without following links, also while an attacker swaps folders for links.
 //!
-//! Every path that is given here had no links when it was decided about: one that is there now was
-//! put there since, by an attacker who wants to redirect the writes.
+//! Every path passed to this module had no links when it was decided about: a link that is there
+//! now was put there since, by an attacker who wants to redirect the writes.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -29,22 +29,23 @@ pub(crate) fn open_folder(path: &Path) -> Result<OwnedFd> {
     }
 }
 
-/// A path that leads to a folder which is held, whatever becomes of its name; a process that is
-/// started while it is held may begin there.
+/// Returns a path that leads to an open folder, even if it is renamed. A process that is started
+/// while the folder is open may use it as its working directory.
 #[cfg(target_os = "linux")]
 pub(crate) fn path_of(folder: &OwnedFd, _named: &Path) -> PathBuf {
     use std::os::fd::AsRawFd as _;
     PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd()))
 }
 
-/// Elsewhere a folder is known by its name alone.
+/// On other systems a folder is identified by its name alone.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn path_of(_folder: &OwnedFd, named: &Path) -> PathBuf {
     named.to_owned()
 }
 
-/// Reads a file of a folder without links. A link, or anything but a file, is none; one that is
-/// longer than a bound is refused, because a part of it would say something else.
+/// Reads a file of a folder without following links. Returns `None` for a link or anything but a
+/// regular file; refuses a file longer than a limit, because its beginning could mean something
+/// else.
 pub(crate) fn read_file(path: &Path, max_bytes: u64) -> Result<Option<Vec<u8>>> {
     let Ok(file) = regular_file::open_exact(path) else {
         return Ok(None);
@@ -54,7 +55,7 @@ pub(crate) fn read_file(path: &Path, max_bytes: u64) -> Result<Option<Vec<u8>>> 
         .at("read", path)
 }
 
-/// Makes a folder beneath another, with those above it; none of them may be a link.
+/// Creates a folder beneath another, with its ancestors; none of them may be a link.
 pub(crate) fn make_beneath(root: &Path, path: &Path) -> Result<()> {
     let mut here = open_folder(root)?;
     let place = root.join(path);

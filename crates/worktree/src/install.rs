@@ -1,9 +1,9 @@
-//! Puts staged files in their places: all of them, or none, also when the process dies in between.
+//! Installs staged files: all of them or none, also when the process dies in between.
 //!
-//! New files are staged in a folder of ours and moved into their places; what they replace is
-//! linked or copied aside first. The plan is on disk before the first step and removed after the
-//! last: the process that finds one undoes its steps. Nothing that decides what is written lies in
-//! the checkout or its git folder, where a child may write. Every place is reached through
+//! New files are staged in our own folder and moved into their places; the files that they replace
+//! are linked or copied aside first. The plan is on disk before the first step and removed after
+//! the last: a process that finds a plan undoes its steps. Nothing that decides what is written
+//! lies in the checkout or its git folder, where a child may write. Every place is reached through
 //! descriptors of its folders, none of which may be a symbolic link or a git folder.
 
 use std::ffi::{OsStr, OsString};
@@ -35,15 +35,15 @@ const FOLDER_FLAGS: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
-/// Who may do what with a new folder, before the person's own mask.
+/// The mode of a new folder, before the umask.
 const FOLDER_MODE: Mode = Mode::from_raw_mode(0o777);
 
-/// A checkout, and the folder of ours for what is being done to it.
+/// A checkout, and our folder for its installation.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
     /// The top of the checkout.
     pub(crate) root: PathBuf,
-    /// Where files are staged and the plan is kept.
+    /// The folder with the staged files and the plan.
     pub(crate) staging: PathBuf,
 }
 
@@ -53,15 +53,15 @@ impl Place {
     }
 }
 
-/// What is to be done to one path.
+/// The change of one path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Step {
     /// The path below the root, as git spells it.
     pub(crate) path: Vec<u8>,
     pub(crate) kind: Kind,
-    /// What is there now.
+    /// The file that is there now.
     pub(crate) stamp: Option<Stamp>,
-    /// What comes, if something does. Not needed to undo a step.
+    /// The new file, if there is one. Not needed to undo a step.
     #[serde(skip)]
     pub(crate) object: Option<Object>,
 }
@@ -69,32 +69,32 @@ pub(crate) struct Step {
 /// A file or a link as git stores it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Object {
-    /// Its mode, as git writes it.
+    /// The mode in git's notation.
     pub(crate) mode: String,
-    /// Its name: the hash of its content.
+    /// The object name: the hash of the content.
     pub(crate) name: String,
 }
 
-/// What is to be done.
+/// The kind of change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Kind {
-    /// A file goes.
+    /// A file is removed.
     Remove,
-    /// A file comes.
+    /// A file is added.
     Add,
-    /// A file gets another content.
+    /// The content of a file is replaced.
     Replace,
     /// A file becomes executable, or a link, or stops being so.
     ReplaceWithMode,
 }
 
-/// All that is to be done, in order.
+/// All steps, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
     pub(crate) steps: Vec<Step>,
 }
 
-/// What was done.
+/// The outcome of an installation.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Done {
     All,
@@ -104,7 +104,7 @@ pub(crate) enum Done {
     },
 }
 
-/// Makes an empty folder for new files and gives its path.
+/// Creates an empty staging folder and returns its path.
 pub(crate) fn stage_folder(place: &Place) -> Result<PathBuf> {
     remove_folder(&place.staging)?;
     for name in [OLD_FOLDER, NEW_FOLDER] {
@@ -114,12 +114,12 @@ pub(crate) fn stage_folder(place: &Place) -> Result<PathBuf> {
     Ok(place.staging.join(NEW_FOLDER))
 }
 
-/// Removes what was staged.
+/// Removes the staged files.
 pub(crate) fn abandon(place: &Place) -> Result<()> {
     remove_folder(&place.staging)
 }
 
-/// Does all steps, or none.
+/// Performs all steps, or none.
 pub(crate) fn install(place: &Place, plan: &Plan) -> Result<Done> {
     let installer = Installer::begin(place, plan, is_far(place)?)?;
     for number in 0..plan.steps.len() {
@@ -140,7 +140,7 @@ pub(crate) fn install(place: &Place, plan: &Plan) -> Result<Done> {
     Ok(Done::All)
 }
 
-/// Undoes what a process that died had begun. Only a plan in our own folder counts.
+/// Undoes the steps of a process that died. Only a plan in our own folder counts.
 pub(crate) fn recover(place: &Place) -> Result<bool> {
     let path = place.plan_file();
     let bytes = match fs::read(&path) {
@@ -168,28 +168,30 @@ pub(crate) fn recover(place: &Place) -> Result<bool> {
     Ok(true)
 }
 
-/// Whether a file of ours has to be copied to get into the checkout.
+/// Returns whether staged files must be copied into the checkout, because it is on another file
+/// system.
 fn is_far(place: &Place) -> Result<bool> {
     let device = |path: &Path| fs::metadata(path).map(|seen| seen.dev()).at("read", path);
     Ok(device(&place.root)? != device(&place.staging)?)
 }
 
-/// The plan as it is kept, with what is needed to undo it.
+/// The plan as stored on disk, with the data that undoing it needs.
 #[derive(Debug, Serialize, Deserialize)]
 struct Written {
     steps: Vec<Step>,
-    /// What each step puts in place.
+    /// The stamp of the file that each step installs.
     staged: Vec<Option<Stamp>>,
-    /// Folders that are not there yet.
+    /// Folders that do not exist yet.
     made: Vec<Vec<u8>>,
-    /// A random part for the names of copies beside their targets, so that they cannot be foreseen.
+    /// A random part for the names of copies beside their targets, so that an attacker cannot
+    /// predict them.
     token: u64,
     /// Whether the checkout is known to be on another file system than our folder.
     is_far: bool,
 }
 
 impl Written {
-    /// Whether each step has what it needs, and no path leads elsewhere.
+    /// Returns whether each step is complete, and no path leads outside.
     fn is_sound(&self) -> bool {
         let mut paths = self.steps.iter().map(|step| &step.path).chain(&self.made);
         self.steps.len() == self.staged.len() && paths.all(|path| is_safe(path))
@@ -204,7 +206,7 @@ struct Installer {
 }
 
 impl Installer {
-    /// Writes down what is going to happen.
+    /// Writes the plan to disk.
     fn begin(place: &Place, plan: &Plan, is_far: bool) -> Result<Self> {
         let mut staged = Vec::with_capacity(plan.steps.len());
         for step in &plan.steps {
@@ -238,7 +240,7 @@ impl Installer {
         self.place.staging.join(OLD_FOLDER).join(number.to_string())
     }
 
-    /// The name of a copy beside its place while it is not whole.
+    /// Returns the name of a copy beside its target while it is incomplete.
     fn passing(&self, number: usize) -> OsString {
         format!(".sortie-{:016x}-{number}", self.written.token).into()
     }
@@ -251,12 +253,12 @@ impl Installer {
         relocate(Spot::of(from), to, route)
     }
 
-    /// Does one step; `false` if the path changed since it was checked.
+    /// Performs one step; `false` if the path changed since it was checked.
     fn perform(&self, number: usize) -> io::Result<bool> {
         let step = &self.written.steps[number];
         let (folder, name) = match self.folder_of(&step.path, step.kind != Kind::Remove) {
             Ok(found) => found,
-            // Where a folder should be is something else by now.
+            // An ancestor is no longer a folder.
             Err(Errno::NOTDIR | Errno::LOOP | Errno::NOENT) => return Ok(false),
             Err(errno) => return Err(errno.into()),
         };
@@ -281,8 +283,8 @@ impl Installer {
         Ok(true)
     }
 
-    /// Keeps what is there: a second name for it, or if that cannot be, the file itself or a copy.
-    /// `false` if it changed while it was copied.
+    /// Keeps the existing file: as a hard link, or if that is impossible, as the file itself or a
+    /// copy. Returns `false` if it changed while it was copied.
     fn put_aside(&self, spot: Spot<'_>, number: usize) -> io::Result<bool> {
         let aside = self.aside(number);
         if !self.written.is_far {
@@ -298,7 +300,7 @@ impl Installer {
         Ok(stamp_at(spot)? == self.written.steps[number].stamp)
     }
 
-    /// Makes everything as it was, from the last step to the first.
+    /// Restores the earlier state, from the last step to the first.
     fn undo(self) -> Result<()> {
         for number in (0..self.written.steps.len()).rev() {
             let path = &self.written.steps[number].path;
@@ -331,7 +333,7 @@ impl Installer {
             .zip(staged)
             .is_some_and(|(now, staged)| now.is_like(&staged));
         if step.stamp.is_some() {
-            // Content written since then is not overwritten.
+            // Content that was written since then is not overwritten.
             if now.is_none() || is_ours {
                 self.relocate(number, &self.aside(number), spot)?;
             }
@@ -342,7 +344,7 @@ impl Installer {
         Ok(())
     }
 
-    /// Removes the folders that were made for a path.
+    /// Removes the folders that were created for a path.
     fn remove_made(&self, path: &[u8]) -> io::Result<()> {
         for parent in parents(path) {
             if self.written.made.iter().any(|made| made == parent) {
@@ -365,7 +367,7 @@ impl Installer {
         }
     }
 
-    /// Says that all steps are done, and tidies up after them.
+    /// Removes the plan after all steps are done, and cleans up.
     fn finish(self) -> Result<()> {
         #[cfg(target_os = "linux")]
         rustix::fs::syncfs(&self.root).at("write", &self.place.root)?;
@@ -393,8 +395,8 @@ impl Installer {
         abandon(&self.place)
     }
 
-    /// The folder of a path, and the path's last name. No part of it may be a symbolic link, lead
-    /// upwards or be a git folder.
+    /// Returns the parent folder of a path, and its last name. No component may be a symbolic link,
+    /// lead upwards or be a git folder.
     fn folder_of<'a>(
         &self,
         path: &'a [u8],
@@ -422,7 +424,7 @@ impl Installer {
     }
 }
 
-/// Gives a staged file the permissions of the one it replaces, and takes its stamp.
+/// Gives a staged file the permissions of the one it replaces, and returns its stamp.
 fn ready(place: &Place, step: &Step) -> Result<Option<Stamp>> {
     if step.kind == Kind::Remove {
         return Ok(None);
@@ -451,7 +453,7 @@ fn missing_folders(root: &Path, steps: &[Step]) -> Vec<Vec<u8>> {
     missing
 }
 
-/// Removes a folder that stands where a file is to come and that holds nothing but empty folders.
+/// Removes a folder at the place of a new file if it contains only empty folders.
 fn clear_folder(parent: &OwnedFd, name: &OsStr) -> io::Result<()> {
     let folder = match rustix::fs::openat(parent, name, FOLDER_FLAGS, Mode::empty()) {
         Ok(folder) => folder,
@@ -465,7 +467,7 @@ fn clear_folder(parent: &OwnedFd, name: &OsStr) -> io::Result<()> {
         }
     }
     match rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR) {
-        // Something is in it; the step will find that the path is not free.
+        // The folder is not empty; the step detects that the path is not free.
         Ok(()) | Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(()),
         Err(errno) => Err(errno.into()),
     }

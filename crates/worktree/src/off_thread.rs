@@ -1,9 +1,9 @@
-//! Work on files off the async threads, which have to stay free for other runs.
+//! Runs file operations off the async threads, which must stay free for other runs.
 
 use crate::{Result, WorktreeError};
 
-/// Does blocking work on a thread of its own. One call of [`crate::Worktrees`] has at most one such
-/// piece of work at a time, and no piece opens a file in a way that can block.
+/// Runs blocking work on a separate thread. One call of [`crate::Worktrees`] runs at most one such
+/// operation at a time, and none opens a file in a way that can block.
 pub(crate) async fn off_thread<T: Send + 'static>(
     work: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> Result<T> {

@@ -1,4 +1,4 @@
-//! Git folders of our own: written by hand, so that nothing is in them that we did not put there.
+//! Our own git folders: written file by file, so that they contain only what we put there.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -11,7 +11,7 @@ use crate::held::read_file;
 use crate::repository::Repository;
 use crate::snapshot::copy_with_time;
 
-/// Attributes that beat those of any `.gitattributes`.
+/// Attributes that override those of any `.gitattributes`.
 const ATTRIBUTES: &str = "* !filter\n";
 /// The longest list of a repository that is copied: half a million commits of a shallow one.
 const MAX_COPIED_BYTES: u64 = 20 << 20;
@@ -19,26 +19,25 @@ const MAX_COPIED_BYTES: u64 = 20 << 20;
 /// A git folder of our own that borrows the objects of a repository.
 #[derive(Clone, Debug)]
 pub(crate) struct OwnGit {
-    /// Where it is.
     pub(crate) dir: PathBuf,
 }
 
 impl OwnGit {
-    /// The git folder that stands here already.
+    /// Returns the existing git folder at this path.
     pub(crate) const fn at(dir: PathBuf) -> Self {
         Self { dir }
     }
 
-    /// Writes one.
+    /// Writes a git folder that borrows the repository's objects.
     pub(crate) fn write(dir: &Path, repository: &Repository) -> Result<Self> {
         write(dir, repository, &[repository.objects()])?;
         Ok(Self::at(dir.to_owned()))
     }
 
-    /// Writes one that borrows nothing.
+    /// Writes a git folder that borrows no objects.
     pub(crate) fn write_alone(dir: &Path, repository: &Repository) -> Result<Self> {
         write(dir, repository, &[])?;
-        // Without the commits that it is about.
+        // The commits that the `shallow` file lists are missing.
         match fs::remove_file(dir.join("shallow")) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 return Err(error).at("remove", &dir.join("shallow"));
@@ -48,23 +47,22 @@ impl OwnGit {
         Ok(Self::at(dir.to_owned()))
     }
 
-    /// Its own objects.
+    /// Returns the folder of its own objects.
     pub(crate) fn objects(&self) -> PathBuf {
         self.dir.join("objects")
     }
 
-    /// The index of the files it looks at.
+    /// Returns the index of its working tree.
     pub(crate) fn index(&self) -> PathBuf {
         self.dir.join("index")
     }
 }
 
-/// What a child's git folder has beside the borrowed objects.
+/// The content of a child's git folder beside the borrowed objects.
 #[derive(Debug)]
 pub(crate) struct ForChild<'a> {
-    /// Its branch.
     pub(crate) branch: &'a str,
-    /// Where it starts.
+    /// The commit that the branch starts at.
     pub(crate) base: &'a str,
     /// The branches and tags of the repository, as git packs them.
     pub(crate) packed_refs: &'a [u8],
@@ -132,7 +130,7 @@ fn config(repository: &Repository) -> String {
 }
 
 fn copy_if_there(from: &Path, to: &Path, name: &str) -> Result<()> {
-    // Read without following links: an agent that can write there could otherwise have any file
+    // Read without following links: otherwise an agent that can write there could have any file
     // copied into the child's reach.
     match read_file(&from.join(name), MAX_COPIED_BYTES)? {
         Some(bytes) => put(&to.join(name), bytes),

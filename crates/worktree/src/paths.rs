@@ -1,4 +1,4 @@
-//! Paths as git spells them: where they lead, and which of them tools obey.
+//! Paths as git spells them: whether they are safe, and which of them tools obey.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use sortie_base::hidden::is_hidden;
 
-/// Names that tell programs on the person's machine what to run or whom to trust. A change of
-/// theirs is not applied, wherever they stand in a path. This is the least that applies: the program
-/// passes the longer list of the sandbox to [`Worktrees::with_protected`](crate::Worktrees).
+/// Names that tell programs on the user's machine what to run or what to trust. A change of such a
+/// file is not applied, wherever the name stands in a path. This is the minimum: the program passes
+/// the longer list of the sandbox to [`Worktrees::with_protected`](crate::Worktrees).
 pub const PROTECTED_NAMES: &[&str] = &[
     ".mcp.json",
     "sortie.toml",
@@ -22,8 +22,8 @@ pub const PROTECTED_NAMES: &[&str] = &[
     ".husky",
 ];
 
-/// Whether a path stays in the checkout and out of git folders. git checks that too; this is where
-/// the path is used.
+/// Returns whether a path stays in the checkout and out of git folders. Git checks that too; this
+/// check is at the point of use.
 pub(crate) fn is_safe(path: &[u8]) -> bool {
     let mut parts = path.split(|byte| *byte == b'/');
     !path.contains(&0)
@@ -31,7 +31,7 @@ pub(crate) fn is_safe(path: &[u8]) -> bool {
             .all(|part| !matches!(part, b"" | b"." | b"..") && !part.eq_ignore_ascii_case(b".git"))
 }
 
-/// Whether a part of a path has one of these names, in whatever case.
+/// Returns whether a component of a path has one of these names, ignoring case.
 pub(crate) fn is_among(path: &[u8], names: &[String]) -> bool {
     let mut parts = path.split(|byte| *byte == b'/');
     parts.any(|part| {
@@ -41,7 +41,7 @@ pub(crate) fn is_among(path: &[u8], names: &[String]) -> bool {
     })
 }
 
-/// A path for a command that a person may copy: a shell takes it for nothing but a name.
+/// Quotes a path for a command that a person may copy: a shell treats it as nothing but a name.
 pub(crate) fn quoted(path: &[u8]) -> String {
     let text = String::from_utf8_lossy(path).replace(is_hidden, "\u{fffd}");
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '/' | '-');
@@ -51,19 +51,19 @@ pub(crate) fn quoted(path: &[u8]) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
-/// The folders on the way to a path, the deepest first.
+/// Returns the ancestors of a path, the deepest first.
 pub(crate) fn parents(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     let ends = path.iter().enumerate().rev();
     ends.filter(|(_, byte)| **byte == b'/')
         .map(|(at, _)| &path[..at])
 }
 
-/// A path of git's, below a folder.
+/// Returns a git path below a folder.
 pub(crate) fn below(root: &Path, path: &[u8]) -> PathBuf {
     root.join(OsStr::from_bytes(path))
 }
 
-/// A path of git's, and a name in it.
+/// Appends a name to a git path.
 pub(crate) fn join(path: &[u8], name: &[u8]) -> Vec<u8> {
     [path, b"/", name].concat()
 }

@@ -1,4 +1,4 @@
-//! What we keep about a worktree, in a folder of the run's that the child cannot write to.
+//! The stored state of a worktree, in a folder of the run that the child cannot write to.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,34 +20,35 @@ const PATCH_FILE: &str = "changes.patch";
 /// A child's own working tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Worktree {
-    /// The run it belongs to.
+    /// The run that owns it.
     pub run: String,
-    /// Its top.
+    /// The top of the working tree.
     pub root: PathBuf,
-    /// Where the child works: the same folder in it as the workspace was in the main checkout.
+    /// The folder in which the child works: at the same relative path as the workspace in the main
+    /// checkout.
     pub workspace: PathBuf,
-    /// The branch that its changes will be on.
+    /// The branch for its changes.
     pub branch: String,
-    /// The commit it starts from.
+    /// The commit that it starts from.
     pub base: String,
-    /// The main checkout it was made from.
+    /// The main checkout that it was created from.
     pub repository: PathBuf,
-    /// What git needs in it.
+    /// The git folders that a sandbox must expose.
     pub git_dirs: GitDirs,
-    /// What was done about uncommitted changes of the main checkout.
+    /// How uncommitted changes of the main checkout were treated.
     pub uncommitted: Uncommitted,
     pub(crate) folder: PathBuf,
 }
 
-/// What a sandbox has to let git do in a worktree.
+/// The folders that a sandbox must expose so that git works in a worktree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GitDirs {
     /// Folders that the child's git writes to.
     pub writable: Vec<PathBuf>,
-    /// Folders outside the worktree that it reads objects from. They must not be writable.
+    /// Folders outside the worktree that git reads objects from. They must not be writable.
     pub readable: Vec<PathBuf>,
-    /// Places in the writable folders that make programs run, to be kept from writing. Our own
-    /// calls do not look at them; a person who starts git in the worktree does.
+    /// Places in the writable folders that make programs run, to be protected from writes. Our own
+    /// calls do not read them; git does when a person starts it in the worktree.
     pub protected: Vec<PathBuf>,
 }
 
@@ -55,46 +56,46 @@ pub struct GitDirs {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Collected {
-    /// The child changed nothing; the worktree and its branch are gone.
+    /// The child changed nothing; the worktree and its branch are removed.
     Untouched,
-    /// The child changed something; the worktree is gone, the branch has it.
+    /// The child made changes; the worktree is removed, and the branch has the changes.
     Changed(Box<Changes>),
 }
 
-/// What a child changed.
+/// The changes of a child.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Changes {
-    /// The branch that has it.
+    /// The branch with the changes.
     pub branch: String,
     /// The commit on the branch.
     pub commit: String,
-    /// The commit it is to be compared with.
+    /// The commit to compare it with.
     pub base: String,
-    /// How many files changed.
+    /// The number of changed files.
     pub file_count: usize,
-    /// The first of them.
+    /// The first of the changed files.
     pub files: Vec<ChangedFile>,
-    /// Lines that came.
+    /// The number of added lines.
     pub insertions: u64,
-    /// Lines that went.
+    /// The number of removed lines.
     pub deletions: u64,
-    /// The beginning of the changes, as text.
+    /// The beginning of the diff, as text.
     pub diff: String,
-    /// Whether there is more than that.
+    /// Whether the diff is truncated.
     pub is_diff_cut: bool,
-    /// All of them, as a file that `git apply` understands.
+    /// The complete diff, as a file for `git apply`.
     pub patch: PathBuf,
-    /// What the child made that is not part of them.
+    /// Files of the child that the changes do not include.
     pub left_out: LeftOut,
     /// The worktree, which is kept if something was left out.
     pub kept: Option<PathBuf>,
 }
 
-/// How far a worktree is.
+/// The state of a worktree.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum State {
-    /// Not all of it is there yet.
+    /// Creation is not complete yet.
     Creating,
     /// The child may work.
     Open(Opened),
@@ -102,27 +103,28 @@ pub(crate) enum State {
     Collected(Opened, Collected),
 }
 
-/// What is known once a worktree is there.
+/// The properties of a worktree once it is open.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Opened {
-    /// Where it starts.
+    /// The commit that it starts from.
     pub(crate) base: String,
-    /// Where its branch is until its changes are on it; none if there is no branch yet.
+    /// The commit of its branch until its changes are on it; `None` if the branch does not exist
+    /// yet.
     pub(crate) branch_at: Option<String>,
-    /// What was done about uncommitted changes.
+    /// How uncommitted changes were treated.
     pub(crate) uncommitted: Uncommitted,
-    /// Where the repository keeps its objects.
+    /// The object folders of the repository.
     pub(crate) objects: Vec<PathBuf>,
 }
 
-/// All that we keep about a worktree.
+/// The stored state of a worktree.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Record {
     pub(crate) run: String,
     pub(crate) branch: String,
     /// The top of the main checkout.
     pub(crate) repository: PathBuf,
-    /// The place of the workspace in it.
+    /// The path of the workspace relative to it.
     pub(crate) prefix: PathBuf,
     pub(crate) state: State,
 }
@@ -132,22 +134,22 @@ pub(crate) struct Record {
 pub(crate) struct RunFolder(pub(crate) PathBuf);
 
 impl RunFolder {
-    /// The child's files.
+    /// Returns the folder with the child's files.
     pub(crate) fn tree(&self) -> PathBuf {
         self.0.join(TREE_FOLDER)
     }
 
-    /// Our git folder.
+    /// Returns our own git folder.
     pub(crate) fn own_git(&self) -> OwnGit {
         OwnGit::at(self.0.join(GIT_FOLDER))
     }
 
-    /// All that the child changed.
+    /// Returns the path of the complete patch.
     pub(crate) fn patch(&self) -> PathBuf {
         self.0.join(PATCH_FILE)
     }
 
-    /// What we know, if the folder is one of ours.
+    /// Reads the record; `None` if the folder was not created by us.
     pub(crate) fn read(&self) -> Result<Option<Record>> {
         let path = self.0.join(RECORD_FILE);
         let bytes = match fs::read(&path) {
@@ -160,7 +162,7 @@ impl RunFolder {
             .map_err(|source| WorktreeError::Damaged { path, source })
     }
 
-    /// Remembers, in one step and for good.
+    /// Writes the record atomically and durably.
     pub(crate) fn write(&self, record: &Record) -> Result<()> {
         let path = self.0.join(RECORD_FILE);
         let bytes = serde_json::to_vec_pretty(record);
@@ -179,7 +181,7 @@ impl RunFolder {
 }
 
 impl Record {
-    /// The worktree as others know it.
+    /// Returns the public description of the worktree.
     pub(crate) fn worktree(&self, folder: &RunFolder, opened: &Opened) -> Worktree {
         let root = folder.tree();
         let git_dir = root.join(".git");
@@ -204,7 +206,7 @@ impl Record {
     }
 }
 
-/// Removes a folder with all that is in it, if it is there.
+/// Removes a folder with its content, if it exists.
 pub(crate) fn remove_folder(path: &Path) -> Result<()> {
     match fs::remove_dir_all(path) {
         Ok(()) => Ok(()),

@@ -4,15 +4,15 @@ use crate::git::Git;
 use crate::repository::Repository;
 use crate::{Result, WorktreeError};
 
-/// What the names of our branches begin with.
+/// The prefix of our branch names.
 const BRANCH_PREFIX: &str = "sortie/";
-/// The longest name of a run.
+/// The longest run id.
 const MAX_RUN_ID_CHARS: usize = 64;
-/// How much of the beginning and of the end of a long name a branch keeps: the beginning is what
-/// people type, the end is what differs between runs of one moment.
+/// The number of characters at the beginning and at the end of a long run id that a branch name
+/// keeps: people type the beginning, and the end differs between runs of one moment.
 const KEPT_CHARS: usize = 8;
 
-/// Checks that a run's name can name a folder and a branch.
+/// Checks that a run id can name a folder and a branch.
 pub(crate) fn check_run_id(run: &str) -> Result<()> {
     let is_plain = !run.is_empty() && run.len() <= MAX_RUN_ID_CHARS && is_plain(run);
     is_plain
@@ -20,7 +20,7 @@ pub(crate) fn check_run_id(run: &str) -> Result<()> {
         .ok_or_else(|| WorktreeError::BadRunId(run.to_owned()))
 }
 
-/// The branch of a run.
+/// Returns the branch of a run.
 pub(crate) fn branch_of(run: &str) -> String {
     if run.len() <= 2 * KEPT_CHARS + 1 {
         return format!("{BRANCH_PREFIX}{run}");
@@ -29,7 +29,7 @@ pub(crate) fn branch_of(run: &str) -> String {
     format!("{BRANCH_PREFIX}{first}-{last}")
 }
 
-/// The whole name of a branch, if it is one of ours.
+/// Returns the full ref name of a branch, if it is one of ours.
 fn full_name(branch: &str) -> Result<String> {
     branch
         .strip_prefix(BRANCH_PREFIX)
@@ -38,7 +38,8 @@ fn full_name(branch: &str) -> Result<String> {
         .ok_or_else(|| WorktreeError::BadBranch(branch.to_owned()))
 }
 
-/// Checks that a text is the full name of a commit, and so no option and no expression.
+/// Checks that a text is the full name of a commit, so that git parses it neither as an option nor
+/// as an expression.
 pub(crate) fn check_commit(text: &str) -> Result<()> {
     let is_name = matches!(text.len(), 40 | 64) && text.bytes().all(|b| b.is_ascii_hexdigit());
     is_name
@@ -50,7 +51,7 @@ fn is_plain(text: &str) -> bool {
     !text.starts_with('-') && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
 }
 
-/// The commit of a branch, if there is such a branch.
+/// Returns the commit of a branch, if the branch exists.
 pub(crate) async fn commit_of(
     git: &Git,
     repository: &Repository,
@@ -86,7 +87,7 @@ pub(crate) async fn check_at(
     })
 }
 
-/// Moves a branch, or makes it. With `expected`, only from there.
+/// Moves or creates a branch. With `expected`, only if it is at that commit.
 pub(crate) async fn set(
     git: &Git,
     repository: &Repository,

@@ -1,4 +1,4 @@
-//! Brings a file to a place that may be on another file system.
+//! Moves a file to a place that may be on another file system.
 
 use std::ffi::OsStr;
 use std::fs::{File, Permissions};
@@ -11,9 +11,10 @@ use std::path::Path;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, Timespec, Timestamps, UTIME_OMIT};
 use rustix::io::Errno;
 
-/// The permissions in the mode of a file.
+/// The permission bits in the mode of a file.
 const PERMISSION_BITS: u32 = 0o7777;
-/// Whatever the name leads to by now: no link is followed, and no pipe waited for.
+/// Flags that are safe for any entry under the name: no link is followed, and a pipe does not
+/// block.
 const READ_FLAGS: OFlags = OFlags::RDONLY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::NONBLOCK)
@@ -32,7 +33,7 @@ pub(crate) struct Spot<'a> {
 }
 
 impl<'a> Spot<'a> {
-    /// A place of ours.
+    /// Returns a place in a folder of ours.
     pub(crate) fn of(path: &'a Path) -> Self {
         Self {
             folder: CWD,
@@ -40,17 +41,17 @@ impl<'a> Spot<'a> {
         }
     }
 
-    /// Another name in the same folder.
+    /// Returns another name in the same folder.
     pub(crate) const fn beside(self, name: &'a OsStr) -> Self {
         Self { name, ..self }
     }
 
-    /// What is there, which may be a link itself.
+    /// Returns the metadata of the entry, which may itself be a link.
     pub(crate) fn look(self) -> Result<Stat, Errno> {
         rustix::fs::statat(self.folder, self.name, AtFlags::SYMLINK_NOFOLLOW)
     }
 
-    /// Removes the file, if there is one.
+    /// Removes the file, if it exists.
     pub(crate) fn remove(self) -> io::Result<()> {
         match rustix::fs::unlinkat(self.folder, self.name, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
@@ -63,16 +64,17 @@ impl<'a> Spot<'a> {
     }
 }
 
-/// How a file gets to its place.
+/// How a file is moved to its place.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Route<'a> {
-    /// Whether the file systems are known to differ, so that a rename is not tried.
+    /// Whether the file systems are known to differ, so that a rename is not attempted.
     pub(crate) is_far: bool,
-    /// The name of a copy beside the place, until it is whole.
+    /// The name of a copy beside the place, until it is complete.
     pub(crate) passing: &'a OsStr,
 }
 
-/// Moves a file to a place, which has the whole file or what was there before at any moment.
+/// Moves a file to a place. At any moment the place has either the whole file or its earlier
+/// content.
 pub(crate) fn relocate(from: Spot<'_>, to: Spot<'_>, route: Route<'_>) -> io::Result<()> {
     if !route.is_far {
         match from.rename_to(to) {
@@ -91,7 +93,7 @@ pub(crate) fn relocate(from: Spot<'_>, to: Spot<'_>, route: Route<'_>) -> io::Re
     from.remove()
 }
 
-/// Makes a second file or link with the content, permissions and time of the first.
+/// Creates a second file or link with the content, permissions and time of the first.
 pub(crate) fn duplicate(from: Spot<'_>, to: Spot<'_>) -> io::Result<()> {
     let seen = from.look()?;
     let kind = FileType::from_raw_mode(seen.st_mode);
@@ -125,7 +127,7 @@ fn copy_file(from: Spot<'_>, to: Spot<'_>, seen: &Stat) -> io::Result<()> {
     let owner_only = Mode::RUSR | Mode::WUSR;
     let target = rustix::fs::openat(to.folder, to.name, NEW_FILE_FLAGS, owner_only)?;
     let mut target = File::from(target);
-    // A file that grows meanwhile is not followed; it will be found to have changed.
+    // If the file grows meanwhile, the added part is not copied; a later check detects the change.
     let mut source = File::from(source).take(seen.st_size as u64);
     io::copy(&mut source, &mut target)?;
     target.set_permissions(Permissions::from_mode(seen.st_mode & PERMISSION_BITS))?;

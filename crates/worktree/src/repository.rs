@@ -1,4 +1,4 @@
-//! Finds the repository that a folder belongs to, and asks it the little we need to know.
+//! Finds the repository that a folder belongs to, and reads the few properties that we need.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -9,12 +9,13 @@ use crate::held::{open_folder, path_of, read_file};
 use crate::off_thread::off_thread;
 use crate::{Result, WorktreeError};
 
-/// Settings that decide how files look, and run nothing. All others of a repository are ignored.
+/// Settings that affect the content of files, and run nothing. All other settings of a repository
+/// are ignored.
 const SETTINGS: &str = "^core\\.(autocrlf|eol|filemode|symlinks|ignorecase|precomposeunicode\
                         |sparsecheckout|sparsecheckoutcone)$";
-/// The longest value of such a setting that makes sense.
+/// The longest valid value of such a setting.
 const MAX_SETTING_CHARS: usize = 16;
-/// Room for the names of some hundred folders.
+/// Enough for the names of some hundred folders.
 const MAX_LIST_BYTES: u64 = 64 << 10;
 
 /// A repository of the user.
@@ -22,9 +23,9 @@ const MAX_LIST_BYTES: u64 = 64 << 10;
 pub(crate) struct Repository {
     /// The top of its working tree.
     pub(crate) root: PathBuf,
-    /// Its git folder: HEAD and the index.
+    /// Its git folder, with HEAD and the index.
     pub(crate) git_dir: PathBuf,
-    /// What its linked worktrees share: objects, refs and configuration.
+    /// The folder that its linked worktrees share, with objects, refs and configuration.
     pub(crate) common_dir: PathBuf,
     /// `sha1` or `sha256`.
     pub(crate) object_format: String,
@@ -35,7 +36,7 @@ pub(crate) struct Repository {
 }
 
 impl Repository {
-    /// Finds the repository whose working tree a folder belongs to, which is named without links.
+    /// Finds the repository whose working tree contains a folder, which is named without links.
     pub(crate) async fn find(git: &Git, workspace: &Path) -> Result<Self> {
         let held = match open_folder(workspace) {
             Err(WorktreeError::File { source, .. })
@@ -50,7 +51,7 @@ impl Repository {
         };
         let above = workspace.to_owned();
         off_thread(move || git_files::check_above(&above)).await?;
-        // Git begins in the folder that was opened, and says itself where that is.
+        // Git starts in the open folder, and reports its path itself.
         let asked = git.discovering(&path_of(&held, workspace)).args([
             "rev-parse",
             "--path-format=absolute",
@@ -69,7 +70,7 @@ impl Repository {
         let unclear = || WorktreeError::NotText(workspace.to_owned());
         let text = String::from_utf8(answer.output).map_err(|_| unclear())?;
         let lines: Vec<&str> = text.lines().collect();
-        // A line break in a path would make more lines.
+        // A line break in a path would produce more lines.
         let [root, git_dir, common_dir, object_format] = lines[..] else {
             return Err(unclear());
         };
@@ -90,17 +91,17 @@ impl Repository {
         })
     }
 
-    /// Where its objects are.
+    /// Returns its object folder.
     pub(crate) fn objects(&self) -> PathBuf {
         self.common_dir.join("objects")
     }
 
-    /// Where its objects are, with the places that it borrows some from.
+    /// Returns its object folder, and those that it borrows objects from.
     pub(crate) fn all_objects(&self) -> Result<Vec<PathBuf>> {
         let own = self.objects();
-        // They are shown to the child by this name.
+        // The child sees the objects by this name.
         open_folder(&own)?;
-        // Without such a file nothing is borrowed.
+        // Without this file no objects are borrowed.
         let listed = read_file(&own.join("info/alternates"), MAX_LIST_BYTES)?;
         let listed = listed.unwrap_or_default();
         let listed = String::from_utf8_lossy(&listed);
@@ -110,7 +111,7 @@ impl Repository {
         Ok(std::iter::once(own).chain(borrowed).collect())
     }
 
-    /// The name that stands for no commit.
+    /// Returns the object name that stands for no commit.
     pub(crate) fn no_commit(&self) -> String {
         let digits = if self.object_format == "sha256" {
             64
@@ -120,14 +121,14 @@ impl Repository {
         "0".repeat(digits)
     }
 
-    /// Whether only a part of the files is checked out.
+    /// Returns whether only a part of the files is checked out.
     pub(crate) fn is_sparse(&self) -> bool {
         self.settings
             .iter()
             .any(|(name, value)| name == "core.sparsecheckout" && value == "true")
     }
 
-    /// The place of a folder below the root.
+    /// Returns the path of a folder relative to the root.
     pub(crate) fn prefix_of(&self, workspace: &Path) -> Result<PathBuf> {
         let prefix = workspace.strip_prefix(&self.root).map(Path::to_owned);
         prefix.map_err(|_| WorktreeError::NotARepository {
@@ -137,9 +138,9 @@ impl Repository {
     }
 }
 
-/// Whether a git folder lies where that of this checkout does, or names the checkout as its
-/// worktree. A file or a link that leads to it is no more than a claim of who may write in the
-/// checkout.
+/// Returns whether a git folder lies at the place for this checkout, or names the checkout as its
+/// worktree. A file or a link that leads to the git folder is only a claim of a process that may
+/// write in the checkout.
 fn is_of(root: &Path, git_dir: &Path, common_dir: &Path) -> bool {
     let pointer = root.join(".git");
     if git_dir == common_dir {
@@ -152,8 +153,8 @@ fn is_of(root: &Path, git_dir: &Path, common_dir: &Path) -> bool {
         && std::fs::canonicalize(back).is_ok_and(|real| real == pointer)
 }
 
-/// Whether a git folder says itself that its files are in this checkout, as that of a submodule
-/// does.
+/// Returns whether a git folder itself names this checkout as its working tree, as that of a
+/// submodule does.
 async fn names(git: &Git, git_dir: &Path, root: &Path) -> Result<bool> {
     let call = git.on(git_dir).args(["config", "--get", "core.worktree"]);
     let answer = call.answer().await?;
@@ -162,8 +163,8 @@ async fn names(git: &Git, git_dir: &Path, root: &Path) -> Result<bool> {
     Ok(answer.code == 0 && std::fs::canonicalize(said).is_ok_and(|real| real == root))
 }
 
-/// Returns whether a folder holds the objects of a repository. A folder that is only named like one
-/// is never exposed.
+/// Returns whether a folder contains the objects of a repository. A folder that only has such a
+/// name is never exposed.
 fn is_object_store(folder: &Path) -> bool {
     let repository = folder.parent();
     folder.file_name() == Some(OsStr::new("objects"))
@@ -191,7 +192,7 @@ async fn settings(git: &Git, git_dir: &Path) -> Result<Vec<(String, String)>> {
         .await?;
     let text = String::from_utf8_lossy(&answer.output).into_owned();
     let pairs = text.split('\0').filter_map(|pair| {
-        // A setting without a value means yes.
+        // A setting without a value means true.
         let (name, value) = pair.split_once('\n').unwrap_or((pair, "true"));
         let is_plain = !name.is_empty()
             && value.len() <= MAX_SETTING_CHARS

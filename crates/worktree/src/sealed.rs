@@ -1,10 +1,11 @@
-//! Objects that are checked by their content, in a git folder that borrows none.
+//! Objects that are verified by their content, in a git folder that borrows none.
 //!
-//! Git does not compare the content of a tree or a file with its name when it reads it, and an agent
-//! in the main checkout may write to the object store: it could change what a reviewed commit brings.
-//! So the objects in which trees differ are copied by `pack-objects` and `index-pack`, which computes
-//! every name from the content. A changed object arrives under another name; the one that was asked
-//! for is then missing. Replacements, grafts, commit graphs and borrowed objects have no say either.
+//! Git does not compare the content of a tree or a file with its name when it reads it, and an
+//! agent in the main checkout may write to the object store: it could change what a reviewed commit
+//! contains. So the objects in which trees differ are copied by `pack-objects` and `index-pack`,
+//! which computes every name from the content. A changed object arrives under another name; the
+//! requested one is then missing. Replacements, grafts, commit graphs and borrowed objects have no
+//! effect either.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -16,10 +17,11 @@ use crate::snapshot::entries;
 use crate::worktrees::Scratch;
 use crate::{Result, WorktreeError, Worktrees};
 
-/// How git writes the mode of a submodule, whose commit is in another repository.
+/// Git's mode of a submodule, whose commit is in another repository.
 const SUBMODULE_MODE: &[u8] = b"160000";
 
-/// What git says, in lower case, when the machine and not the repository is the reason.
+/// Parts of git's error messages, in lower case, that indicate a fault of the machine and not of
+/// the repository.
 const OWN_FAILURES: [&str; 7] = [
     "no space left on device",
     "disk quota exceeded",
@@ -30,26 +32,24 @@ const OWN_FAILURES: [&str; 7] = [
     "resource temporarily unavailable",
 ];
 
-/// A sealed git folder with two commits and what differs between them.
+/// A sealed git folder with two commits and the differences between them.
 #[derive(Debug)]
 pub(crate) struct Sealed {
     scratch: Scratch,
-    /// The tree of the base.
     pub(crate) base_tree: String,
-    /// The tree of the commit.
     pub(crate) tree: String,
 }
 
 impl Sealed {
-    /// The git folder.
+    /// Returns the git folder.
     pub(crate) const fn own(&self) -> &OwnGit {
         &self.scratch.own
     }
 }
 
 impl Worktrees {
-    /// Takes over two commits and whatever differs between their trees, and with a third tree what
-    /// differs between it and the base.
+    /// Copies two commits and the objects in which their trees differ; with a third tree also those
+    /// in which it differs from the base.
     pub(crate) async fn seal(
         &self,
         from: &OwnGit,
@@ -58,7 +58,7 @@ impl Worktrees {
         ours: Option<&str>,
     ) -> Result<Sealed> {
         let scratch = self.scratch_without_objects(repository)?;
-        // The commits first: which trees they have is read from what is checked.
+        // The commits first: the names of their trees are read from verified objects.
         let commits = BTreeSet::from([base.to_owned(), commit.to_owned()]);
         self.take_over(from, &scratch.own, &commits).await?;
         let base_tree = self.tree_name(&scratch.own, base).await?;
@@ -77,7 +77,7 @@ impl Worktrees {
         })
     }
 
-    /// Takes over objects; fails unless each arrives under its name.
+    /// Copies objects; fails unless each arrives under its name.
     pub(crate) async fn take_over(
         &self,
         from: &OwnGit,
@@ -93,7 +93,7 @@ impl Worktrees {
             .input(list.clone().into_bytes())
             .output_to(file);
         let packed = match packing.await {
-            // It names an object that is missing or cannot be read; which one is found out below.
+            // An object is missing or unreadable; the code below finds out which one.
             Err(WorktreeError::Git { said, .. }) if !is_own_failure(&said) => false,
             other => own_failure(other).map(|()| true)?,
         };
@@ -115,7 +115,7 @@ impl Worktrees {
         }
     }
 
-    /// The tree that a commit names, which need not be there.
+    /// Returns the tree that a commit names; the tree need not exist.
     async fn tree_name(&self, own: &OwnGit, commit: &str) -> Result<String> {
         let call = self.git.on(&own.dir).args(["cat-file", "commit", commit]);
         let text = call.output().await?;
@@ -127,7 +127,7 @@ impl Worktrees {
         Ok(name.into_owned())
     }
 
-    /// Adds the trees and files in which two trees differ: all that was read to compare them.
+    /// Adds the trees and files in which two trees differ: all objects that comparing them read.
     async fn add_differing(
         &self,
         from: &OwnGit,
@@ -140,7 +140,7 @@ impl Worktrees {
         let listing = call.args([left, right, "--"]).output().await;
         let listing = match listing {
             Ok(listing) => listing,
-            // A tree that is missing or that git cannot read.
+            // A tree is missing or git cannot read it.
             Err(WorktreeError::Git { said, .. }) if !is_own_failure(&said) => {
                 return Err(WorktreeError::Tampered { object: said });
             }
@@ -166,13 +166,13 @@ impl Worktrees {
     }
 }
 
-/// Whether git failed for want of space or memory, or was killed, which leaves no words.
+/// Returns whether git failed for lack of space or memory, or was killed, which leaves no message.
 fn is_own_failure(said: &str) -> bool {
     let said = said.to_lowercase();
     said.is_empty() || OWN_FAILURES.iter().any(|reason| said.contains(reason))
 }
 
-/// Gives a failure of a git that was killed a reason to show.
+/// Adds a message to the failure of a git process that was killed.
 fn own_failure<T>(result: Result<T>) -> Result<T> {
     match result {
         Err(WorktreeError::Git { what, said }) if said.is_empty() => Err(WorktreeError::Git {

@@ -1,4 +1,4 @@
-//! Turns the present files of a folder into a tree object, without touching the folder.
+//! Turns the current files of a folder into a tree object, without changing the folder.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsStr;
@@ -21,26 +21,26 @@ use crate::own_git::OwnGit;
 use crate::repository::Repository;
 use crate::{Result, WorktreeError};
 
-/// How many files that stayed out are named; the rest is counted.
+/// The most left-out files that are named; the rest is counted.
 const MAX_NAMED: usize = 50;
-/// The largest index with its other half: that of a million files.
+/// The largest index including its shared part: that of a million files.
 const MAX_INDEX_BYTES: u64 = 128 << 20;
-/// How git writes the mode of a submodule.
+/// Git's mode of a submodule.
 const SUBMODULE_MODE: &[u8] = b"160000";
 
-/// How much of what is not committed becomes part of a commit of ours.
+/// The limits on uncommitted files that become part of a commit of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SnapshotBounds {
-    /// The largest file.
+    /// The largest size of one file.
     pub max_file_bytes: u64,
-    /// All files together.
+    /// The largest size of all files together.
     pub max_total_bytes: u64,
-    /// How many files.
+    /// The most files.
     pub max_files: usize,
 }
 
 impl Default for SnapshotBounds {
-    /// Sources fit many times over; disk images and model weights do not.
+    /// Source code fits many times over; disk images and model weights do not.
     fn default() -> Self {
         Self {
             max_file_bytes: 64 << 20,
@@ -50,12 +50,12 @@ impl Default for SnapshotBounds {
     }
 }
 
-/// What was done about changes that were not committed in the main checkout.
+/// How uncommitted changes of the main checkout were treated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Uncommitted {
-    /// Whether there were any, and so the worktree starts from a commit of Sortie's.
+    /// Whether there were any, so that the worktree starts from a commit of Sortie.
     pub included: bool,
-    /// What the worktree does not have.
+    /// Files that the worktree does not have.
     pub left_out: LeftOut,
 }
 
@@ -64,26 +64,26 @@ pub struct Uncommitted {
 pub struct LeftOut {
     /// The first of them, each with the reason.
     pub named: Vec<(String, WhyLeftOut)>,
-    /// All of them.
+    /// The number of all left-out files.
     pub count: usize,
 }
 
-/// Why a file is not part of a commit of ours.
+/// The reason why a file is not part of a commit of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WhyLeftOut {
-    /// It is larger than a file may be.
+    /// It exceeds the size limit of a file.
     TooLarge,
-    /// There is too much before it.
+    /// The files before it used up the total limit.
     TooMuch,
-    /// It is a repository of its own, or a submodule.
+    /// It is a nested repository, or a submodule.
     Repository,
     /// It is neither a file, nor a folder, nor a symbolic link.
     Special,
 }
 
 impl LeftOut {
-    /// Whether everything is there.
+    /// Returns whether no file was left out.
     pub const fn is_empty(&self) -> bool {
         self.count == 0
     }
@@ -97,32 +97,31 @@ impl LeftOut {
     }
 }
 
-/// A folder, and the git folder and index that we look at it with.
+/// A folder, with the git folder and index that we read it with.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct View<'a> {
     pub(crate) git: &'a Git,
     pub(crate) own: &'a OwnGit,
     pub(crate) index: &'a Path,
     pub(crate) files: &'a Path,
-    /// The name that stands for no object.
+    /// The object name that stands for no object.
     pub(crate) no_object: &'a str,
 }
 
-/// A tree object of the present files.
+/// A tree object of the current files.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
-    /// The tree.
     pub(crate) tree: String,
-    /// What it lacks.
+    /// The files that it does not include.
     pub(crate) left_out: LeftOut,
-    /// The paths of what it lacks.
+    /// The paths of all files that it does not include.
     pub(crate) absent: HashSet<Vec<u8>>,
 }
 
-/// Copies the index of the main checkout, so that files that it knows need not be read again.
+/// Copies the index of the main checkout, so that unchanged files need not be read again.
 ///
 /// An agent in the main checkout may have replaced the index by a pipe, a device, a link or a
-/// sparse file of a terabyte: only a regular file within a bound is copied, and opening it never
+/// sparse file of a terabyte: only a regular file within a limit is copied, and opening it never
 /// blocks.
 pub(crate) async fn copy_index(repository: &Repository, own: &OwnGit, index: &Path) -> Result<()> {
     let (git_dir, own, index) = (
@@ -139,7 +138,7 @@ fn copy_index_files(git_dir: &Path, own: &Path, index: &Path) -> Result<()> {
         return Ok(());
     };
     found.write(index)?;
-    // An index may be split; git looks for its other half in the git folder.
+    // An index may be split; git looks for its shared part in the git folder.
     let left = MAX_INDEX_BYTES - found.bytes.len() as u64;
     for name in other_halves(&found.bytes) {
         if let Some(half) = IndexFile::read(&folder, git_dir, &name, left)? {
@@ -149,12 +148,12 @@ fn copy_index_files(git_dir: &Path, own: &Path, index: &Path) -> Result<()> {
     Ok(())
 }
 
-/// How many places of an index are tried as the name of its other half.
+/// The most positions of an index that are tried as the name of its shared part.
 const MAX_HALVES: usize = 64;
 
-/// The names that the other half of a split index may have: an extension `link`, its length in four
-/// bytes, then the name of the half. Entries stand before the extensions, so the last ones come
-/// first. Other extensions hold names of folders, such as `links`: the length has to fit.
+/// Returns the possible names of the shared part of a split index: an extension `link`, its length
+/// in four bytes, then the name. Entries precede the extensions, so the last candidates come first.
+/// Other extensions contain names of folders, such as `links`: the length must match.
 fn other_halves(index: &[u8]) -> Vec<String> {
     let heads = index.windows(8).enumerate().rev();
     let heads = heads.filter(|(_, head)| head.starts_with(b"link"));
@@ -176,8 +175,8 @@ fn other_halves(index: &[u8]) -> Vec<String> {
     names
 }
 
-/// An index, with the time that git compares files with: git takes a file that changed at that time
-/// for uncertain, and with a later time it would take the file's old content for the present one.
+/// An index, with the time that git compares files with. Git treats a file that changed at that
+/// time as uncertain; with a later time it would treat the file's old content as current.
 struct IndexFile {
     bytes: Vec<u8>,
     modified: SystemTime,
@@ -202,7 +201,7 @@ impl IndexFile {
     }
 }
 
-/// Copies an index of ours, which no agent can reach, with its time.
+/// Copies one of our own indexes, which no agent can reach, with its time.
 pub(crate) fn copy_with_time(from: &Path, to: &Path) -> Result<()> {
     let time = fs::metadata(from).and_then(|seen| seen.modified());
     let time = time.at("read", from)?;
@@ -221,7 +220,7 @@ impl View<'_> {
         call.work_tree(self.files).index(self.index)
     }
 
-    /// Writes the present files as a tree. The index is changed.
+    /// Writes the current files as a tree. Changes the index.
     pub(crate) async fn snapshot(&self, bounds: SnapshotBounds) -> Result<Snapshot> {
         let found = self.differences().await?;
         let files = self.files.to_owned();
@@ -236,12 +235,13 @@ impl View<'_> {
         })
     }
 
-    /// The paths whose files differ from what the index knows.
+    /// Returns the paths whose files differ from the index.
     pub(crate) async fn modified(&self) -> Result<HashSet<Vec<u8>>> {
         Ok(self.differences().await?.into_keys().collect())
     }
 
-    /// Adds the submodules that are at the commit the repository says: their folders stay empty.
+    /// Adds the submodules that are at the commit that the repository records: their folders stay
+    /// empty.
     pub(crate) async fn add_submodules(&self, snapshot: &mut Snapshot) -> Result<()> {
         if !self.files.join(".gitmodules").exists() {
             return Ok(());
@@ -259,7 +259,7 @@ impl View<'_> {
 
     async fn differences(&self) -> Result<BTreeMap<Vec<u8>, Known>> {
         let mut found = BTreeMap::new();
-        // `--unmerged` shows nothing else, `--stage` shows everything: each is asked for itself.
+        // `--unmerged` shows nothing else, `--stage` shows everything: each needs its own call.
         let modified = ["--modified", "--format=%(objectmode)\t%(path)"];
         for options in [&modified[..], &["--unmerged"]] {
             let call = self.call().args(["ls-files", "-z"]).args(options);
@@ -282,7 +282,7 @@ impl View<'_> {
         }
         let mut input = Vec::new();
         for path in paths {
-            // A mode of zero removes.
+            // Mode zero removes the entry.
             input.extend_from_slice(b"0 ");
             input.extend_from_slice(self.no_object.as_bytes());
             input.push(b'\t');
@@ -308,7 +308,7 @@ impl View<'_> {
     }
 }
 
-/// Whether the index knows a path, and as what.
+/// Whether the index has a path, and as what kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Known {
     No,
@@ -316,7 +316,7 @@ enum Known {
     Submodule,
 }
 
-/// What is to become of each difference.
+/// The planned treatment of each difference.
 #[derive(Debug, Default)]
 struct Choice {
     gone: Vec<Vec<u8>>,
@@ -366,7 +366,8 @@ enum Verdict {
 
 fn judge(known: Known, path: &[u8], seen: Option<&Metadata>, bounds: SnapshotBounds) -> Verdict {
     match (known, seen) {
-        // A submodule stays at the commit that the repository says, whatever is in its folder.
+        // A submodule stays at the commit that the repository records, whatever its folder
+        // contains.
         (Known::Submodule, Some(_)) => Verdict::LeaveOut(WhyLeftOut::Repository),
         (Known::File, None) => Verdict::Gone,
         (Known::No | Known::Submodule, None) => Verdict::Ignore,
@@ -383,7 +384,7 @@ fn judge(known: Known, path: &[u8], seen: Option<&Metadata>, bounds: SnapshotBou
     }
 }
 
-/// Looks at paths below a folder without following symbolic links on the way.
+/// Reads the metadata of paths below a folder without following symbolic links on the way.
 #[derive(Debug)]
 pub(crate) struct Looker {
     root: PathBuf,
@@ -398,7 +399,7 @@ impl Looker {
         }
     }
 
-    /// What is there, if anything.
+    /// Returns the metadata of the entry, if it exists.
     pub(crate) fn look(&mut self, path: &[u8]) -> Option<Metadata> {
         let relative = Path::new(OsStr::from_bytes(path));
         let parent = relative.parent().unwrap_or(Path::new(""));
@@ -432,7 +433,7 @@ pub(crate) struct Stamp {
 }
 
 impl Stamp {
-    /// The state of what was looked at.
+    /// Returns the stamp for this metadata.
     pub(crate) fn of(seen: &Metadata) -> Self {
         Self {
             inode: seen.ino(),
@@ -442,13 +443,13 @@ impl Stamp {
         }
     }
 
-    /// Whether another is of the same file, or of a faithful copy of it.
+    /// Returns whether another stamp is of the same file, or of a faithful copy of it.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         let Self { inode, .. } = *other;
         Self { inode, ..*self } == *other
     }
 
-    /// The same, of what was looked at through a descriptor.
+    /// Returns the stamp for metadata that was read through a descriptor.
     pub(crate) fn of_stat(stat: &rustix::fs::Stat) -> Self {
         Self {
             inode: stat.st_ino,
@@ -459,14 +460,14 @@ impl Stamp {
     }
 }
 
-/// The parts of a list that git ends with zeros.
+/// Splits a NUL-terminated list of git.
 pub(crate) fn entries(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     bytes
         .split(|byte| *byte == 0)
         .filter(|part| !part.is_empty())
 }
 
-/// Reads `mode<TAB>path`, with more words before the tab or without.
+/// Parses `mode<TAB>path`, with or without more words before the tab.
 fn listed(entry: &[u8]) -> Result<(Known, Vec<u8>)> {
     let tab = entry.iter().position(|byte| *byte == b'\t');
     let tab = tab.ok_or_else(|| WorktreeError::Strange {

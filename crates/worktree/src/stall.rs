@@ -1,21 +1,22 @@
-//! Notices a git that waits for something that never comes.
+//! Detects a git process that waits for input that never arrives.
 //!
 //! A repository can make git open a pipe: as a file of the git folder, as a file that its
-//! configuration includes, as an object, or as a `.gitignore` anywhere. No list of names is complete,
-//! so the process itself is watched: a git that sleeps and neither computes nor wakes up even once
-//! within [`STALLED_AFTER`] is stuck. Work on a slow disk counts as progress, because the process is
-//! then in a sleep that cannot be interrupted; so do waits for a lock, which wake up again and again.
+//! configuration includes, as an object, or as a `.gitignore` anywhere. No list of names is
+//! complete, so the process itself is watched: a git process that sleeps and neither computes nor
+//! wakes up even once within [`STALLED_AFTER`] is stuck. Work on a slow disk counts as progress,
+//! because the process is then in uninterruptible sleep; so do waits for a lock, which wake up
+//! repeatedly.
 
 use std::time::Duration;
 
-/// How often the process is looked at.
+/// The interval between samples of the process.
 const SAMPLE_EVERY: Duration = Duration::from_secs(1);
-/// How many samples have to be the same.
+/// The number of identical samples that indicate a stall.
 const SAME_SAMPLES: u64 = 5;
-/// How long nothing may happen.
+/// The longest time without progress.
 pub(crate) const STALLED_AFTER: Duration = Duration::from_secs(SAME_SAMPLES);
 
-/// Ends when a process has stalled. Where the system does not tell, it never does.
+/// Completes when a process has stalled; never where the system does not report activity.
 pub(crate) async fn stalled(process: Option<u32>) {
     let Some(process) = process else {
         return std::future::pending().await;
@@ -34,12 +35,12 @@ pub(crate) async fn stalled(process: Option<u32>) {
     }
 }
 
-/// What the threads of a process have done so far.
+/// The activity of the threads of a process so far.
 #[derive(Debug, PartialEq, Eq)]
 struct Activity {
-    /// Whether all of them sleep in a way that a signal would end.
+    /// Whether all threads are in interruptible sleep.
     sleeps: bool,
-    /// What they used and how often they were switched, as the system writes it.
+    /// Their CPU times and context switches, as the system reports them.
     numbers: Vec<String>,
 }
 
@@ -66,7 +67,7 @@ impl Activity {
     }
 
     fn add(&mut self, stat: &str, status: &str) -> Option<()> {
-        // The name of the program stands in brackets and may contain anything.
+        // The program name stands in brackets and may contain any character.
         let (_, fields) = stat.rsplit_once(')')?;
         let mut fields = fields.split_ascii_whitespace();
         self.sleeps &= fields.next()? == "S";

@@ -1,4 +1,4 @@
-//! What changed between two commits, for people and models.
+//! Summarises the changes between two commits, for people and models.
 
 use std::fs::File;
 use std::path::Path;
@@ -10,24 +10,23 @@ use crate::git::{Call, Git};
 use crate::own_git::OwnGit;
 use crate::{Result, WorktreeError};
 
-/// How much of a diff is given as text.
+/// The most bytes of a diff that are returned as text.
 pub const MAX_DIFF_BYTES: usize = 64 << 10;
-/// How many files are named one by one.
+/// The most files that are listed individually.
 pub const MAX_LISTED_FILES: usize = 500;
 
-/// One file that changed.
+/// One changed file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangedFile {
-    /// Its path.
     pub path: String,
-    /// Its path before, if it was moved.
+    /// The earlier path, if the file was moved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub moved_from: Option<String>,
-    /// Lines that came and went; none if it is not text.
+    /// The numbers of added and removed lines; `None` if it is not text.
     pub lines: Option<(u64, u64)>,
 }
 
-/// What changed.
+/// The summary of the changes.
 #[derive(Debug)]
 pub(crate) struct Summary {
     pub(crate) files: Vec<ChangedFile>,
@@ -38,7 +37,7 @@ pub(crate) struct Summary {
     pub(crate) is_diff_cut: bool,
 }
 
-/// Two commits, and the git folder that they are looked at with.
+/// Two commits, and the git folder to read them with.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Between<'a> {
     pub(crate) git: &'a Git,
@@ -54,7 +53,7 @@ impl Between<'_> {
         call.args(options).args([self.base, self.commit, "--"])
     }
 
-    /// Counts and shows.
+    /// Counts the changes and returns the beginning of the diff.
     pub(crate) async fn summary(&self) -> Result<Summary> {
         let numbers = self.call(&["--numstat", "-z"]).output().await?;
         let mut files = parse(&numbers).ok_or_else(|| WorktreeError::Strange {
@@ -78,7 +77,7 @@ impl Between<'_> {
         })
     }
 
-    /// The beginning of the diff, to a whole line; `true` if there is more.
+    /// Returns the beginning of the diff, up to a whole line; `true` if there is more.
     pub(crate) async fn text(&self) -> Result<(String, bool)> {
         let answer = self.call(&["-p"]).beginning(MAX_DIFF_BYTES).await?;
         let mut bytes = answer.output;
@@ -89,7 +88,7 @@ impl Between<'_> {
         Ok((String::from_utf8_lossy(&bytes).into_owned(), answer.is_cut))
     }
 
-    /// Writes all of it as a patch.
+    /// Writes the complete diff as a patch.
     pub(crate) async fn patch(&self, path: &Path) -> Result<()> {
         let file = File::create(path).at("write", path)?;
         let call = self.call(&["-p", "--binary", "--full-index"]);
@@ -97,7 +96,8 @@ impl Between<'_> {
     }
 }
 
-/// Reads `came<TAB>went<TAB>path<NUL>`, or `came<TAB>went<TAB><NUL>before<NUL>path<NUL>` of a move.
+/// Parses `added<TAB>removed<TAB>path<NUL>`, or `added<TAB>removed<TAB><NUL>before<NUL>path<NUL>`
+/// for a move.
 fn parse(bytes: &[u8]) -> Option<Vec<ChangedFile>> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let mut files = Vec::new();

@@ -1,4 +1,4 @@
-//! Removes what runs left that no longer exist.
+//! Removes the worktrees of runs that no longer exist.
 
 use std::collections::HashSet;
 use std::fs;
@@ -12,24 +12,25 @@ use crate::repository::Repository;
 use crate::worktrees::SCRATCH_FOLDER;
 use crate::{Result, WorktreeError, Worktrees, refs};
 
-/// What a sweep found.
+/// The result of a sweep.
 #[derive(Debug, Default)]
 pub struct Swept {
-    /// Runs whose worktrees are gone.
+    /// Runs whose worktrees were removed.
     pub removed: Vec<String>,
-    /// Branches with work of theirs that stay, each for a person to apply or discard.
+    /// Branches with work of these runs that stay, each for a person to apply or discard.
     pub kept_branches: Vec<String>,
-    /// Worktrees that stay, as they hold what a branch cannot; a person may remove them.
+    /// Worktrees that stay, because they contain files that a branch cannot; a person may remove
+    /// them.
     pub kept_folders: Vec<PathBuf>,
-    /// Main checkouts that were being changed when a process died, and that are as before again.
+    /// The number of main checkouts that a dead process was changing and that were restored.
     pub restored: usize,
-    /// What could not be done; the next sweep tries again.
+    /// Failed operations; the next sweep retries them.
     pub failures: Vec<(String, WorktreeError)>,
 }
 
 impl Worktrees {
-    /// Removes the worktrees of runs that are not among those known, and nothing that it did not
-    /// make. Work that was never collected is put on its branch first.
+    /// Removes the worktrees of runs that are not in `known`, and nothing that it did not create.
+    /// Commits uncollected work to its branch first.
     pub async fn sweep(&self, known: &HashSet<String>) -> Result<Swept> {
         let mut swept = Swept::default();
         self.sweep_scratch()?;
@@ -38,7 +39,7 @@ impl Worktrees {
             if known.contains(&name) {
                 continue;
             }
-            // Whatever is not named like a run, or says nothing of one, is not ours.
+            // A folder without the name or the record of a run is not ours.
             let Ok(folder) = self.run_folder(&name) else {
                 continue;
             };
@@ -71,11 +72,11 @@ impl Worktrees {
         }
     }
 
-    /// Removes the branch of a worktree that was never opened and so holds no work.
+    /// Removes the branch of a worktree that was never opened and so has no work.
     async fn forget_branch(&self, record: &Record) -> Result<()> {
         let repository = match Repository::find(&self.git, &record.repository).await {
             Ok(repository) => repository,
-            // The branch went with its repository.
+            // The branch was removed together with its repository.
             Err(WorktreeError::NotARepository { .. }) => return Ok(()),
             Err(error) => return Err(error),
         };
@@ -85,7 +86,7 @@ impl Worktrees {
         }
     }
 
-    /// Removes what calls of earlier processes left.
+    /// Removes temporary folders that calls of earlier processes left.
     fn sweep_scratch(&self) -> Result<()> {
         let folder = self.folder.join(SCRATCH_FOLDER);
         let own = format!("{}-", std::process::id());
@@ -108,7 +109,7 @@ impl Worktrees {
         Ok(())
     }
 
-    /// Makes a main checkout as it was, if a process died while it changed it.
+    /// Restores a main checkout if a process died while it changed it.
     fn restore(&self, path: &Path) -> Result<bool> {
         let Some(lock) = take(path)? else {
             return Ok(false);
@@ -123,7 +124,7 @@ impl Worktrees {
                 source,
             })?;
         if path != self.applying_file(&applying.root) || !applying.root.is_dir() {
-            // Not the lock of this checkout; or its disk may come back.
+            // This is not the lock of this checkout, or its disk is not mounted now.
             return Ok(false);
         }
         let is_restored = install::recover(&self.place(&applying.root))?;
@@ -146,7 +147,7 @@ impl Swept {
     }
 }
 
-/// The names in a folder that can be written down; none if there is no folder.
+/// Returns the names in a folder that are valid UTF-8; empty if there is no folder.
 fn names_in(folder: &Path) -> Result<Vec<String>> {
     let found = match fs::read_dir(folder) {
         Ok(found) => found,

@@ -1,4 +1,4 @@
-//! The front door: where worktrees are kept, and what can be done with them.
+//! The public interface: where worktrees are stored, and the operations on them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,14 +14,14 @@ use crate::snapshot::SnapshotBounds;
 use crate::summary::Between;
 use crate::{Result, Worktree, WorktreeError, refs};
 
-/// The folder of what lives no longer than a call.
+/// The folder for data that lives no longer than a call.
 pub(crate) const SCRATCH_FOLDER: &str = ".scratch";
 
 static SCRATCH_COUNT: AtomicU64 = AtomicU64::new(0);
 
 /// All worktrees of one Sortie.
 ///
-/// One caller at a time may work on one run; the runs themselves are independent.
+/// Only one caller at a time may work on one run; different runs are independent.
 #[derive(Clone, Debug)]
 pub struct Worktrees {
     pub(crate) folder: PathBuf,
@@ -31,7 +31,7 @@ pub struct Worktrees {
 }
 
 impl Worktrees {
-    /// Worktrees in this folder, which no child may write to as a whole.
+    /// Stores worktrees in this folder, which no child may write to as a whole.
     pub fn new(folder: impl Into<PathBuf>, git: Git) -> Self {
         Self {
             folder: folder.into(),
@@ -41,20 +41,20 @@ impl Worktrees {
         }
     }
 
-    /// The same with other names that changes must not touch, instead of [`PROTECTED_NAMES`].
+    /// Sets the names that changes must not touch, in place of [`PROTECTED_NAMES`].
     #[must_use]
     pub fn with_protected(self, names: &[&str]) -> Self {
         let protected = names.iter().map(ToString::to_string).collect();
         Self { protected, ..self }
     }
 
-    /// The same with other bounds.
+    /// Sets the limits of snapshots.
     #[must_use]
     pub fn with_bounds(self, bounds: SnapshotBounds) -> Self {
         Self { bounds, ..self }
     }
 
-    /// The worktree of a run, if it has one that was not collected yet.
+    /// Returns the worktree of a run, if it has one that was not collected yet.
     pub fn open(&self, run: &str) -> Result<Option<Worktree>> {
         let folder = self.run_folder(run)?;
         let Some(record) = folder.read()? else {
@@ -66,8 +66,8 @@ impl Worktrees {
         }
     }
 
-    /// What a commit changes against its base, as long as its branch is there: the beginning as
-    /// text, and whether there is more.
+    /// Returns the diff of a commit against its base, as long as its branch exists: the beginning
+    /// as text, and whether there is more.
     pub async fn diff(
         &self,
         repository: &Path,
@@ -90,7 +90,7 @@ impl Worktrees {
         between.text().await
     }
 
-    /// Removes a branch of Sortie's with the changes on it; `false` if there was none.
+    /// Removes a branch of Sortie with its changes; `false` if it did not exist.
     pub async fn discard(&self, repository: &Path, branch: &str) -> Result<bool> {
         let repository = Repository::find(&self.git, repository).await?;
         let Some(commit) = refs::commit_of(&self.git, &repository, branch).await? else {
@@ -102,12 +102,12 @@ impl Worktrees {
 
     pub(crate) fn run_folder(&self, run: &str) -> Result<RunFolder> {
         refs::check_run_id(run)?;
-        // Children work in it, and where they work is named without links.
+        // Children work in this folder, and the path of a workspace must have no links.
         let folder = fs::canonicalize(&self.folder).unwrap_or_else(|_| self.folder.clone());
         Ok(RunFolder(folder.join(run)))
     }
 
-    /// Checks that our folder is not part of a repository, and gives its real path.
+    /// Checks that our folder is not part of a repository, and returns its canonical path.
     pub(crate) fn check_outside(&self, repository: &Repository) -> Result<PathBuf> {
         fs::create_dir_all(&self.folder).at("make", &self.folder)?;
         let home = fs::canonicalize(&self.folder).at("find", &self.folder)?;
@@ -120,13 +120,13 @@ impl Worktrees {
         Ok(home)
     }
 
-    /// A git folder for the length of one call.
+    /// Creates a git folder for the duration of one call.
     pub(crate) fn scratch(&self, repository: &Repository) -> Result<Scratch> {
         let own = OwnGit::write(&self.scratch_dir()?, repository);
         own.map(|own| Scratch { own })
     }
 
-    /// The same, with no objects of others.
+    /// Creates a git folder for one call that borrows no objects.
     pub(crate) fn scratch_without_objects(&self, repository: &Repository) -> Result<Scratch> {
         let own = OwnGit::write_alone(&self.scratch_dir()?, repository);
         own.map(|own| Scratch { own })
@@ -136,14 +136,14 @@ impl Worktrees {
         let number = SCRATCH_COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("{}-{number}", std::process::id());
         let dir = self.folder.join(SCRATCH_FOLDER).join(name);
-        // A process of the same id may have died here long ago.
+        // A process with the same id may have died here earlier.
         remove_folder(&dir)?;
         fs::create_dir_all(&dir).at("make", &dir)?;
         Ok(dir)
     }
 }
 
-/// A git folder that is gone with its value.
+/// A git folder that is removed when this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Scratch {
     pub(crate) own: OwnGit,
@@ -151,7 +151,7 @@ pub(crate) struct Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What stays is swept at the next start.
+        // What cannot be removed is swept at the next start.
         remove_folder(&self.own.dir).ok();
     }
 }

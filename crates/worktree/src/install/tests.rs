@@ -2,14 +2,15 @@ use std::collections::BTreeMap;
 
 use super::*;
 
-/// A checkout with files, and new ones staged for it.
+/// A checkout with files, and new files staged for it.
 struct Scene {
     _home: tempfile::TempDir,
     place: Place,
     plan: Plan,
 }
 
-/// Five steps: a folder goes, a file becomes a folder, one is replaced, one comes, a link comes.
+/// Creates five steps: a folder is removed, a file becomes a folder, one is replaced, one is added,
+/// a link is added.
 fn scene() -> Scene {
     let home = tempfile::tempdir().expect("a folder");
     let home_path = fs::canonicalize(home.path()).expect("found");
@@ -61,7 +62,7 @@ fn write(path: &Path, text: &str) {
     fs::write(path, text).expect("written");
 }
 
-/// Everything below a folder, as text.
+/// Returns everything below a folder, as text.
 fn shown(folder: &Path) -> String {
     fn add(root: &Path, folder: &Path, found: &mut BTreeMap<String, String>) {
         for entry in fs::read_dir(folder).expect("listed") {
@@ -123,7 +124,7 @@ fn files_come_from_another_file_system_whole() {
 }
 
 #[test]
-fn a_death_after_any_step_leaves_everything_as_it_was() {
+fn crash_after_any_step_restores_every_file() {
     for (is_far, steps) in [false, true]
         .into_iter()
         .flat_map(|is_far| (0..=6).map(move |steps| (is_far, steps)))
@@ -149,7 +150,7 @@ fn a_death_after_any_step_leaves_everything_as_it_was() {
 }
 
 #[test]
-fn a_death_in_the_middle_of_undoing_is_undone_too() {
+fn crash_during_undo_is_recovered() {
     for (is_far, undone) in [false, true]
         .into_iter()
         .flat_map(|is_far| (0..6).map(move |undone| (is_far, undone)))
@@ -186,7 +187,7 @@ fn a_file_that_changed_meanwhile_stops_everything() {
 }
 
 #[test]
-fn a_link_in_the_way_leads_nowhere() {
+fn link_on_the_path_is_not_followed() {
     let scene = scene();
     let outside = scene.place.root.with_file_name("outside");
     fs::create_dir_all(outside.join("er")).expect("a folder");
@@ -198,7 +199,7 @@ fn a_link_in_the_way_leads_nowhere() {
 }
 
 #[test]
-fn a_copy_that_a_death_left_beside_its_place_is_removed() {
+fn copy_left_beside_its_place_by_a_crash_is_removed() {
     let scene = scene();
     let installer = Installer::begin(&scene.place, &scene.plan, true).expect("begun");
     for number in 0..4 {
@@ -210,7 +211,7 @@ fn a_copy_that_a_death_left_beside_its_place_is_removed() {
     assert_eq!(shown(&scene.place.root), BEFORE);
 }
 
-/// A plan that, undone, puts a file at a path.
+/// Writes a plan whose undo puts a file at a path.
 fn plant(staging: &Path, path: &str) {
     let stamp = serde_json::json!({"inode": 0, "size": 0, "mode": 0, "modified": [0, 0]});
     let plan = serde_json::json!({
@@ -243,7 +244,7 @@ fn a_plan_in_the_repository_is_not_followed() {
 
 #[test]
 fn no_plan_leads_out_of_the_checkout() {
-    // Through a link nothing is restored, and nothing else is wrong with the plan.
+    // Nothing is restored through a link, although the plan is otherwise valid.
     for (path, is_refused) in [
         ("../outside/file", true),
         ("/outside/file", true),

@@ -1,4 +1,4 @@
-//! Applying to a main checkout that went on: together, or not at all.
+//! Applying to a main checkout that has changed meanwhile: merged, or refused as a whole.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -7,7 +7,7 @@ use sortie_worktree::{Applied, How, WorktreeError};
 
 use crate::support::{Scene, files, run_git, write};
 
-/// What the person does while the child works, what the child does, and what comes of it.
+/// The user's changes while the child works, the child's changes, and the expected outcome.
 struct Case {
     name: &'static str,
     person: fn(&Scene),
@@ -176,7 +176,7 @@ async fn check(case: &Case) {
 }
 
 #[tokio::test]
-async fn changes_of_both_sides_meet() {
+async fn changes_of_user_and_child_are_merged_or_refused() {
     for case in CASES {
         check(case).await;
     }

@@ -1,5 +1,5 @@
-//! A repository whose files are pipes, devices, links or sparse costs its own run a clear failure,
-//! and no other task waits.
+//! A repository whose files are pipes, devices, links or sparse makes its own run fail with a clear
+//! error, and blocks no other task.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -11,9 +11,10 @@ use sortie_worktree::{How, WorktreeError};
 
 use crate::support::{RUN, Scene, files, write};
 
-/// Far more than a stuck git is left alone for. A call that is not over by then never ends.
+/// Far longer than a stuck git process is tolerated. A call that has not returned by then never
+/// will.
 const AT_MOST: Duration = Duration::from_secs(90);
-/// Far less than the sparse files here.
+/// Far less than the size of the sparse files here.
 const MAX_HOME_BYTES: u64 = 64 << 20;
 
 fn pipe(path: &Path) {
@@ -28,7 +29,7 @@ fn sparse(path: &Path) {
     file.set_len(1 << 40).expect("sparse");
 }
 
-/// Tries to make a worktree. The test has one thread only, which must stay free.
+/// Tries to create a worktree. The test has only one thread, which must stay free.
 async fn refused(scene: &Scene) -> WorktreeError {
     let creating = scene.worktrees.create(RUN, &scene.root);
     let created = tokio::time::timeout(AT_MOST, creating).await;
@@ -165,7 +166,7 @@ async fn a_split_index_is_still_understood() {
     assert_eq!(worktree.uncommitted.left_out.count, 0);
 }
 
-/// The names of folders stand in an extension behind the one that names the other half.
+/// The names of folders are in an extension after the one that names the shared part.
 #[tokio::test]
 async fn a_folder_named_links_does_not_hide_the_other_half_of_a_split_index() {
     let scene = Scene::new();

@@ -1,4 +1,4 @@
-//! A process that dies, and what the next one finds; many runs at once; and the sweep.
+//! A process that dies, and what the next one recovers; many concurrent runs; and the sweep.
 
 use std::collections::HashSet;
 use std::fs;
@@ -13,7 +13,7 @@ fn run_folder(scene: &Scene) -> PathBuf {
     scene.root.with_file_name("worktrees").join(RUN)
 }
 
-/// Makes the record say what it said before its last change.
+/// Reverts the record to its state before the last change.
 fn forget(scene: &Scene, record: &str) {
     fs::write(run_folder(scene).join("record.json"), record).expect("written");
 }
@@ -23,7 +23,7 @@ fn record(scene: &Scene) -> String {
 }
 
 #[tokio::test]
-async fn an_untouched_worktree_vanishes() {
+async fn unchanged_worktree_is_removed() {
     for is_dirty in [false, true] {
         let scene = Scene::new();
         if is_dirty {
@@ -49,7 +49,7 @@ async fn the_same_run_gets_the_same_worktree() {
     let scene = Scene::new();
     let first = scene.create().await;
     write(&first.root, "text", "half done\n");
-    // The person keeps working; the worktree does not change under the child.
+    // The user keeps working; the worktree does not change under the child.
     scene.write("text", "person\n");
     scene.commit("second");
     let second = scene.create().await;
@@ -60,7 +60,7 @@ async fn the_same_run_gets_the_same_worktree() {
 }
 
 #[tokio::test]
-async fn a_death_while_creating_is_begun_again() {
+async fn create_is_restarted_after_a_crash() {
     let scene = Scene::new();
     let worktree = scene.create().await;
     let opened = record(&scene);
@@ -73,19 +73,19 @@ async fn a_death_while_creating_is_begun_again() {
     assert_eq!(record(&scene), opened);
 }
 
-/// The record as it is while a worktree is being made.
+/// Returns the record as it is while a worktree is being created.
 fn serde_json_creating(opened: &str) -> String {
     let state = opened.find("\"state\"").expect("a state");
     format!("{}\"state\": \"creating\"\n}}", &opened[..state])
 }
 
 #[tokio::test]
-async fn a_death_while_collecting_is_gone_over_again() {
+async fn collect_is_repeated_after_a_crash() {
     let scene = Scene::new();
     let worktree = scene.create().await;
     write(&worktree.root, "text", "child\n");
     let opened = record(&scene);
-    // Everything is on the branch, but nothing is remembered and nothing removed.
+    // The branch has everything, but the record is not written and no file is removed.
     let tree = files(&worktree.root);
     let keep = scene.home.path().join("keep");
     copy(&run_folder(&scene), &keep);
@@ -96,7 +96,7 @@ async fn a_death_while_collecting_is_gone_over_again() {
     assert_eq!(files(&worktree.root), tree);
     let second = scene.collect(&worktree).await;
     assert_eq!(second, first);
-    // Remembered, and asked again.
+    // The record is written, and collect is called again.
     assert_eq!(scene.collect(&worktree).await, first);
     assert_eq!(scene.branches(), format!("main\n{BRANCH}\n"));
 }
@@ -110,7 +110,7 @@ fn copy(from: &std::path::Path, to: &std::path::Path) {
 }
 
 #[tokio::test]
-async fn a_run_may_go_on_after_it_was_collected() {
+async fn run_may_resume_after_it_was_collected() {
     let scene = Scene::new();
     scene.write("text", "not committed\n");
     let worktree = scene.create().await;
@@ -129,7 +129,7 @@ async fn a_run_may_go_on_after_it_was_collected() {
 }
 
 #[tokio::test]
-async fn a_branch_that_somebody_moved_is_left_alone() {
+async fn branch_moved_by_another_process_is_not_changed() {
     let scene = Scene::new();
     let worktree = scene.create().await;
     write(&worktree.root, "text", "child\n");
@@ -145,7 +145,7 @@ async fn a_branch_that_somebody_moved_is_left_alone() {
 }
 
 #[tokio::test]
-async fn eight_at_once_do_not_meet() {
+async fn eight_concurrent_runs_do_not_interfere() {
     let scene = Scene::new();
     scene.write("text", "not committed\n");
     let before = scene.state();
@@ -177,7 +177,7 @@ async fn eight_at_once_do_not_meet() {
 }
 
 #[tokio::test]
-async fn a_sweep_undoes_an_apply_that_nobody_ended() {
+async fn sweep_undoes_an_interrupted_apply() {
     let scene = Scene::new();
     let home = scene.root.with_file_name("worktrees");
     let key = checkout_key(&scene.root);
@@ -194,7 +194,7 @@ async fn a_sweep_undoes_an_apply_that_nobody_ended() {
 }
 
 #[tokio::test]
-async fn a_sweep_takes_what_nobody_knows_and_nothing_else() {
+async fn sweep_removes_only_worktrees_of_unknown_runs() {
     let scene = Scene::new();
     let known = "0199a1b2-3c4d-7e5f-8a9b-00000000aaaa";
     let untouched = "0199a1b2-3c4d-7e5f-8a9b-00000000bbbb";

@@ -1,5 +1,5 @@
-//! Whatever stands in the place of a file of a repository, making, collecting and applying end, and
-//! nothing happens elsewhere.
+//! Whatever replaces a file of a repository: create, collect and apply return, and change nothing
+//! elsewhere.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -15,14 +15,14 @@ use sortie_worktree::{Collected, How};
 
 use crate::support::{RUN, Scene, write};
 
-/// Far more than a stuck git is left alone for, three times.
+/// Far longer than three stuck git processes are tolerated.
 const AT_MOST: Duration = Duration::from_secs(300);
-/// Far less than the sparse files here.
+/// Far less than the size of the sparse files here.
 const MAX_HOME_BYTES: u64 = 256 << 20;
-/// How many of all cases the ordinary test tries.
+/// The number of cases that the ordinary test tries.
 const FEW: usize = 8;
 
-/// Files that git or we read.
+/// Files that git or Sortie reads.
 const PLACES: &[&str] = &[
     ".git",
     ".git/HEAD",
@@ -62,7 +62,7 @@ const PLACES: &[&str] = &[
     "sub",
 ];
 
-/// What an agent can put there.
+/// The kinds of entries that an agent can put there.
 const KINDS: &[&str] = &[
     "pipe", "zero", "circle", "sparse", "folder", "garbage", "empty", "socket",
 ];
@@ -86,7 +86,7 @@ fn put(path: &Path, kind: &str) {
         "folder" => fs::create_dir_all(path.join("inner")).expect("made"),
         "garbage" => fs::write(path, [0xff, 0, b'\n', b'[', b'x'].repeat(1_000)).expect("written"),
         "empty" => fs::write(path, "").expect("written"),
-        // Its name may be too long for a socket.
+        // The path may be too long for a socket.
         _ => drop(UnixListener::bind(path)),
     }
 }
@@ -103,7 +103,7 @@ fn bytes_below(folder: &Path) -> u64 {
         .sum()
 }
 
-/// The place is spoilt before the worktree is made, while it is used, or before it is applied.
+/// Replaces the file before the worktree is created, while it is used, or before it is applied.
 async fn check(place: &str, kind: &str, when: u8) {
     println!("{place} becomes {kind} at {when}");
     let scene = Scene::new();
@@ -124,7 +124,7 @@ async fn check(place: &str, kind: &str, when: u8) {
         let collected = scene.worktrees.collect(&worktree).await;
         spoil(2);
         if let Ok(Collected::Changed(changes)) = collected {
-            // Applied or refused: it has to end.
+            // Applied or refused: the call must return.
             scene.try_apply(&changes, How::Write).await.ok();
         }
     };

@@ -1,5 +1,5 @@
-//! Repositories and children that would have programs run. Each case shows first that plain git
-//! runs its canary, and then that no call of ours does.
+//! Repositories and children that try to make programs run. Each case shows first that plain git
+//! runs its canary, and then that none of our calls does.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -9,7 +9,7 @@ use sortie_worktree::{Collected, How};
 
 use crate::support::{Scene, files, plain_git, run_git, write};
 
-/// A command that leaves a trace.
+/// Returns a command that leaves a trace.
 fn trap(canary: &Path) -> String {
     format!("touch '{}'; cat", canary.display())
 }
@@ -18,7 +18,7 @@ struct Trap {
     name: &'static str,
     /// Sets the trap in the repository.
     set: fn(&Scene, &Path),
-    /// What plain git falls into it with.
+    /// The arguments with which plain git triggers the trap.
     plain: &'static [&'static str],
 }
 
@@ -137,7 +137,7 @@ const TRAPS: &[Trap] = &[
     },
 ];
 
-/// A repository with a trap in it, and something to do for the person.
+/// Creates a repository with a trap in it, and with uncommitted changes of the user.
 fn trapped(trap: &Trap) -> (Scene, PathBuf) {
     let scene = Scene::new();
     let canary = scene.home.path().join("canary");
@@ -193,9 +193,10 @@ async fn nothing_that_a_repository_names_is_run() {
 
 struct Mischief {
     name: &'static str,
-    /// What the child does to its worktree. The canary is what must not appear.
+    /// Changes the child's worktree. The canary must not appear.
     set: fn(&Path, &Path),
-    /// The trap that plain git hits when a person starts it in the worktree.
+    /// The arguments with which plain git triggers the trap when a person starts it in the
+    /// worktree.
     plain: &'static [&'static str],
 }
 
@@ -315,7 +316,7 @@ async fn links_do_not_lead_out_of_the_worktree() {
 }
 
 #[tokio::test]
-async fn a_child_without_its_git_folder_is_collected_all_the_same() {
+async fn child_that_deleted_its_git_folder_is_still_collected() {
     let scene = Scene::new();
     let worktree = scene.create().await;
     fs::remove_dir_all(worktree.root.join(".git")).expect("removed");
@@ -324,8 +325,8 @@ async fn a_child_without_its_git_folder_is_collected_all_the_same() {
 }
 
 #[tokio::test]
-async fn a_file_changed_without_a_trace_is_seen() {
-    // The same size, and the time set back: only the change time differs.
+async fn file_with_reset_modification_time_is_detected() {
+    // The same size, and the modification time reset: only the change time differs.
     let scene = Scene::new();
     let worktree = scene.create().await;
     let path = worktree.root.join("sub/inner");

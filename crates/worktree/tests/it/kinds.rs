@@ -1,4 +1,5 @@
-//! Each kind of change makes the whole way: the child's files are then the person's, byte by byte.
+//! Each kind of change is collected and applied: the child's files then equal the user's, byte by
+//! byte.
 
 use std::fs::{self, Permissions};
 use std::os::unix::ffi::OsStrExt as _;
@@ -108,7 +109,7 @@ fn rename(root: &Path, from: &str, to: &str) {
 
 async fn check(name: &str, change: Change) {
     let scene = Scene::new();
-    // What was not committed is what the child starts from, too.
+    // The child starts from uncommitted files, too.
     scene.write("untracked file", "untracked\n");
     scene.write("sub/other", "changed, not committed\n");
     let before = scene.state();

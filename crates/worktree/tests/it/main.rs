@@ -1,4 +1,4 @@
-//! Real repositories, a real git, and children that mean no good.
+//! Tests with real repositories, a real git, and malicious children.
 
 mod apply;
 mod blocked;

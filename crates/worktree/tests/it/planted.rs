@@ -1,4 +1,4 @@
-//! A main checkout in which an attacker can write anything, its git folder included.
+//! A main checkout in which an attacker can write anything, including its git folder.
 
 use std::collections::HashSet;
 use std::fs;
@@ -20,7 +20,7 @@ async fn a_plan_that_lies_in_the_repository_does_nothing() {
         let planted = scene.root.join(".git/sortie-apply");
         plant_plan(&planted, path);
         let changes = changed(&scene, "text").await;
-        // What a process that died left in our folder makes the sweep look at the checkout.
+        // A marker of a dead process in our folder makes the sweep inspect the checkout.
         let home = scene.root.with_file_name("worktrees");
         let lock = format!(".applying/{}", checkout_key(&scene.root));
         write(&home, &lock, &format!("{{\"root\": {:?}}}", scene.root));
@@ -155,7 +155,7 @@ async fn other_names_can_be_protected() {
 }
 
 #[tokio::test]
-async fn a_git_folder_that_claims_other_files_is_not_believed() {
+async fn git_folder_that_names_another_working_tree_is_refused() {
     let scene = Scene::new();
     let changes = changed(&scene, "text").await;
     let outside = scene.root.with_file_name("outside");

@@ -1,4 +1,4 @@
-//! Repositories of all sorts.
+//! Repositories of all kinds.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use sortie_worktree::{
 
 use crate::support::{BRANCH, RUN, Scene, files, run_git, search_path, write};
 
-/// A change of a file that is there, and a new one, come back.
+/// Checks that a change of an existing file and a new file are collected and applied.
 async fn check(name: &str, scene: &Scene) {
     let before = scene.state();
     let worktree = scene.create().await;
@@ -25,7 +25,7 @@ async fn check(name: &str, scene: &Scene) {
     let text = fs::read_to_string(scene.root.join("by-child")).expect("there");
     assert_eq!(text, "child\n", "{name}");
     run_git(&scene.root, &["fsck", "--strict"]);
-    // The branch is what git itself can work with.
+    // Git itself can read the branch.
     let log = run_git(&scene.root, &["log", "--format=%an <%ae>", "-1", BRANCH]);
     assert_eq!(log, "Sortie <sortie@localhost>\n", "{name}");
 }
@@ -141,7 +141,7 @@ async fn a_workspace_may_be_a_part_of_a_repository() {
     assert_eq!(log, "first\n");
     let head = run_git(&worktree.workspace, &["branch", "--show-current"]);
     assert_eq!(head.trim(), BRANCH);
-    // What the child commits itself comes back with the rest.
+    // Commits of the child are collected together with the rest.
     write(&worktree.workspace, "inner", "committed by the child\n");
     run_git(&worktree.workspace, &["commit", "-qam", "mine"]);
     write(&worktree.workspace, "more", "not committed\n");
@@ -238,7 +238,7 @@ async fn what_is_too_large_stays_out_and_is_said() {
             ("f".to_owned(), WhyLeftOut::TooMuch)
         ]
     );
-    // What the child made that does not fit is not lost.
+    // A file of the child that exceeds the limit is not lost.
     write(&worktree.root, "huge", &"x".repeat(1001));
     let Collected::Changed(changes) = worktrees.collect(&worktree).await.expect("collected") else {
         panic!("something changed");

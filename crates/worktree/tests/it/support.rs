@@ -1,4 +1,4 @@
-//! A repository, a child's worktree of it, and what can be seen of both.
+//! A repository, a child's worktree of it, and functions that inspect both.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -13,14 +13,14 @@ use sortie_worktree::{Applied, Changes, Collected, Git, How, Worktree, Worktrees
 pub(crate) const RUN: &str = "0199a1b2-3c4d-7e5f-8a9b-0c1d2e3f4a5b";
 pub(crate) const BRANCH: &str = "sortie/0199a1b2-2e3f4a5b";
 
-/// A home with one repository and room for worktrees.
+/// A home folder with one repository and a folder for worktrees.
 pub(crate) struct Scene {
     pub(crate) home: tempfile::TempDir,
     pub(crate) root: PathBuf,
     pub(crate) worktrees: Worktrees,
 }
 
-/// What the machine's programs are found by.
+/// Returns the search path for the machine's programs.
 pub(crate) fn search_path() -> OsString {
     #[expect(
         clippy::disallowed_methods,
@@ -30,7 +30,7 @@ pub(crate) fn search_path() -> OsString {
 }
 
 impl Scene {
-    /// A repository without a commit.
+    /// Creates a repository without a commit.
     pub(crate) fn empty() -> Self {
         Self::with_format("sha1")
     }
@@ -50,7 +50,7 @@ impl Scene {
         }
     }
 
-    /// A repository with one commit.
+    /// Creates a repository with one commit.
     pub(crate) fn new() -> Self {
         let scene = Self::empty();
         scene.fill();
@@ -106,8 +106,8 @@ impl Scene {
         applying.await
     }
 
-    /// Everything in the main checkout: each file by its hash, the index and HEAD included, but not
-    /// the objects and refs, which may come.
+    /// Returns everything in the main checkout: each file by its hash, including the index and
+    /// HEAD, but not the objects and refs, which may be added.
     pub(crate) fn state(&self) -> BTreeMap<String, String> {
         let mut state = files(&self.root);
         let git_dir = self.root.join(".git");
@@ -123,12 +123,12 @@ impl Scene {
     }
 }
 
-/// The name that a checkout is known by in our folder.
+/// Returns the key that identifies a checkout in our folder.
 pub(crate) fn checkout_key(root: &Path) -> String {
     hash(root.as_os_str().as_encoded_bytes())
 }
 
-/// A plan of an apply that died, which puts a file at a path when it is undone.
+/// Writes the plan of an interrupted apply, whose undo puts a file at a path.
 pub(crate) fn plant_plan(staging: &Path, path: &str) {
     let plan = format!(
         r#"{{"steps": [{{"path": {:?}, "kind": "Remove", "stamp":
@@ -146,7 +146,7 @@ pub(crate) fn write(root: &Path, path: &str, text: &str) {
     fs::write(path, text).expect("written");
 }
 
-/// Every file below a folder, git folders excepted: its kind, permissions and hash.
+/// Returns every file below a folder, except git folders: its kind, permissions and hash.
 pub(crate) fn files(root: &Path) -> BTreeMap<String, String> {
     fn add(root: &Path, folder: &Path, found: &mut BTreeMap<String, String>) {
         for entry in fs::read_dir(folder).expect("listed") {
@@ -178,7 +178,7 @@ fn hash(bytes: &[u8]) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The person's own git, as it is without our care.
+/// Runs the user's own git, without our precautions.
 pub(crate) fn run_git(folder: &Path, args: &[&str]) -> String {
     let output = plain_git(folder, args).output().expect("started");
     assert!(

@@ -1,4 +1,4 @@
-//! A workspace or a git folder that an attacker replaced by something that leads elsewhere.
+//! A workspace or a git folder that an attacker replaced by an entry that leads elsewhere.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -10,7 +10,7 @@ use crate::support::{RUN, Scene, run_git, search_path, write};
 
 const SECRET: &str = "a secret of somebody else\n";
 
-/// A foreign repository beside the scene's.
+/// Creates a foreign repository beside the scene's.
 fn other(scene: &Scene) -> std::path::PathBuf {
     let other = scene.root.with_file_name("other");
     fs::create_dir(&other).expect("a folder");
@@ -69,9 +69,9 @@ async fn a_checkout_that_became_a_link_gets_nothing() {
     );
 }
 
-/// Who may write in a checkout can claim any git folder for it.
+/// A process that may write in a checkout can claim any git folder for it.
 #[tokio::test]
-async fn a_git_folder_of_somebody_else_is_not_used() {
+async fn git_folder_of_another_checkout_is_not_used() {
     for way in ["file", "link", "common"] {
         let scene = Scene::new();
         let theirs = other(&scene).join(".git");
@@ -93,7 +93,7 @@ async fn a_git_folder_of_somebody_else_is_not_used() {
 }
 
 #[tokio::test]
-async fn what_a_list_of_the_repository_names_is_not_shown_for_it() {
+async fn alternates_that_are_no_object_store_are_not_exposed() {
     let scene = Scene::new();
     let other = other(&scene);
     let store = other.join(".git/objects");
@@ -116,7 +116,8 @@ async fn objects_behind_a_link_are_not_shown() {
     assert!(refused.is_err(), "{refused:?}");
 }
 
-/// What is copied into the child's git folder is what lies in the repository's.
+/// Only files of the repository's git folder are copied into the child's, never the targets of
+/// links.
 #[tokio::test]
 async fn a_link_in_a_git_folder_is_not_copied() {
     for name in ["info/exclude", "shallow"] {
@@ -125,7 +126,8 @@ async fn a_link_in_a_git_folder_is_not_copied() {
         let place = scene.root.join(".git").join(name);
         fs::remove_file(&place).ok();
         symlink(other.join("inner"), &place).expect("linked");
-        // Git itself may give up at such a repository; nothing may be in the child's reach then.
+        // Git itself may fail on such a repository; otherwise the file must not be in the child's
+        // reach.
         if let Ok(worktree) = scene.worktrees.create(RUN, &scene.root).await {
             let copied = fs::read_to_string(worktree.root.join(".git").join(name));
             assert!(copied.is_err(), "{name}: {copied:?}");
@@ -138,7 +140,7 @@ async fn a_link_in_a_git_folder_is_not_copied() {
     assert_eq!(copied.expect("the control"), "mine\n");
 }
 
-/// A person's home may be reached through a link; where a child works has no link in its name.
+/// The user's home may be reached through a link; the path of a child's workspace has no link.
 #[tokio::test]
 async fn a_child_works_in_a_folder_without_links() {
     let scene = Scene::new();

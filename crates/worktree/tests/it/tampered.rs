@@ -1,4 +1,4 @@
-//! What was reviewed is what is applied, whatever an agent in the main checkout does to the objects.
+//! The reviewed content is applied, whatever an agent in the main checkout does to the objects.
 
 use std::fs;
 use std::io::Write as _;
@@ -12,7 +12,7 @@ use crate::support::{Scene, plain_git, run_git, write};
 const REVIEWED: &str = "reviewed\n";
 const EVIL: &str = "evil\n";
 
-/// A child has changed a file in a folder, and its work was collected; the objects are loose.
+/// Collects the work of a child that has changed a file in a folder; the objects are loose.
 async fn collected() -> (Scene, Changes) {
     let scene = Scene::new();
     let worktree = scene.create().await;
@@ -67,7 +67,7 @@ fn evil_blob(scene: &Scene) -> String {
     object(scene, "blob", EVIL.as_bytes())
 }
 
-/// The tree of the reviewed commit with other content in the changed file.
+/// Returns the tree of the reviewed commit with other content in the changed file.
 fn evil_tree(scene: &Scene, folder: &str) -> String {
     let index = scene.home.path().join("evil-index");
     let evil = evil_blob(scene);
@@ -85,7 +85,8 @@ fn evil_tree(scene: &Scene, folder: &str) -> String {
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
-/// Git compares a commit itself with its name, and then knows of no such branch.
+/// Returns whether the tampering was detected. Git itself compares a commit with its name, and then
+/// reports that the branch does not exist.
 fn is_noticed(error: &WorktreeError) -> bool {
     matches!(
         error,
@@ -93,7 +94,7 @@ fn is_noticed(error: &WorktreeError) -> bool {
     )
 }
 
-/// Neither shows nor writes anything but what was reviewed; says whether it did that.
+/// Checks that only the reviewed content is shown or written; returns whether it was.
 async fn check(what: &str, scene: &Scene, changes: &Changes) -> bool {
     let (branch, base, commit) = (&changes.branch, &changes.base, &changes.commit);
     let shown = scene
@@ -169,7 +170,7 @@ async fn a_pack_that_names_objects_falsely_is_noticed() {
     let objects = scene.root.join(".git/objects");
     let name = name_of(&scene, &format!("{}:sub/inner", changes.commit));
     forge(&scene, &objects, &name, &evil_blob(&scene));
-    // `pack-objects` believes the name; the loose object goes.
+    // `pack-objects` trusts the name; the loose object is removed.
     let mut command = plain_git(
         &scene.root,
         &["pack-objects", "-q", ".git/objects/pack/pack"],
