@@ -38,9 +38,8 @@ const SCRATCH_MODE: u32 = 0o700;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Command {
     pub argv: Vec<OsString>,
-    /// The working directory.
     pub cwd: PathBuf,
-    /// The complete environment.
+    /// The complete environment; nothing is inherited.
     pub env: Vec<(OsString, OsString)>,
 }
 
@@ -48,9 +47,8 @@ pub struct Command {
 #[derive(Debug)]
 pub struct Confined {
     pub argv: Vec<OsString>,
-    /// The working directory.
     pub cwd: PathBuf,
-    /// The complete environment.
+    /// The complete environment; nothing is inherited.
     pub env: Vec<(OsString, OsString)>,
     /// Whether the program is a supervisor, which needs a
     /// [`Lifeline`](sortie_base::lifeline::Lifeline) as its standard input. It starts nothing

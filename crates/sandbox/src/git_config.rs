@@ -10,10 +10,9 @@ use std::fmt::Write as _;
 /// The longest value that is kept. Longer values are not ordinary data.
 const MAX_VALUE_BYTES: usize = 4096;
 
-/// One setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
-    /// In lower case.
+    /// Always in lower case.
     pub(crate) section: String,
     pub(crate) subsection: Option<String>,
     /// In its original spelling.

@@ -64,7 +64,7 @@ pub(crate) struct Found {
 pub(crate) enum Time<'a> {
     /// Before a command: the `.git` at the top is always protected, with all its content.
     Before,
-    /// After a command.
+    /// After a command, which may have changed anything unprotected.
     After {
         /// Places that the command could not change.
         protected: &'a BTreeSet<PathBuf>,

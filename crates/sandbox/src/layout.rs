@@ -364,14 +364,14 @@ pub(crate) struct Scene<'a> {
     pub(crate) places: &'a Places,
     /// The home folder, canonical.
     pub(crate) home: Option<&'a Path>,
-    /// The protected places.
+    /// The decisions about protected places.
     pub(crate) fates: &'a Fates,
     /// Parts of the system that not every user may read.
     pub(crate) private: &'a [PathBuf],
     pub(crate) helper: &'a Path,
 }
 
-/// Plans the view.
+/// Plans the view of one command.
 pub(crate) fn view(scene: &Scene<'_>) -> Vec<Order> {
     let Scene { policy, home, .. } = scene;
     let hidden = hidden(policy, scene.places, *home);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// The mount table of the process that reads it.
 pub(crate) const TABLE: &str = "/proc/self/mountinfo";
 
-/// One mount.
+/// One line of the mount table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mount {
     number: u64,
@@ -16,7 +16,6 @@ pub(crate) struct Mount {
     pub(crate) device: OsString,
     /// The mounted part, relative to the root of the file system.
     pub(crate) root: PathBuf,
-    /// The mount point.
     pub(crate) at: PathBuf,
     /// The file system type.
     pub(crate) kind: OsString,

@@ -76,7 +76,7 @@ impl Worker {
 }
 
 impl Tidier {
-    /// Queues a chore.
+    /// Queues a chore, or runs it in the caller if the queue is full.
     pub(crate) fn take(&self, chore: Chore) {
         use std::sync::mpsc::TrySendError::{Disconnected, Full};
         let refused = {

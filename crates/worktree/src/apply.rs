@@ -138,7 +138,7 @@ impl Worktrees {
         };
         install::recover(&self.place(&applying.root))?;
         let merging = self.merge_and_install(&repository, base, commit, how);
-        // After a failure the marker file stays, so that a person is told to inspect the checkout.
+        // After a failure the marker file stays, so that the next sweep recovers the checkout.
         let applied = merging.await?;
         unlock(&lock, &self.applying_file(&applying.root))?;
         Ok(applied)

@@ -204,7 +204,7 @@ impl Worktrees {
         call.args(["rev-parse", "--verify", &name]).line().await
     }
 
-    /// Writes a commit.
+    /// Writes a commit object and returns its name.
     pub(crate) async fn commit(
         &self,
         own: &OwnGit,

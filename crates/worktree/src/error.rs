@@ -14,7 +14,7 @@ pub enum WorktreeError {
     NotARepository {
         /// The workspace that was passed.
         workspace: PathBuf,
-        /// Git's error message.
+        /// The error message of git.
         said: String,
     },
     /// A link replaced a folder, or one above it.
@@ -52,7 +52,7 @@ pub enum WorktreeError {
     BranchElsewhere {
         /// The name of the branch.
         branch: String,
-        /// The reviewed commit.
+        /// The commit that was reviewed.
         expected: String,
         /// The commit of the branch now.
         now: String,
@@ -60,7 +60,7 @@ pub enum WorktreeError {
     /// The git folder of a checkout names another folder as its working tree.
     #[error("the git folder of {} says that its files are in {}; nothing is done there", given.display(), root.display())]
     RootElsewhere {
-        /// The checkout.
+        /// The top of the checkout.
         given: PathBuf,
         /// The working tree that the git folder names.
         root: PathBuf,
@@ -71,7 +71,7 @@ pub enum WorktreeError {
         root.display(), git_dir.display(), root.display()
     )]
     NotItsOwn {
-        /// The checkout.
+        /// The top of the checkout.
         root: PathBuf,
         /// The git folder that it points to.
         git_dir: PathBuf,
@@ -106,17 +106,17 @@ pub enum WorktreeError {
     /// A git command failed.
     #[error("git {what} failed: {said}")]
     Git {
-        /// The git command.
+        /// The git command that failed.
         what: String,
-        /// Git's error message.
+        /// The error message of git.
         said: String,
     },
     /// A git command exceeded its time limit.
     #[error("git {what} was stopped after {seconds} s")]
     Slow {
-        /// The git command.
+        /// The git command that was stopped.
         what: String,
-        /// The time limit.
+        /// The time limit of the command.
         seconds: u64,
     },
     /// A git command made no progress.
@@ -124,7 +124,7 @@ pub enum WorktreeError {
         "git {what} made no progress for {seconds} s and was stopped. It waits for a file that is not a regular one, such as a pipe in place of .git/HEAD, of a file that .git/config includes, or of a .gitignore; find it with `find . -type p`. If there is none and the folder is on a network file system, try again."
     )]
     Stuck {
-        /// The git command.
+        /// The git command that was stopped.
         what: String,
         /// The time without progress.
         seconds: u64,
@@ -132,7 +132,7 @@ pub enum WorktreeError {
     /// A file of a repository is not of the type or size that git expects.
     #[error("{} is {what}; git is not run on it. Remove it or put the right file there", path.display())]
     NotGits {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
         /// A description of what it is instead.
         what: String,
@@ -151,15 +151,15 @@ pub enum WorktreeError {
     /// A git command exceeded the output limit.
     #[error("git {what} was stopped: it wrote more than {bytes} bytes")]
     Loud {
-        /// The git command.
+        /// The git command that was stopped.
         what: String,
-        /// The output limit.
+        /// The limit of the output.
         bytes: usize,
     },
     /// A file could not be read or written.
     #[error("could not {what} {}", path.display())]
     File {
-        /// The attempted action.
+        /// The action that was attempted.
         what: &'static str,
         /// The file or folder.
         path: PathBuf,
@@ -169,15 +169,15 @@ pub enum WorktreeError {
     /// A file of Sortie's own could not be parsed.
     #[error("{} is damaged", path.display())]
     Damaged {
-        /// The damaged file.
+        /// The path of the damaged file.
         path: PathBuf,
-        /// The parse error.
+        /// The error of the parser.
         source: serde_json::Error,
     },
     /// The output of git could not be parsed.
     #[error("git {what} gave an answer that is not understood")]
     Strange {
-        /// The git command.
+        /// The git command whose output is invalid.
         what: String,
     },
 }

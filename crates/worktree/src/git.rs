@@ -92,7 +92,7 @@ pub(crate) const AUTHOR_NAME: &str = "Sortie";
 /// The email address of the author of our commits.
 pub(crate) const AUTHOR_EMAIL: &str = "sortie@localhost";
 
-/// The git program.
+/// The git program and how it is started.
 #[derive(Clone, Debug)]
 pub struct Git {
     program: PathBuf,

@@ -27,7 +27,7 @@ pub(crate) struct Repository {
     pub(crate) git_dir: PathBuf,
     /// The folder that its linked worktrees share, with objects, refs and configuration.
     pub(crate) common_dir: PathBuf,
-    /// `sha1` or `sha256`.
+    /// The hash algorithm: `sha1` or `sha256`.
     pub(crate) object_format: String,
     /// The commit that is checked out, if there is one.
     pub(crate) head: Option<String>,

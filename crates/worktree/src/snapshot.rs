@@ -35,7 +35,7 @@ pub struct SnapshotBounds {
     pub max_file_bytes: u64,
     /// The largest size of all files together.
     pub max_total_bytes: u64,
-    /// The most files.
+    /// The largest number of files.
     pub max_files: usize,
 }
 

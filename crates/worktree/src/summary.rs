@@ -15,7 +15,6 @@ pub const MAX_DIFF_BYTES: usize = 64 << 10;
 /// The most files that are listed individually.
 pub const MAX_LISTED_FILES: usize = 500;
 
-/// One changed file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangedFile {
     pub path: String,

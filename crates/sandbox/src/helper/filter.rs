@@ -95,7 +95,7 @@ const NAMESPACES: [i32; 7] = [
 
 /// Requests that inject input into a terminal, as if a person had typed it.
 const TYPING: [u64; 2] = [libc::TIOCSTI, TIOCLINUX];
-/// Missing in libc.
+/// The libc crate lacks this constant.
 const TIOCLINUX: u64 = 0x541c;
 
 /// The mode bits with which a program runs as its owner or its group.

@@ -7,11 +7,11 @@ use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, sendto, socket_with,
 };
 
-/// `RTM_NEWLINK`.
+/// `RTM_NEWLINK` of the kernel's `rtnetlink.h`.
 const NEW_LINK: u16 = 16;
 /// `NLM_F_REQUEST` and `NLM_F_ACK`.
 const REQUEST_AND_ANSWER: u16 = 1 | 4;
-/// `IFF_UP`.
+/// `IFF_UP` of the kernel's `if.h`.
 const UP: u32 = 1;
 /// The loopback is the first interface of every network namespace.
 const FIRST_INTERFACE: u32 = 1;
