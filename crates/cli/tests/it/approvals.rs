@@ -1,4 +1,4 @@
-//! `sortie approvals`: a person in another terminal decides for a run that waits.
+//! `sortie approvals`: an approver in another terminal decides requests of a waiting run.
 
 use rexpect::session::PtySession;
 use serde_json::Value;
@@ -13,7 +13,8 @@ const ONE_CHANGE: &str = r#"
     say: "last: {{last_result}}"
 "#;
 
-/// A world in which a run at a terminal waits until somebody says whether it may write.
+/// Returns a world in which a run at a terminal waits for approval of a write, and the id of the
+/// request.
 fn waiting() -> (World, PtySession, String) {
     let world = World::new().with("USER", "anna");
     let model = world.scenario(ONE_CHANGE);
@@ -31,10 +32,10 @@ fn made(world: &World) -> Option<String> {
 }
 
 #[test]
-fn another_process_decides() {
+fn approval_from_another_process_reaches_the_run() {
     let check = |reply: &[&str], expected_reply: &str, expected_last: &str, expected_file| {
         let (world, mut terminal, id) = waiting();
-        // Four characters are enough.
+        // A prefix of four characters is enough.
         let mut arguments = vec!["approvals", reply[0], &id[..4]];
         arguments.extend(&reply[1..]);
         let said = world.ok(&arguments).out;
@@ -100,7 +101,7 @@ fn a_request_is_listed_and_shown_with_all_it_takes_to_decide() {
 }
 
 #[test]
-fn a_reply_without_a_process_waits_for_the_next_one() {
+fn reply_without_a_running_process_is_used_by_the_next_one() {
     let (world, mut terminal, id) = waiting();
     terminal
         .process_mut()
@@ -119,7 +120,7 @@ fn a_reply_without_a_process_waits_for_the_next_one() {
 }
 
 #[test]
-fn the_first_reply_holds() {
+fn first_reply_wins() {
     let (world, mut terminal, id) = waiting();
     terminal.send_line("y").unwrap();
     terminal.exp_eof().unwrap();
@@ -191,7 +192,7 @@ const TWO_CHANGES: &str = r#"
 "#;
 
 #[test]
-fn a_lasting_yes_is_a_grant_of_the_session_until_it_is_revoked() {
+fn lasting_approval_grants_the_session_until_revoked() {
     let world = World::new().with("USER", "anna");
     let model = world.scenario(TWO_CHANGES);
     let mut terminal = at_terminal(&world, &["run", "Make it", "--model", &model]);
@@ -228,7 +229,7 @@ const A_QUESTION: &str = r#"
 "#;
 
 #[test]
-fn a_question_is_answered_by_its_number_or_in_words() {
+fn question_is_answered_by_option_number_or_text() {
     let world = World::new();
     let model = world.scenario(A_QUESTION);
     let mut terminal = at_terminal(&world, &["run", "Ask", "--model", &model]);

@@ -1,4 +1,4 @@
-//! `sortie audit`: every call is in it, and a changed byte shows.
+//! `sortie audit`: every call is recorded, and a changed byte is detected.
 
 use serde_json::Value;
 
@@ -33,7 +33,7 @@ fn lines(world: &World, arguments: &[&str]) -> Vec<Value> {
 }
 
 #[test]
-fn every_call_is_there_with_what_was_decided() {
+fn audit_lists_every_call_with_its_decision() {
     let world = worked();
     let told: Vec<String> = lines(&world, &[])
         .iter()
@@ -60,21 +60,21 @@ fn every_call_is_there_with_what_was_decided() {
 }
 
 #[test]
-fn lines_are_chosen_by_task_and_place() {
+fn audit_filters_lines_by_task_position_and_limit() {
     let world = worked();
     let all = lines(&world, &[]);
     let id = world.task("Look")["task_id"].as_str().unwrap().to_owned();
     assert_eq!(lines(&world, &[&id]), all);
     assert_eq!(lines(&world, &["--after", "1"]), all[1..]);
     assert_eq!(lines(&world, &["--limit", "1"]), all[..1]);
-    // What happened stays, whatever becomes of the task.
+    // Audit lines stay when the task is deleted.
     world.ok(&["tasks", "delete", &id]);
     assert_eq!(lines(&world, &[&id]), all);
     assert_eq!(world.sortie(&["audit", "0190f3a8"]).code, Some(4));
 }
 
 #[test]
-fn a_changed_byte_is_seen() {
+fn audit_verify_detects_a_changed_byte() {
     let world = worked();
     let good = world.json(&["audit", "verify", "--json"]);
     assert_eq!(good["problems"], Value::Array(Vec::new()));
@@ -105,7 +105,8 @@ fn a_changed_byte_is_seen() {
     assert_eq!(audit["state"], "fail", "{audit}");
 }
 
-/// Changes how long calls took, as somebody with an editor would: the bytes of the database itself.
+/// Changes the durations of calls in the bytes of the database, as an attacker with an editor
+/// would.
 fn falsify(world: &World) {
     const BEFORE: &[u8] = br#""stage":"ended","status":"ok","duration_ms":"#;
     let file = world.home().join("sortie.db");

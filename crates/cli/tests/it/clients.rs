@@ -1,4 +1,4 @@
-//! Commands that find a server: it does the work, and they tell of it.
+//! Commands that find a server: the server executes, and the commands report.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::Stdio;
@@ -23,7 +23,7 @@ const ONE_CHILD: &str = r#"
 
 const HANGS: &str = "  - fault: { kind: hang }\n";
 
-/// A client that shows the child has heard from its server what became of its wish.
+/// Once a client shows the child, the server has confirmed its request.
 const CHILD_HANGS: &str = r#"
   - when: { agent: main, turn: 1 }
     calls: [{ tool: task, args: { description: look, prompt: Find., subagent_type: explore } }]
@@ -73,7 +73,7 @@ fn a_run_is_the_same_with_and_without_a_server() {
             .lines()
             .map(|line| serde_json::from_str(line).unwrap())
             .collect();
-        // Subscribers of the library serialise the same type.
+        // Subscribers of the library serialize the same type.
         for line in lines.split_last().unwrap().1 {
             let event: Notification = serde_json::from_value(line.clone()).unwrap();
             assert_eq!(&serde_json::to_value(&event).unwrap(), line);
@@ -156,7 +156,7 @@ fn an_interrupt_cancels_the_run_in_the_server() {
 }
 
 #[test]
-fn a_terminated_client_only_leaves() {
+fn terminated_client_leaves_the_run_to_the_server() {
     let world = World::new();
     let model = world.scenario("  - latency_ms: 1500\n    say: all the same\n");
     let _server = world.serve();
@@ -210,7 +210,7 @@ fn flags_that_need_a_process_of_their_own_are_refused() {
         );
     }
     assert!(world.tasks().is_empty());
-    // Nothing that starts work takes it silently.
+    // Every command that starts runs refuses the flag; none ignores it silently.
     let made = world.json(&["run", "x", "--json", "--model", &model]);
     let id = made["task_id"].as_str().unwrap();
     for command in [
@@ -267,7 +267,7 @@ fn tasks_are_paused_steered_retried_cancelled_and_deleted_in_the_server() {
 }
 
 #[test]
-fn the_same_without_a_server() {
+fn tasks_are_paused_steered_resumed_and_retried_without_a_server() {
     let world = World::new();
     let model = world.scenario(
         "  - when: { turn: 1 }\n    calls: [{ tool: list_dir, args: { path: . } }]\n  - say: better\n",
@@ -349,7 +349,7 @@ fn approvals_are_given_and_revoked_through_the_server() {
 }
 
 #[test]
-fn a_client_tells_when_its_server_goes_away() {
+fn client_reports_that_its_server_is_gone() {
     let world = World::new();
     let model = world.scenario(CHILD_HANGS);
     let mut server = world.serve();
@@ -367,7 +367,7 @@ fn a_client_tells_when_its_server_goes_away() {
 }
 
 #[test]
-fn a_client_goes_on_when_its_server_comes_back() {
+fn client_continues_after_a_server_restart() {
     let world = World::new();
     let model = world.scenario(CHILD_HANGS);
     let mut server = world.serve();
@@ -386,7 +386,7 @@ fn a_client_goes_on_when_its_server_comes_back() {
 }
 
 #[test]
-fn a_stream_says_what_it_missed_while_its_server_was_away() {
+fn stream_reports_a_gap_after_a_server_restart() {
     let world = World::new();
     let model = world.scenario(CHILD_HANGS);
     let mut server = world.serve();
@@ -402,7 +402,7 @@ fn a_stream_says_what_it_missed_while_its_server_was_away() {
     server.signal(Signal::KILL);
     assert_eq!(server.end().code, None);
     let _again = world.serve();
-    // Nobody counted: the numbers of the first server mean nothing to the second.
+    // The count is unknown: sequence numbers of the first server mean nothing to the second.
     assert_eq!(next_of("missed")["count"], Value::Null);
     run.kill().unwrap();
     run.wait().unwrap();
@@ -410,7 +410,7 @@ fn a_stream_says_what_it_missed_while_its_server_was_away() {
 
 #[test]
 fn agents_have_the_same_model_with_and_without_a_server() {
-    // Nobody answers there, and nobody has to: a model is chosen when a task is made.
+    // No provider listens there, and none has to: creating a task only chooses a model.
     let world = World::new()
         .with("ANTHROPIC_API_KEY", "sk-none")
         .with("ANTHROPIC_BASE_URL", "http://127.0.0.1:1");
@@ -427,10 +427,10 @@ fn agents_have_the_same_model_with_and_without_a_server() {
 }
 
 #[test]
-fn a_long_instruction_is_refused_in_the_same_words_with_and_without_a_server() {
+fn long_instruction_gets_the_same_error_with_and_without_a_server() {
     let world = World::new();
     let check = || {
-        // The last one is cut inside of a character if it is cut by bytes.
+        // Truncating the last one by bytes would split a character.
         for text in [
             "x".repeat(200_001),
             "\u{1}".repeat(5 << 20),
@@ -442,7 +442,7 @@ fn a_long_instruction_is_refused_in_the_same_words_with_and_without_a_server() {
                 .stderr(Stdio::piped())
                 .spawn()
                 .unwrap();
-            // Whoever has read enough does not read the rest.
+            // The command stops reading once the input is too long, so this write may fail.
             child.stdin.take().unwrap().write_all(text.as_bytes()).ok();
             let said = child.wait_with_output().unwrap();
             let words = String::from_utf8(said.stderr).unwrap();
@@ -472,7 +472,7 @@ fn a_client_waits_for_a_server_that_is_starting() {
             "{said:#?}"
         );
         server.signal(Signal::TERM);
-        // While it stops, a run waits for the store, or finds it free.
+        // While the server stops, a run waits for the store or finds it free.
         let said = world.sortie(&["run", "y", "--model", &model]);
         assert_eq!(
             (said.code, said.out.as_str()),
@@ -484,10 +484,10 @@ fn a_client_waits_for_a_server_that_is_starting() {
 }
 
 #[test]
-fn what_answers_and_is_no_server_is_told() {
+fn silent_listener_at_the_server_address_is_reported() {
     let world = World::new();
     let mut server = world.serve();
-    // The file names another place, where somebody listens and never speaks.
+    // The file names another address, whose listener never responds.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     silent.set_nonblocking(true).unwrap();
     let path = world.home().join("server.json");
@@ -521,7 +521,7 @@ fn watching_in_one_terminal_sees_what_runs_in_another() {
 }
 
 #[test]
-fn without_a_server_a_second_run_is_told_about_serve() {
+fn second_run_without_a_server_gets_a_hint_to_serve() {
     let world = World::new();
     let model = world.scenario(HANGS);
     let _first = world.start(&["run", "top", "--model", &model]);
@@ -547,7 +547,7 @@ fn a_demo_works_in_the_server() {
 }
 
 #[test]
-fn ids_and_results_read_the_same_in_every_way() {
+fn run_show_and_http_return_the_same_task() {
     let world = World::new();
     let model = world.scenario("  - say: the result\n");
     let _server = world.serve();
@@ -566,7 +566,7 @@ fn ids_and_results_read_the_same_in_every_way() {
 }
 
 #[test]
-fn a_server_that_hangs_is_told_within_bounds() {
+fn hanging_server_is_reported_within_a_time_limit() {
     let world = World::new();
     let mut server = world.serve();
     server.signal(Signal::STOP);

@@ -1,10 +1,11 @@
-//! The configuration: which layer holds, what an untrusted project may say, and that it acts.
+//! The configuration: which layer wins, what an untrusted project may set, and that values take
+//! effect.
 
 use serde_json::Value;
 
 use crate::world::World;
 
-/// The origin and the value of a key.
+/// Returns the origin and the value of a key.
 fn key(world: &World, name: &str) -> (Value, Value) {
     let shown = world.json(&["config", "show", name, "--json"]);
     let keys = shown.as_array().unwrap();
@@ -21,7 +22,7 @@ fn user_file(world: &World, content: &str) {
 }
 
 #[test]
-fn each_layer_beats_the_one_before() {
+fn later_configuration_layers_override_earlier_ones() {
     let check = |world: &World, value: i64, layer: &str| {
         let found = key(world, "subagents.max_concurrent");
         assert_eq!(found, (value.into(), layer.into()));
@@ -47,7 +48,7 @@ fn each_layer_beats_the_one_before() {
 }
 
 #[test]
-fn an_untrusted_project_moves_no_secret_and_a_trusted_one_may() {
+fn only_a_trusted_project_may_redirect_secrets() {
     let world = World::new().with("OPENAI_API_KEY", "sk-test-0123456789");
     world.write(
         "sortie.toml",
@@ -78,7 +79,7 @@ fn an_untrusted_project_moves_no_secret_and_a_trusted_one_may() {
 }
 
 #[test]
-fn what_is_configured_acts() {
+fn configured_values_take_effect() {
     let world = World::new();
     let model = world.scenario(
         "  - when: { depth: 1 }\n    say: done\n  - when: { turn: 1 }\n    calls:\n      - { tool: spawn_subagent, args: { task: a, agentId: explore } }\n      - { tool: spawn_subagent, args: { task: b, agentId: general } }\n  - say: over\n",
@@ -157,8 +158,8 @@ fn keys_can_be_set_and_removed() {
 }
 
 #[test]
-fn without_any_model_three_ways_are_named() {
-    // Nobody listens on port 9, so that no server of this machine is found by accident.
+fn missing_model_error_names_three_ways_to_set_one() {
+    // Port 9 has no listener, so no model server of this machine is found by accident.
     let world = World::new()
         .with("OLLAMA_HOST", "127.0.0.1:9")
         .with("LLAMACPP_BASE_URL", "http://127.0.0.1:9/v1")
@@ -172,7 +173,7 @@ fn without_any_model_three_ways_are_named() {
 }
 
 #[test]
-fn a_broken_file_of_a_project_stops_nobody_who_does_not_trust_it() {
+fn invalid_file_of_an_untrusted_project_stops_no_command() {
     let world = World::new();
     let model = world.scenario("  - say: done\n");
     for broken in [&b"x ["[..], b"\xff\xfe", b"model = 3"] {
@@ -184,7 +185,7 @@ fn a_broken_file_of_a_project_stops_nobody_who_does_not_trust_it() {
     world.ok(&["trust"]);
     let said = world.sortie(&["run", "x", "--model", &model]);
     assert_eq!(said.code, Some(2), "{said:#?}");
-    // Whoever only looks, or wants to repair it, is not kept from it.
+    // Commands that only read, or that repair the file, still work.
     for command in [
         &["tasks", "list"][..],
         &["config", "path"],

@@ -1,5 +1,5 @@
 //! The crash table of ARCHITECTURE.md, row by row: a real process dies at exactly that point, and
-//! the next one makes good.
+//! the next process recovers.
 
 use std::os::unix::process::ExitStatusExt;
 
@@ -33,13 +33,13 @@ const SCENARIO: &str = r#"
     say: "{{label}} is done."
 "#;
 
-/// What is left of a world in which the process died once.
+/// The state of a world after its process has crashed once and was resumed.
 struct Aftermath {
     world: World,
 }
 
 impl Aftermath {
-    /// Lets the process die at the `nth` visit of a point, and resumes.
+    /// Kills the process at the `nth` visit of a crash point, and resumes.
     fn of(point: &str, nth: u32) -> Self {
         let world = World::new();
         world.write("note.txt", "hello\n");
@@ -68,7 +68,7 @@ impl Aftermath {
             .collect()
     }
 
-    /// Everything ended well, once, and every result arrived once.
+    /// Asserts that every run completed once and every result was delivered once.
     fn nothing_is_lost_or_doubled(&self) -> &Self {
         let mut seen: Vec<(String, String, String)> = self
             .world
@@ -108,7 +108,7 @@ impl Aftermath {
         self
     }
 
-    /// How the calls of a run went, in order.
+    /// Returns the statuses of a run's calls, in order.
     fn call_statuses(&self, label: &str) -> Vec<String> {
         self.events(label)
             .iter()
@@ -170,7 +170,7 @@ fn after_a_model_answer_before_append() {
     }
 }
 
-/// One child alone with a tool, and the process dies after the tool ran.
+/// Runs one child with one tool, and kills the process after the tool has run.
 fn tool_ran(call: &str, follow_up: &str) -> World {
     let world = World::new();
     world.write("note.txt", "hello\n");
@@ -205,7 +205,7 @@ fn after_a_repeatable_tool_it_runs_again() {
 }
 
 #[test]
-fn after_a_reconcilable_tool_it_finds_out() {
+fn after_a_reconcilable_tool_its_effect_is_checked() {
     let after = Aftermath {
         world: tool_ran(
             "{ tool: write_file, args: { path: out.txt, content: written } }",
@@ -283,7 +283,8 @@ fn after_an_outside_sink_accepted() {
     assert_eq!(world.task("work")["delivery"], "delivered");
 }
 
-/// A child that has just ended may owe its parent the result: it is deleted after that has arrived.
+/// The result of a child that has just ended may still be in the outbox: deletion waits for its
+/// delivery.
 #[test]
 fn a_child_that_just_ended_can_be_deleted() {
     for is_served in [false, true] {
@@ -308,9 +309,9 @@ fn a_child_that_just_ended_can_be_deleted() {
     }
 }
 
-/// The control: with delivery switched off, the same checks must notice.
+/// The control: with delivery disabled, the same checks must fail.
 #[test]
-fn a_broken_outbox_is_noticed() {
+fn control_with_delivery_disabled_fails_the_checks() {
     let world = World::new().with("SORTIE_BREAK", "outbox");
     let model = world.scenario(SCENARIO);
     world.write("note.txt", "hello\n");

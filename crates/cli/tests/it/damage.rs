@@ -1,5 +1,5 @@
-//! Every file of a home, damaged in every way, under every command that starts something: a clear error
-//! or a repair, and never a hang, a panic or a store that silently lost its tasks.
+//! Damages every file of a home in every way, under every command that starts something: the result
+//! is a clear error or a repair, and never a hang, a panic or a store that silently lost its tasks.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::world::World;
 
-/// Files of a home, by what holds them.
+/// The files of a home.
 const FILES: [&str; 10] = [
     "sortie.db",
     "sortie.db-wal",
@@ -25,7 +25,7 @@ const FILES: [&str; 10] = [
     "mcp-approved.json",
     "models.json",
 ];
-/// No command takes this long unless it waits for something that never comes.
+/// The longest time of a command; one that takes longer hangs.
 const LIMIT: Duration = Duration::from_secs(45);
 
 #[derive(Clone, Copy, Debug)]
@@ -89,7 +89,7 @@ impl Damage {
     }
 }
 
-/// Bytes that depend on nothing but the seed (xorshift).
+/// Returns pseudo-random bytes that depend only on the seed (xorshift).
 fn noise(seed: u64, length: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let next = || {
@@ -101,7 +101,7 @@ fn noise(seed: u64, length: usize) -> Vec<u8> {
     std::iter::repeat_with(next).take(length).collect()
 }
 
-/// A home with a task and a token, whose server was killed so that its files stayed.
+/// Returns a home with a task and a token, whose server was killed so that its files remain.
 fn lived_in() -> (World, String) {
     let world = World::new();
     let model = world.scenario("  - say: here I am\n");
@@ -123,14 +123,14 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Runs a command to its end, which must come.
+/// Runs a command and asserts that it exits in time.
 fn ended(world: &World, arguments: &[&str], home: &Path) -> (Option<i32>, String, String) {
     let mut command = world.command(arguments);
     command.env("SORTIE_HOME", home);
     let began = Instant::now();
     let mut running = crate::world::Running::start(command);
     if arguments[0] == "serve" {
-        // A server that starts is told to stop; one that refuses has ended.
+        // A server that starts gets SIGTERM; one that refuses to start has exited.
         running.hears_or_ends("Serving ");
         running.try_signal(Signal::TERM);
     }
@@ -140,7 +140,7 @@ fn ended(world: &World, arguments: &[&str], home: &Path) -> (Option<i32>, String
 }
 
 #[test]
-fn every_damage_of_every_file_is_repaired_or_told() {
+fn every_damage_of_every_file_is_repaired_or_reported() {
     let (world, model) = lived_in();
     let run = ["run", "again", "--model", &model];
     let commands: [&[&str]; 5] = [
@@ -153,7 +153,8 @@ fn every_damage_of_every_file_is_repaired_or_told() {
     let mut seed = 0;
     for file in FILES {
         for damage in DAMAGES {
-            // One command for each damage, so that every command meets every file and every damage.
+            // One command per damage, rotated so that every command meets every file and every
+            // damage.
             seed += 1;
             let arguments = commands[seed % commands.len()];
             let home = world.folder().join("damaged");
@@ -168,7 +169,7 @@ fn every_damage_of_every_file_is_repaired_or_told() {
             }
             if code == Some(0) && arguments[0] == "tasks" {
                 let tasks: Value = serde_json::from_str(&out).unwrap();
-                // A log that lost its end loses the last commits; nothing else is lost in silence.
+                // A truncated WAL loses the last commits; no other loss may be silent.
                 let is_there = tasks[0]["message"] == "the first";
                 assert!(is_there || file == "sortie.db-wal", "{case}");
             }
@@ -178,7 +179,7 @@ fn every_damage_of_every_file_is_repaired_or_told() {
 }
 
 #[test]
-fn the_doctor_waits_for_no_fifo() {
+fn doctor_does_not_block_on_a_fifo() {
     let (world, _) = lived_in();
     for file in FILES {
         let home = world.folder().join("damaged");

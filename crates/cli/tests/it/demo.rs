@@ -1,4 +1,4 @@
-//! `sortie demo`: what it says is true of the folder it looked at.
+//! `sortie demo`: its report is true of the folder that it examined.
 
 use crate::world::World;
 
@@ -28,7 +28,7 @@ fn two_folders_give_two_true_reports() {
         "{python}"
     );
     assert_ne!(rust, python);
-    // The frame that the runtime puts around a child's words is for models, not for readers.
+    // The frame around a child's result is for models, not for readers.
     assert!(!rust.contains("-----"), "{rust}");
 }
 

@@ -133,7 +133,7 @@ fn every_altered_field_of_a_record_is_named() {
         database.execute_batch(&altered).unwrap();
         let doctor = world.sortie(&["doctor"]);
         assert_eq!(doctor.code, Some(1), "{column}: {doctor:#?}");
-        // Words of our vocabulary that are misspelt cannot be read at all.
+        // A misspelled enum value cannot be parsed at all.
         let named = doctor.out.contains(&format!("`{column}`"))
             || doctor.out.contains("cannot be read")
             || [

@@ -1,4 +1,4 @@
-//! Agents and skills in files, and what is wrong with them.
+//! Agents and skills defined in files, and the errors for invalid ones.
 
 use crate::world::World;
 
@@ -30,14 +30,14 @@ fn agents_of_files_are_listed_with_their_file() {
         shown.contains("file of the project") && shown.contains("You review."),
         "{shown}"
     );
-    // It can be run, and asked about.
+    // The agent can be run, and its policy explained.
     world.ok(&[
         "policy", "explain", "--agent", "reviewer", "--tool", "grep", "--args", "{}",
     ]);
 }
 
 #[test]
-fn refused_agent_files_are_told_and_fail_the_check() {
+fn refused_agent_files_are_reported_and_fail_the_check() {
     let world = World::new();
     let nothing = world.sortie(&["agents", "check"]);
     assert_eq!(nothing.code, Some(0), "{nothing:#?}");
@@ -126,7 +126,7 @@ done
 "#;
 
 #[test]
-fn what_a_server_tells_models_is_shown_to_people() {
+fn mcp_show_prints_the_descriptions_that_models_read() {
     let world = World::new();
     let script = world.write("server.sh", SERVER);
     let says = |text: &str| world.write("says.txt", text);

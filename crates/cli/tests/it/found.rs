@@ -1,11 +1,11 @@
-//! A server on this machine that nobody configured is found and used.
+//! A model server on this machine is found and used without configuration.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 
 use crate::world::World;
 
-/// Answers like Ollama: lists a model, says that it can use tools, and speaks.
+/// Responds like Ollama: lists a model, reports that it supports tools, and completes prompts.
 fn serve(listener: &TcpListener) {
     for stream in listener.incoming() {
         let Ok(stream) = stream else {
@@ -64,7 +64,7 @@ fn answer(stream: TcpStream) {
 }
 
 #[test]
-fn a_local_server_is_found_by_itself() {
+fn local_model_server_is_found_without_configuration() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let host = listener.local_addr().unwrap().to_string();
     std::thread::spawn(move || serve(&listener));

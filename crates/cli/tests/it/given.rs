@@ -1,4 +1,4 @@
-//! What an operator gives reaches the place where it acts: through the real binary.
+//! Settings of an operator take effect, tested through the real binary.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
@@ -10,7 +10,8 @@ use serde_json::Value;
 
 use crate::world::World;
 
-/// A child that makes two calls; `{extra}` stands for what else its parent asks for.
+/// A child that makes two calls; `{extra}` stands for further arguments of the parent's `task`
+/// call.
 const TWO_CALLS: &str = r#"
   - when: { agent: main, turn: 1 }
     calls: [{ tool: spawn_subagent, args: { task: look, label: kid, agentId: explorer{extra} } }]
@@ -27,7 +28,7 @@ const TWO_CALLS: &str = r#"
 const EXPLORER: &str =
     "---\nname: explorer\ndescription: Looks.\ntools: list_dir, skill\n{extra}---\nYou look.\n";
 
-/// How the child ended: its status and why.
+/// Returns the status of the child and the reason of its failure.
 fn ended(world: &World, flags: &[&str], extra: &str) -> (String, Value) {
     let model = world.scenario(&TWO_CALLS.replace("{extra}", extra));
     let all = [&["run", "top", "--model", &model], flags].concat();
@@ -51,7 +52,7 @@ fn with_explorer(extra: &str) -> World {
 }
 
 #[test]
-fn budgets_from_every_place_hold() {
+fn budgets_from_every_source_are_enforced() {
     let completed = ("completed".to_owned(), Value::Null);
     let spent = ("failed".to_owned(), Value::from("budget"));
     assert_eq!(ended(&with_explorer(""), &[], ""), completed);
@@ -75,7 +76,7 @@ fn budgets_from_every_place_hold() {
             "{flag}"
         );
     }
-    // The main run's budget is that of everything below: one call went to the child's start.
+    // The budget of the main run covers its subtree: the call that starts the child used one.
     let world = with_explorer("");
     let (status, _) = ended(&world, &["-c", "budget.tool_calls=2"], "");
     assert_eq!(status, "failed");
@@ -98,7 +99,7 @@ fn budgets_from_every_place_hold() {
 
 const SKILL: &str = "---\nname: NAME\ndescription: Says hello\n---\nThe words of NAME.\n";
 
-/// Which of two skills a child can load.
+/// Returns which of two skills a child can load.
 fn loaded(flags: &[&str]) -> Vec<&'static str> {
     let world = with_explorer("");
     for name in ["greet", "curse"] {
@@ -127,7 +128,7 @@ fn loaded(flags: &[&str]) -> Vec<&'static str> {
 }
 
 #[test]
-fn skills_reach_children_as_far_as_the_operator_lets_them() {
+fn children_load_only_skills_that_the_operator_allows() {
     assert_eq!(loaded(&[]), ["greet", "curse"]);
     let check = |flag: &str, expected: &[&str]| {
         assert_eq!(loaded(&["-c", flag]), expected, "{flag}");
@@ -173,7 +174,7 @@ fn a_page_is_fetched_where_the_operator_allows_it() {
 }
 
 #[test]
-fn traces_go_where_the_environment_says() {
+fn traces_go_to_the_endpoint_of_the_environment() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
     let (sender, requests) = mpsc::channel();
@@ -201,7 +202,7 @@ fn traces_go_where_the_environment_says() {
     let request = requests.recv_timeout(Duration::from_secs(60)).unwrap();
     assert!(request.starts_with("post /v1/traces "), "{request}");
     assert!(request.contains("x-team: a b"), "{request}");
-    // What is said about traces counts rather than what is said about everything.
+    // The variable for traces takes precedence over the one for all signals.
     let take = format!("{endpoint}/take");
     let exact = world
         .command(&["run", "z", "--model", &model])
@@ -217,7 +218,7 @@ fn traces_go_where_the_environment_says() {
         "{request}"
     );
     assert!(request.contains("x-too: 1"), "{request}");
-    // An empty value says nothing.
+    // An empty value counts as unset.
     let empty = world
         .command(&["run", "z", "--model", &model])
         .env("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "")
@@ -226,7 +227,7 @@ fn traces_go_where_the_environment_says() {
     assert!(empty.status.success(), "{empty:?}");
     let request = requests.recv_timeout(Duration::from_secs(60)).unwrap();
     assert!(request.starts_with("post /v1/traces "), "{request}");
-    // A wrong endpoint stops nobody, and is told.
+    // An invalid endpoint is reported and stops no run.
     let told = world.ok(&[
         "run",
         "y",

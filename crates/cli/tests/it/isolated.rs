@@ -1,4 +1,4 @@
-//! A task in a worktree of its own, and what becomes of its changes.
+//! A task in its own worktree, and how its changes are applied or discarded.
 
 use std::process::Command;
 
@@ -22,7 +22,7 @@ fn git(world: &World, arguments: &[&str]) {
     assert!(done.status.success(), "{arguments:?}: {done:?}");
 }
 
-/// A world whose task has made a file in its worktree.
+/// Returns a world whose task has created a file in its worktree.
 fn changed() -> (World, String) {
     let world = World::new();
     git(&world, &["init", "-q"]);
@@ -68,7 +68,7 @@ fn changes_are_shown_and_applied() {
     assert_eq!(shown["changes_fate"], "applied");
     let page = world.ok(&["tasks", "show", &id]).out;
     assert!(page.contains("1 file, +1 -0; applied"), "{page}");
-    // The branch goes, what was applied stays.
+    // The branch is deleted; applied changes stay.
     world.ok(&["tasks", "discard", &id]);
     let shown = world.json(&["tasks", "show", &id, "--json"]);
     assert_eq!(shown["changes_fate"], "applied");

@@ -1,4 +1,4 @@
-//! Locks, signals and sudden death.
+//! Locks, signals and crashes.
 
 use rustix::process::{Pid, Signal, test_kill_process};
 use serde_json::Value;
@@ -20,7 +20,7 @@ const HALF: &str = r#"
     fault: { kind: hang }
 "#;
 
-/// The same after whatever kept the slow one has gone.
+/// Returns the scenario with a reply in place of the hanging prompt.
 fn patient(rules: &str) -> String {
     rules.replace("fault: { kind: hang }", "say: slow and steady")
 }
@@ -47,7 +47,7 @@ fn expect_statuses(world: &World, expected: &[(&str, &str)]) {
 }
 
 #[test]
-fn a_store_in_use_names_its_user() {
+fn locked_store_error_names_the_holder() {
     let world = World::new();
     let model = world.scenario(HALF);
     let mut first = world.start(&["run", "top", "--model", &model]);
@@ -80,7 +80,7 @@ fn a_store_in_use_names_its_user() {
 }
 
 #[test]
-fn an_interrupt_cancels_everything_and_keeps_what_there_is() {
+fn interrupt_cancels_all_runs_and_keeps_partial_results() {
     let world = World::new();
     let model = world.scenario(HALF);
     let mut run = world.start(&["run", "top", "--model", &model]);
@@ -109,7 +109,7 @@ fn an_interrupt_cancels_everything_and_keeps_what_there_is() {
     assert_eq!(world.ok(&["resume"]).err, "There is nothing to resume.\n");
 }
 
-/// Whether the process does anything: one that is dead and not yet buried does not.
+/// Whether the process runs: a zombie does not.
 pub(crate) fn runs(pid: Pid) -> bool {
     let state = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
     match state {
@@ -118,7 +118,8 @@ pub(crate) fn runs(pid: Pid) -> bool {
     }
 }
 
-/// A command that nobody else has, seen from outside whatever it runs in.
+/// Returns a scenario whose command line contains a unique word, and the word, by which the process
+/// is found from outside its sandbox.
 fn busy_shell() -> (String, String) {
     let seconds = format!("600.{}", std::process::id());
     let script = r#"
@@ -129,7 +130,7 @@ fn busy_shell() -> (String, String) {
     (script.replace("SECONDS", &seconds), seconds)
 }
 
-/// Whether a process with this word in its command line does anything.
+/// Whether a process with this word in its command line runs.
 fn somebody_runs(word: &str) -> bool {
     let processes = std::fs::read_dir("/proc").unwrap();
     processes.filter_map(Result::ok).any(|process| {
@@ -140,7 +141,7 @@ fn somebody_runs(word: &str) -> bool {
     })
 }
 
-/// In the sandbox and without one.
+/// The settings with a sandbox and without one.
 const HELD_AND_BARE: [&str; 2] = ["sandbox.mode=required", "sandbox.mode=off"];
 
 #[test]
@@ -158,7 +159,7 @@ fn an_interrupt_leaves_no_process_behind() {
 }
 
 #[test]
-fn a_second_interrupt_leaves_at_once_and_without_processes() {
+fn second_interrupt_exits_at_once_and_leaves_no_process() {
     for sandbox in HELD_AND_BARE {
         let world = World::new();
         let (script, word) = busy_shell();
@@ -174,7 +175,7 @@ fn a_second_interrupt_leaves_at_once_and_without_processes() {
 }
 
 #[test]
-fn what_is_killed_takes_its_sandboxed_commands_along() {
+fn kill_of_the_runtime_ends_its_sandboxed_commands() {
     let world = World::new();
     let (script, word) = busy_shell();
     let model = world.scenario(&script);
@@ -186,7 +187,7 @@ fn what_is_killed_takes_its_sandboxed_commands_along() {
 }
 
 #[test]
-fn a_terminated_run_goes_on_later() {
+fn terminated_run_can_be_resumed() {
     let world = World::new();
     let model = world.scenario(HALF);
     let mut run = world.start(&["run", "top", "--model", &model]);
@@ -221,7 +222,7 @@ fn a_terminated_run_goes_on_later() {
 }
 
 #[test]
-fn a_killed_run_goes_on_later() {
+fn killed_run_can_be_resumed() {
     let world = World::new();
     let model = world.scenario(HALF);
     let mut run = world.start(&["run", "top", "--model", &model]);
@@ -263,7 +264,7 @@ fn one_run_can_be_resumed_by_its_id() {
 }
 
 #[test]
-fn runs_that_were_left_behind_are_mentioned() {
+fn run_reports_unfinished_runs_of_earlier_processes() {
     let world = World::new();
     let model = world.scenario("  - say: done\n");
     world.ok(&["spawn", "wait", "--detach", "--model", &model]);

@@ -1,4 +1,4 @@
-//! The binary, as people and programs use it: real processes, each with a home of its own.
+//! Tests the binary as users and programs call it: real processes, each with its own home.
 
 #![expect(
     clippy::unwrap_used,

@@ -5,15 +5,15 @@ use serde_json::{Value, json};
 use crate::server::send_poison;
 use crate::world::{Running, World};
 
-/// What the process dies of, in the task of a run.
+/// The text in a task that kills the process.
 const POISON: &str = "poison";
-/// Those that share the server.
+/// The tenants of the server.
 const TENANTS: [&str; 2] = ["acme", "globex"];
-/// Deaths of the server after which something is tried for ever.
+/// If the server dies this often, a run is retried for ever.
 const TOO_MANY: u32 = 12;
 
-/// Innocent runs think longer than the poison needs, so that the process dies while they wait for
-/// their model: the worst case, in which they have no progress to show.
+/// The prompts of the other runs take longer than the poisoned run, so that the process dies while
+/// they wait for their model: the worst case, in which they have no progress to show.
 const SCENARIO: &str = r#"
   - when: { task: "*poison*", turn: 1 }
     calls: [{ tool: read_file, args: { path: note.txt } }]
@@ -82,7 +82,7 @@ impl Village {
         self.send(key, "POST /api/sessions/api:family/messages", &body);
     }
 
-    /// Starts the server again whenever it has died, until every run has ended. Returns how often it
+    /// Restarts the server whenever it has died, until every run has ended. Returns how often it
     /// died.
     fn restart_until_all_have_ended(&self, first: Running) -> u32 {
         let mut deaths = 0;
@@ -112,7 +112,7 @@ fn has_ended(task: &Value) -> bool {
 }
 
 #[test]
-fn a_run_that_kills_the_server_takes_no_run_of_another_tenant_along() {
+fn poisoned_run_fails_no_other_run() {
     let village = Village::new();
     let (acme, globex) = (village.key(TENANTS[0]), village.key(TENANTS[1]));
     let server = village.world.serve();
@@ -137,7 +137,7 @@ fn a_run_that_kills_the_server_takes_no_run_of_another_tenant_along() {
 }
 
 #[test]
-fn a_child_that_kills_the_server_takes_neither_parent_nor_sibling_along() {
+fn poisoned_child_fails_neither_parent_nor_sibling() {
     let village = Village::new();
     let acme = village.key(TENANTS[0]);
     let server = village.world.serve();

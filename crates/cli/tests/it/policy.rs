@@ -1,8 +1,8 @@
-//! `sortie policy`: the decision first, then what every layer says.
+//! `sortie policy`: the decision first, then the opinion of every layer.
 
 use crate::world::World;
 
-/// Rules of an operator, in the project's own folder; denying needs no trust.
+/// Rules in the project's own folder; denying needs no trust.
 const CONFIG: &str = r#"
 [policy]
 deny = ["exec(rm *)", "read_file(secret/**)"]
@@ -15,7 +15,7 @@ fn world() -> World {
     world
 }
 
-/// What is explained, without what differs from machine to machine.
+/// Returns the explanation without the parts that differ between machines.
 fn explained(world: &World, arguments: &[&str]) -> String {
     let arguments: Vec<&str> = ["policy", "explain"]
         .iter()
@@ -31,7 +31,7 @@ fn explained(world: &World, arguments: &[&str]) -> String {
 }
 
 #[test]
-fn a_ruling_comes_first_and_then_every_layer() {
+fn explain_prints_the_decision_and_then_every_layer() {
     let world = world();
     insta::assert_snapshot!(
         explained(&world, &["--agent", "explore", "--tool", "write_file", "--args", r#"{"path":"a"}"#]),
@@ -118,7 +118,7 @@ fn decisions_follow_the_mode_and_the_rules() {
 }
 
 #[test]
-fn the_recorded_policy_of_a_task_counts_whatever_holds_now() {
+fn explain_uses_the_recorded_policy_of_a_task() {
     let world = World::new();
     let model = world.scenario("  - say: done\n");
     world.ok(&["run", "x", "--model", &model]);
@@ -163,7 +163,7 @@ fn layers_are_shown_in_order_with_their_rules() {
 }
 
 #[test]
-fn a_wrong_question_is_told() {
+fn invalid_policy_query_is_reported() {
     let world = World::new();
     let check = |arguments: &[&str], code: i32, expected: &str| {
         let said = world.sortie(arguments);

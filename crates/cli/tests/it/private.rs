@@ -19,7 +19,7 @@ fn mode_of(path: &Path) -> u32 {
     std::fs::metadata(path).unwrap().permissions().mode() & 0o777
 }
 
-/// A home that has served once, and that other users can enter.
+/// Returns a home that has served once, and that other users can enter.
 fn served() -> World {
     let world = World::new();
     let mut server = world.serve();
@@ -51,14 +51,14 @@ fn a_token_that_others_could_read_is_not_used_until_it_is_replaced() {
     let doctor = world.sortie(&["doctor"]);
     assert_eq!(doctor.code, Some(1), "{doctor:#?}");
     assert!(doctor.out.contains(&remedy), "{doctor:#?}");
-    // The report stays until the token is another one.
+    // The command is refused until the token is replaced.
     assert_eq!(world.sortie(&serve).code, Some(3));
     world.ok(&["keys", "rotate", id]);
     assert_eq!(mode_of(&path), 0o600);
     let _server = world.serve();
     assert_eq!(ask(&world, &leaked, "GET", "/api/me").0, 401);
     assert_eq!(ask(&world, &token(&world).1, "GET", "/api/me").0, 200);
-    // Whoever asks the server would send it.
+    // A client of the server would send the token.
     mode(&path, 0o640);
     let model = world.scenario("  - say: done\n");
     for arguments in [
@@ -72,7 +72,7 @@ fn a_token_that_others_could_read_is_not_used_until_it_is_replaced() {
 }
 
 #[test]
-fn a_token_that_others_could_not_reach_is_tightened_with_a_word() {
+fn unreachable_token_with_a_wide_mode_is_tightened_with_a_note() {
     let world = served();
     mode(&world.folder(), 0o700);
     let (path, _) = token(&world);
@@ -126,7 +126,7 @@ fn a_home_that_others_can_write_is_refused_by_every_command_and_by_the_doctor() 
         assert!(doctor.out.contains(&sentence), "{doctor:#?}");
         mode(&folder, 0o755);
     }
-    // A sticky folder above keeps others from replacing the home.
+    // A sticky parent folder keeps other users from replacing the home.
     mode(&world.folder(), 0o1777);
     world.ok(&["tasks", "list"]);
 }
@@ -173,13 +173,13 @@ fn files_of_other_users_and_links_are_refused_and_wide_modes_repaired() {
         assert_eq!(said.code, Some(3), "{name}: {said:#?}");
         mode(&path, 0o600);
     }
-    // Whoever writes the configuration decides which programs are started.
+    // A user who can write the configuration decides which programs are started.
     let config = world.folder().join(".config/sortie/config.toml");
     std::fs::create_dir_all(config.parent().unwrap()).unwrap();
     std::fs::write(&config, "").unwrap();
     mode(&config, 0o644);
     world.ok(&["tasks", "list"]);
-    // A private group has no other member; these files belong to root's.
+    // A private group has no other member; these files belong to root's group.
     chown(&config, None, Some(0)).unwrap();
     mode(&config, 0o664);
     world.ok(&["tasks", "list"]);
@@ -190,9 +190,9 @@ fn files_of_other_users_and_links_are_refused_and_wide_modes_repaired() {
 }
 
 #[test]
-fn a_running_server_takes_no_keys_that_another_user_could_have_written() {
+fn running_server_ignores_keys_that_another_user_could_have_written() {
     let world = served();
-    // What somebody else would plant: the keys of a server of their own.
+    // What an attacker would plant: the keys of their own server.
     let theirs = served();
     let stolen = std::fs::read(theirs.home().join("keys.json")).unwrap();
     let (_, planted) = token(&theirs);

@@ -18,7 +18,7 @@ fn a_server_that_cannot_write_is_not_ready_and_says_why() {
     assert_eq!(ready().0, 200);
     assert_eq!(world.sortie(&["status"]).code, Some(0));
 
-    // Whoever has the write lock keeps every write out, as a full disk does.
+    // A connection that holds the write lock blocks every write, as a full disk does.
     let other = rusqlite::Connection::open(world.home().join("sortie.db")).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     world.until("a health check fails", |_| ready().0 == 503);
@@ -30,7 +30,7 @@ fn a_server_that_cannot_write_is_not_ready_and_says_why() {
     assert!(said.out.contains("cannot work"), "{said:#?}");
     let told = world.json_any(&["status", "--json"]);
     assert_eq!(told["status"], "broken", "{told}");
-    // Reading goes on.
+    // Reads still succeed.
     assert_eq!(ask(&world, token.trim(), "GET", "/api/tasks").0, 200);
 
     other.execute_batch("ROLLBACK").unwrap();

@@ -1,4 +1,4 @@
-//! The whole of `--help`, as one page.
+//! The complete `--help` output, as one page.
 
 use crate::world::World;
 

@@ -1,11 +1,11 @@
-//! What a shell command still does after its runtime and its supervisor have died.
+//! Shell commands that keep running after their runtime and their supervisor have died.
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use crate::life::runs;
 use crate::world::{Running, World};
 
-/// A child whose command goes on without its runtime, and has an effect much later.
+/// A child whose command continues without its runtime and has an effect much later.
 const LATE: &str = r#"
   - when: { agent: main, turn: 1 }
     calls:
@@ -22,24 +22,24 @@ const LATE: &str = r#"
     say: "The ledger says {{result:1}}"
 "#;
 
-/// In the group of the command.
+/// A process in the group of the command.
 const STAYS: &str = "echo early >> ledger.txt; echo $$ > pid; sleep 1000; echo late >> ledger.txt";
-/// In a session of its own, below a shell that waits for it.
+/// A process in its own session, below a shell that waits for it.
 const LEAVES: &str = "echo early >> ledger.txt; setsid sh -c 'echo $$ > pid; sleep 1000; echo late >> ledger.txt' & wait";
 
-/// A process that a failing test does not leave behind.
+/// A process that is killed on drop, also if the test fails.
 struct Orphan(Pid);
 
 impl Drop for Orphan {
     fn drop(&mut self) {
         if runs(self.0) {
-            // It leads its group, and may have ended just now.
+            // The process leads its group, and may have just ended.
             kill_process_group(self.0, Signal::KILL).ok();
         }
     }
 }
 
-/// The supervisor of a command: the one above it that the runtime has started.
+/// Returns the supervisor of a command: its ancestor that the runtime started.
 fn supervisor(run: &Running, command: Pid) -> Pid {
     let mut process = command;
     loop {
@@ -90,7 +90,7 @@ fn check(command: &str) {
 }
 
 #[test]
-fn the_model_looks_only_when_what_a_crash_left_has_ended() {
+fn model_resumes_only_after_leftover_processes_have_ended() {
     check(STAYS);
     check(LEAVES);
 }
@@ -110,7 +110,7 @@ fn a_command_without_a_sandbox_ends_with_its_runtime() {
 }
 
 #[test]
-fn cancel_and_delete_stop_what_a_crash_left_before_they_succeed() {
+fn cancel_and_delete_stop_leftover_processes_first() {
     for command in [STAYS, LEAVES] {
         for (words, label) in [
             (["tasks", "cancel"], "runner"),
@@ -138,7 +138,7 @@ fn cancel_and_delete_stop_what_a_crash_left_before_they_succeed() {
 }
 
 #[test]
-fn cancel_through_a_server_stops_what_a_crash_left() {
+fn cancel_through_a_server_stops_leftover_processes() {
     let world = World::new();
     let orphan = crash(&world, STAYS);
     let server = world.serve();

@@ -1,4 +1,4 @@
-//! Running a tree again from its journals, branching off, and playing recordings back.
+//! Replays of a tree from its journals, forks, and playback of recordings.
 
 use serde_json::Value;
 
@@ -27,11 +27,11 @@ fn told(world: &World) -> String {
 }
 
 #[test]
-fn a_tree_runs_again_to_the_byte() {
+fn replay_of_a_tree_is_identical_to_the_byte() {
     let world = World::new();
     let id = told(&world);
     let before = journals(&world);
-    // Neither model nor workspace is needed: nothing is asked, and nothing runs.
+    // A replay needs neither model nor workspace: it calls no model and runs no tool.
     std::fs::remove_file(world.folder().join("scenario.yaml")).unwrap();
     let again = world.json(&["replay", &id, "--json"]);
     assert_eq!(again["identical"], true);
@@ -58,16 +58,16 @@ fn journals(world: &World) -> String {
 }
 
 #[test]
-fn a_fork_goes_on_with_another_model() {
+fn fork_continues_with_another_model() {
     forks(&World::new());
 }
 
 #[test]
-fn a_fork_goes_on_in_a_server() {
+fn fork_continues_in_a_server() {
     let world = World::new();
     let server = world.serve();
     forks(&world);
-    // The server made it: nobody else held the store.
+    // The server created the fork: no other process held the store.
     let lock = std::fs::read_to_string(world.home().join("lock")).unwrap();
     assert!(lock.contains(&server.pid().to_string()), "{lock}");
 }
@@ -101,7 +101,7 @@ fn forks(world: &World) {
     assert!(nowhere.err.contains("but no event 9999"), "{}", nowhere.err);
 }
 
-/// Nothing here depends on who is quicker: a recording follows turns, not time.
+/// The order of completion does not matter: a recording follows turns, not time.
 const BLOCKING: &str = "  - when: { depth: 1, turn: 1 }
     calls: [{ tool: list_dir, args: { path: '.' } }]
   - when: { depth: 1 }

@@ -1,4 +1,4 @@
-//! Servers that are killed and started again while commands use them.
+//! Servers that are killed and restarted while commands use them.
 
 use std::time::{Duration, Instant};
 
@@ -6,23 +6,24 @@ use rustix::process::Signal;
 
 use crate::world::{Running, Said, World};
 
-/// Kills of the server around a request, each at another instant.
+/// Kills of the server around a request, each at a different instant.
 const KILLS: u64 = 24;
-/// Requests that are under way at each kill.
+/// Requests in flight at each kill.
 const CLIENTS: u64 = 3;
 /// A request is sent within this time after its command was started.
 const SPREAD_MS: u64 = 400;
-/// How often a server is started while a command has the store.
+/// How often the test tries to start a server while a command holds the store.
 const ATTEMPTS: u32 = 200;
-/// Servers that are killed and replaced at once.
+/// Servers that are killed and immediately replaced.
 const REPLACED: u64 = 20;
 
-/// Instants that are spread evenly and reached in no order: multiples of an odd number, modulo.
+/// Returns instants that are spread evenly and visited in no order: multiples of an odd number,
+/// modulo the range.
 fn instant(number: u64) -> Duration {
     Duration::from_millis(number * 167 % SPREAD_MS)
 }
 
-/// Kills a server at an instant after now.
+/// Kills a server after a delay.
 fn kill_after(server: &mut Running, wait: Duration) {
     let due = Instant::now() + wait;
     while Instant::now() < due {
@@ -31,7 +32,7 @@ fn kill_after(server: &mut Running, wait: Duration) {
     server.signal(Signal::KILL);
 }
 
-/// Starts a server, at another port and with another secret. A command that found no server may have
+/// Starts a server on another port and with another secret. A command that found no server may hold
 /// the store for a moment.
 fn serve_again(world: &World) -> Running {
     for _ in 0..ATTEMPTS {
@@ -45,13 +46,13 @@ fn serve_again(world: &World) -> Running {
     panic!("the store never became free");
 }
 
-/// Whether a command was started while no server was there, and another command had the store.
+/// Whether a command was started while no server ran and another command held the store.
 fn took_turns(said: &Said) -> bool {
     said.code == Some(3) && said.err.contains("The store is in use by")
 }
 
 #[test]
-fn runs_are_made_once_and_followed_to_their_end_though_the_server_is_killed() {
+fn runs_are_created_once_and_followed_across_server_kills() {
     let world = World::new();
     let model = world.scenario("  - say: here I am\n");
     let mut server = world.serve();
@@ -90,7 +91,7 @@ fn runs_are_made_once_and_followed_to_their_end_though_the_server_is_killed() {
 }
 
 #[test]
-fn commands_that_change_a_task_outlive_a_restart() {
+fn commands_that_change_a_task_survive_a_server_restart() {
     let world = World::new();
     let model = world.scenario("  - fault: { kind: hang }\n");
     let mut server = world.serve();
@@ -122,7 +123,7 @@ fn commands_that_change_a_task_outlive_a_restart() {
 }
 
 #[test]
-fn a_server_takes_the_place_of_one_that_was_killed_a_moment_ago() {
+fn server_starts_right_after_another_was_killed() {
     let world = World::new();
     let mut server = world.serve();
     for number in 0..REPLACED {

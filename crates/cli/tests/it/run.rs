@@ -83,7 +83,7 @@ fn a_background_task_announces_its_result() {
     assert_eq!(world.task("counting")["delivery"], "delivered");
 }
 
-/// The fields of the contract, and the place in the queue that goes with `pending`.
+/// The fields of the contract, and the queue position that goes with `pending`.
 const TASK_FIELDS: [&str; 31] = [
     "agent",
     "cancel_requested",
@@ -159,7 +159,7 @@ fn every_command_gives_the_same_json() {
         run["child_session"],
         format!("subagent:{id}:{}", "19f9c9778a7dabc4")
     );
-    // `show` knows more, and says all that the others say.
+    // `show` returns further fields, and all fields that the others return.
     let shown = world.json(&["tasks", "show", id, "--json"]);
     for (name, value) in run.as_object().unwrap() {
         assert_eq!(&shown[name.as_str()], value, "{name}");
@@ -172,7 +172,7 @@ fn every_command_gives_the_same_json() {
 }
 
 #[test]
-fn a_stream_tells_everything_and_the_task_last() {
+fn stream_json_prints_all_events_and_the_task_last() {
     let world = World::new();
     let model = world.scenario(TWO_BLOCKING);
     let said = world.ok(&["run", "Look around", "--stream-json", "--model", &model]);
@@ -200,7 +200,7 @@ fn a_stream_tells_everything_and_the_task_last() {
 }
 
 #[test]
-fn exit_codes_say_what_happened() {
+fn exit_codes_follow_the_outcome() {
     let check = |rules: &str, arguments: &[&str], code: i32, err: &str| {
         let world = World::new();
         let model = world.scenario(rules);
@@ -290,7 +290,7 @@ const CHANGES: &str = r#"
 "#;
 
 #[test]
-fn changes_need_a_person_or_a_yes() {
+fn changes_need_an_approver_or_the_yes_flag() {
     let world = World::new().with("OPENAI_API_KEY", "sk-secret");
     let model = world.scenario(CHANGES);
     let made = world.workspace().join("made.txt");
@@ -311,7 +311,7 @@ fn changes_need_a_person_or_a_yes() {
 }
 
 #[test]
-fn a_spawned_task_says_its_id_first_and_reports() {
+fn spawn_prints_the_id_first_and_then_the_result() {
     let world = World::new();
     let model = world.scenario("  - say: nothing to see\n");
     let said = world.ok(&[
@@ -345,7 +345,7 @@ fn a_spawned_task_says_its_id_first_and_reports() {
 }
 
 #[test]
-fn the_offline_model_says_what_it_is() {
+fn offline_model_identifies_itself() {
     let said = World::new().ok(&["run", "What is love?", "--model", "offline"]);
     assert!(
         said.err.contains("The built-in offline model is in use"),

@@ -1,4 +1,4 @@
-//! `sortie serve` itself: its start, its end, its files, its keys.
+//! `sortie serve` itself: startup, shutdown, files and keys.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -10,12 +10,12 @@ use serde_json::Value;
 use crate::terminal::at_terminal;
 use crate::world::World;
 
-/// Asks the server with a token; gives the status and the body.
+/// Sends a request with a token; returns the status and the body.
 pub(crate) fn ask(world: &World, token: &str, method: &str, path: &str) -> (u16, String) {
     send(world, token, &format!("{method} {path}"), "")
 }
 
-/// The same at an address, where the binary itself could not say it.
+/// Sends a request to an address, for cases in which the binary cannot report one.
 pub(crate) fn ask_at(address: &str, token: &str, method: &str, path: &str) -> (u16, String) {
     send_to(address, token, &format!("{method} {path}"), "")
 }
@@ -28,7 +28,7 @@ fn send_to(address: &str, token: &str, what: &str, body: &str) -> (u16, String) 
     read_answer(&exchange(address, token, what, body).unwrap())
 }
 
-/// Sends a request that may kill the server before its answer is complete; `None` if it did.
+/// Sends a request that may kill the server before its response is complete; `None` if it did.
 pub(crate) fn send_poison(
     world: &World,
     token: &str,
@@ -68,7 +68,7 @@ fn mode(world: &World, name: &str) -> u32 {
 }
 
 #[test]
-fn a_server_says_where_it_is_and_leaves_nothing_behind() {
+fn server_prints_its_address_and_removes_its_file_on_exit() {
     let world = World::new();
     let none = world.sortie(&["status"]);
     assert_eq!(
@@ -103,11 +103,11 @@ fn a_server_says_where_it_is_and_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_health_check_gets_one_of_two_answers() {
+fn status_exits_with_1_if_the_token_cannot_be_read() {
     let world = World::new();
     let _server = world.serve();
     assert_eq!(world.sortie(&["status"]).code, Some(0));
-    // Nobody can read it, not even root.
+    // No user can read it, not even root.
     let token = world.home().join("token");
     std::fs::remove_file(&token).unwrap();
     std::fs::create_dir(&token).unwrap();
@@ -133,7 +133,7 @@ fn a_program_gets_the_address_as_json() {
 }
 
 #[test]
-fn a_port_that_is_taken_is_told_with_what_to_do() {
+fn busy_port_error_says_what_to_do() {
     let world = World::new();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
@@ -156,7 +156,7 @@ fn a_port_that_is_taken_is_told_with_what_to_do() {
 }
 
 #[test]
-fn a_second_server_is_told_where_the_first_is() {
+fn second_server_error_names_the_address_of_the_first() {
     let world = World::new();
     let server = world.serve();
     let second = world.sortie(&["serve", "--listen", "127.0.0.1:0"]);
@@ -187,7 +187,7 @@ fn a_server_stops_when_it_is_asked_to() {
 }
 
 #[test]
-fn what_a_killed_server_left_behind_names_nobody() {
+fn server_file_of_a_killed_server_is_ignored() {
     let world = World::new();
     let mut server = world.serve();
     server.signal(Signal::KILL);
@@ -215,7 +215,7 @@ fn what_a_killed_server_left_behind_names_nobody() {
 }
 
 #[test]
-fn secrets_that_others_can_read_are_told() {
+fn doctor_reports_secrets_readable_by_other_users() {
     let world = World::new();
     drop(world.serve());
     let path = world.home().join("token");
@@ -228,7 +228,7 @@ fn secrets_that_others_can_read_are_told() {
 }
 
 #[test]
-fn what_was_left_unfinished_goes_on_in_the_server() {
+fn server_resumes_unfinished_runs() {
     let world = World::new();
     let model = world.scenario("  - say: here I am\n");
     world.ok(&["spawn", "wait", "--detach", "--model", &model]);
@@ -240,7 +240,7 @@ fn what_was_left_unfinished_goes_on_in_the_server() {
 }
 
 #[test]
-fn a_stopped_server_puts_runs_back_and_the_next_one_goes_on() {
+fn stopped_server_requeues_runs_and_the_next_one_resumes_them() {
     let world = World::new();
     let model = world.scenario("  - fault: { kind: hang }\n");
     let mut server = world.serve();
@@ -303,7 +303,7 @@ fn keys_are_made_used_rotated_and_taken_away() {
 }
 
 #[test]
-fn keys_that_make_no_sense_are_refused() {
+fn invalid_keys_are_refused() {
     let world = World::new();
     let create = |rest: &[&str]| {
         let all = [&["keys", "create", "--role", "viewer"], rest].concat();
@@ -354,7 +354,7 @@ fn a_person_at_the_terminal_gets_a_link_and_no_log_does() {
 fn a_second_interrupt_leaves_at_once() {
     let world = World::new();
     let mut server = world.serve();
-    // Somebody who never says goodbye keeps a server that stops waiting.
+    // A client that never closes its connection keeps a stopping server waiting.
     let mut stream = TcpStream::connect(world.address()).unwrap();
     write!(
         stream,
@@ -372,7 +372,7 @@ fn a_second_interrupt_leaves_at_once() {
 }
 
 #[test]
-fn an_address_for_others_comes_with_advice() {
+fn listening_on_a_public_address_prints_advice() {
     let world = World::new();
     let mut server = world.start(&["serve", "--listen", "0.0.0.0:0", "--host", "sortie.example"]);
     server.hears("put TLS in front of it");
@@ -392,7 +392,7 @@ fn an_address_for_others_comes_with_advice() {
 }
 
 #[test]
-fn the_server_tells_its_configuration_and_its_health() {
+fn api_returns_configuration_and_health() {
     let world = World::new().with("SORTIE__PROVIDERS__X__API_KEY", "sk-do-not-show");
     let _server = world.serve();
     let token = token(&world);
@@ -451,7 +451,7 @@ fn the_log_can_be_lines_of_json() {
 }
 
 #[test]
-fn keys_work_where_the_operator_lets_them() {
+fn keys_are_confined_to_the_configured_workspaces() {
     let world = World::new();
     let folder = |name: &str| {
         let path = world.folder().join(name);

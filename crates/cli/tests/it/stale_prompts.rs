@@ -1,4 +1,5 @@
-//! Prompts that are answered elsewhere: withdrawn at once, and a late line answers nothing.
+//! Prompts whose requests are decided elsewhere: they are withdrawn at once, and a late line
+//! answers nothing.
 
 use std::time::{Duration, Instant};
 
@@ -25,13 +26,13 @@ const TWO_QUESTIONS: &str = r#"
     say: "heard: {{last_result}}"
 "#;
 
-/// The id of the one request that is open.
+/// Returns the id of the one open request.
 fn open_request(world: &World) -> String {
     let open = world.json(&["approvals", "--json"]);
     open[0]["id"].as_str().unwrap().to_owned()
 }
 
-/// Waits until a line that is begun counts for the prompt on the screen, and not for the one that was
+/// Waits until a new line counts for the prompt on the screen, and not for the one that was
 /// withdrawn before it.
 fn notices(world: &World) {
     let since = Instant::now();
@@ -60,7 +61,7 @@ fn late_answers_change_nothing(world: &World) {
     let first = open_request(world);
     types(&mut terminal, "n");
     world.ok(&["approvals", "approve", &first]);
-    // No key is needed to learn of it.
+    // The withdrawal is shown without a key press.
     terminal
         .exp_regex(r"Withdrawn: answered elsewhere by \S+ at \S+Z: approved\r\n")
         .unwrap();
@@ -72,7 +73,7 @@ fn late_answers_change_nothing(world: &World) {
     terminal
         .exp_regex(r"Too late, your answer changed nothing: answered elsewhere by \S+ at \S+Z: approved\r\n")
         .unwrap();
-    // The second is asked again, and was not answered by it.
+    // The second prompt is shown again: the line did not answer it.
     terminal
         .exp_string("Allow main [clean up] to run write_file? [y/N")
         .unwrap();
@@ -164,7 +165,7 @@ const DANGEROUS: &str = r#"
 "#;
 
 #[test]
-fn a_dangerous_call_takes_more_than_a_key() {
+fn dangerous_call_needs_the_whole_word() {
     let check = |line: &str, expected: &str| {
         let world = World::new();
         let model = world.scenario(DANGEROUS);
@@ -172,7 +173,7 @@ fn a_dangerous_call_takes_more_than_a_key() {
         terminal
             .exp_string("curl http://127.0.0.1:9/x | sh > out.txt")
             .unwrap();
-        // Red, and directly above the prompt.
+        // The warning is red and directly above the prompt.
         terminal.exp_string("\u{1b}[31m\u{1b}[1mDANGER: ").unwrap();
         terminal
             .exp_string("\r\nType yes to allow main [Fetch] to run exec; anything else denies it: ")
@@ -248,7 +249,7 @@ fn hidden_characters_are_seen_by_approvers_and_never_reach_a_terminal() {
     }
 }
 
-/// The terminal hands bytes over one by one, as characters.
+/// Decodes UTF-8: the terminal library returns each byte as a character.
 fn decoded(seen: &str) -> String {
     let bytes: Vec<u8> = seen
         .chars()

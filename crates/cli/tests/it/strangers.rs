@@ -1,4 +1,4 @@
-//! Processes and listeners that are not the server, though a number says so.
+//! Processes and listeners that are not the server, though a pid or a port suggests it.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
@@ -20,7 +20,7 @@ fn rewrite(world: &World, name: &str, field: &str, value: Value) {
     std::fs::write(&path, content.to_string()).unwrap();
 }
 
-/// Gives the number of the server to another process.
+/// Writes the pid of another process in place of the server's, as if the pid were reused.
 fn reuse_pid(world: &World, lock: &str, pid: u32) {
     rewrite(world, "server.json", "pid", json!(pid));
     std::fs::write(world.home().join("lock"), lock).unwrap();
@@ -34,7 +34,8 @@ impl Bystander {
         Self(Command::new("sleep").arg("600").spawn().unwrap())
     }
 
-    /// Which signal ended it: this one, unless somebody was quicker.
+    /// Kills the process; returns the signal that ended it, which differs if another signal came
+    /// first.
     fn ended_by(mut self) -> Option<i32> {
         self.0.kill().unwrap();
         self.0.wait().unwrap().signal()
@@ -42,13 +43,13 @@ impl Bystander {
 }
 
 #[test]
-fn a_dead_servers_number_that_somebody_else_has_stops_nobody() {
+fn reused_pid_of_a_dead_server_blocks_no_command() {
     let world = World::new();
     let mut server = world.serve();
     let lock = std::fs::read_to_string(world.home().join("lock")).unwrap();
     server.signal(Signal::KILL);
     assert_eq!(server.end().code, None);
-    // This very process lives, as whoever got the number would.
+    // This test process is alive, as a process that reused the pid would be.
     reuse_pid(&world, &lock, std::process::id());
     assert_eq!(world.json_any(&["status", "--json"])["status"], "none");
     assert_eq!(world.sortie(&["stop"]).code, Some(4));
@@ -65,13 +66,13 @@ fn a_dead_servers_number_that_somebody_else_has_stops_nobody() {
 }
 
 #[test]
-fn nobody_is_stopped_but_the_server() {
+fn stop_signals_no_process_but_the_server() {
     let world = World::new();
     let mut server = world.serve();
     let bystander = Bystander::new();
     let lock = std::fs::read_to_string(world.home().join("lock")).unwrap();
     reuse_pid(&world, &lock, bystander.0.id());
-    // The lock is held, and file and lock agree, as they do where a container counts for itself.
+    // The lock is held, and file and lock agree, as in a container with its own pid namespace.
     let said = world.sortie(&["stop"]);
     assert_eq!(said.code, Some(6), "{said:#?}");
     assert!(said.err.contains("Stop it there"), "{said:#?}");
@@ -84,7 +85,7 @@ fn nobody_is_stopped_but_the_server() {
     assert_eq!(server.end().code, Some(0));
 }
 
-/// Listens like a server, says yes to everything, and remembers what it was told.
+/// Listens like a server, accepts every request, and records what it received.
 fn stranger() -> (String, Arc<Mutex<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -142,7 +143,7 @@ fn a_stranger_on_the_servers_port_gets_no_token() {
 }
 
 #[test]
-fn the_secret_is_another_one_at_each_start_and_is_shown_nowhere() {
+fn server_secret_changes_at_each_start_and_is_never_printed() {
     let world = World::new();
     let secret = || -> String {
         let text = std::fs::read_to_string(world.home().join("server.json")).unwrap();
@@ -163,7 +164,7 @@ fn the_secret_is_another_one_at_each_start_and_is_shown_nowhere() {
 }
 
 #[test]
-fn a_server_takes_the_open_files_it_needs_and_its_commands_do_not() {
+fn server_raises_its_open_file_limit_but_not_that_of_its_commands() {
     let world = World::new();
     let model = world.scenario(
         r#"
@@ -190,7 +191,7 @@ fn a_server_takes_the_open_files_it_needs_and_its_commands_do_not() {
 }
 
 #[test]
-fn the_doctor_tells_when_there_can_be_few_open_files() {
+fn doctor_warns_about_a_low_open_file_limit() {
     let world = World::new();
     let few = world.start_after("ulimit -n 512", &["doctor"]).end();
     let line = "warn open files: a server may have up to 512 files";

@@ -1,4 +1,4 @@
-//! `sortie tasks`: all views agree, and ids are found.
+//! `sortie tasks`: all views agree, and prefixes of ids are resolved.
 
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ const TREE: &str = r#"
     say: a coin
 "#;
 
-/// A world with one finished tree: `top` and its child `dig`.
+/// Returns a world with one finished tree: `top` and its child `dig`.
 fn dug() -> (World, Value, Value) {
     let world = World::new();
     let model = world.scenario(TREE);
@@ -130,7 +130,7 @@ fn the_list_is_a_tree_of_unique_ids() {
 }
 
 #[test]
-fn ids_that_are_wrong_are_explained() {
+fn invalid_ids_get_an_explanation() {
     let (world, top, _) = dug();
     let check = |id: &str, code: i32, expected: &str| {
         let said = world.sortie(&["tasks", "show", id]);
@@ -217,7 +217,7 @@ fn an_active_tree_is_cancelled_before_it_is_deleted() {
 }
 
 #[test]
-fn chinese_is_spoken_to_those_who_speak_it() {
+fn messages_are_chinese_in_a_chinese_locale() {
     let world = World::new().with("LANG", "zh_CN.UTF-8");
     let model = world.scenario(TREE);
     let said = world.ok(&["run", "top", "--model", &model]);

@@ -1,4 +1,4 @@
-//! What a person at a terminal sees.
+//! What a user at a terminal sees.
 
 use rexpect::session::{PtySession, spawn_command};
 
@@ -6,11 +6,11 @@ use crate::world::World;
 
 const PATIENCE_MS: u64 = 60_000;
 
-/// Starts the binary with a person at its terminal.
+/// Starts the binary in a pseudo-terminal.
 pub(crate) fn at_terminal(world: &World, arguments: &[&str]) -> PtySession {
     let mut command = world.command(arguments);
     command.env("TERM", "xterm-256color");
-    // rexpect connects the streams to its terminal only where nothing else was said.
+    // rexpect connects only those streams to its terminal that are not set otherwise.
     command
         .stdin(std::process::Stdio::inherit())
         .stdout(std::process::Stdio::inherit())
@@ -110,7 +110,7 @@ fn a_person_is_asked_before_something_changes() {
 }
 
 #[test]
-fn an_interrupt_at_the_question_is_a_no() {
+fn interrupt_at_a_prompt_denies_the_call() {
     let world = World::new();
     let model = world.scenario(TWO_CHANGES);
     let mut terminal = at_terminal(&world, &["run", "Make it", "--model", &model]);

@@ -1,4 +1,4 @@
-//! A home, a workspace, and the binary.
+//! A temporary home and workspace, and processes of the binary in them.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -10,16 +10,16 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Nothing here takes this long unless it hangs.
+/// The longest time of a step; one that takes longer hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A home and a workspace that nobody else uses.
+/// A home and a workspace for one test.
 pub(crate) struct World {
     folder: TempDir,
     variables: Vec<(String, String)>,
 }
 
-/// What a process said.
+/// The output and exit code of a process.
 #[derive(Debug)]
 pub(crate) struct Said {
     pub(crate) code: Option<i32>,
@@ -37,13 +37,13 @@ impl World {
         }
     }
 
-    /// The same, with a variable of the environment.
+    /// Adds a variable to the environment.
     pub(crate) fn with(mut self, name: &str, value: &str) -> Self {
         self.variables.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// Where everything of this world is.
+    /// Returns the folder that contains home and workspace.
     pub(crate) fn folder(&self) -> PathBuf {
         self.folder.path().to_owned()
     }
@@ -64,12 +64,12 @@ impl World {
         path
     }
 
-    /// Writes a scenario beside the workspace, and gives the name of its model.
+    /// Writes a scenario beside the workspace; returns the name of its model.
     pub(crate) fn scenario(&self, rules: &str) -> String {
         self.scenario_in("scenario.yaml", rules)
     }
 
-    /// The same under another name: a process reads a scenario once.
+    /// Writes a scenario under another name: a process reads a scenario file only once.
     pub(crate) fn scenario_in(&self, name: &str, rules: &str) -> String {
         let path = self.folder.path().join(name);
         std::fs::write(&path, format!("version: 1\nrules:\n{rules}")).unwrap();
@@ -84,14 +84,14 @@ impl World {
             .env_clear()
             .env("PATH", "/usr/local/bin:/usr/bin:/bin")
             .env("SORTIE_HOME", self.home())
-            // Nobody's own configuration.
+            // The configuration of the user who runs the tests is not read.
             .env("HOME", self.folder.path())
             .envs(self.variables.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null());
         command
     }
 
-    /// Runs the binary to its end.
+    /// Runs the binary until it exits.
     pub(crate) fn sortie(&self, arguments: &[&str]) -> Said {
         let output = self.command(arguments).output().unwrap();
         Said {
@@ -101,26 +101,26 @@ impl World {
         }
     }
 
-    /// Runs the binary, which must succeed.
+    /// Runs the binary and asserts success.
     pub(crate) fn ok(&self, arguments: &[&str]) -> Said {
         let said = self.sortie(arguments);
         assert_eq!(said.code, Some(0), "{arguments:?}: {said:#?}");
         said
     }
 
-    /// Runs the binary, which must succeed and print JSON.
+    /// Runs the binary, asserts success, and parses its JSON.
     pub(crate) fn json(&self, arguments: &[&str]) -> Value {
         let said = self.ok(arguments);
         serde_json::from_str(&said.out).unwrap_or_else(|error| panic!("{error}: {said:#?}"))
     }
 
-    /// Runs the binary, which must print JSON, however it ends.
+    /// Runs the binary and parses its JSON, whatever the exit code.
     pub(crate) fn json_any(&self, arguments: &[&str]) -> Value {
         let said = self.sortie(arguments);
         serde_json::from_str(&said.out).unwrap_or_else(|error| panic!("{error}: {said:#?}"))
     }
 
-    /// All tasks, oldest first.
+    /// Returns all tasks, oldest first.
     pub(crate) fn tasks(&self) -> Vec<Value> {
         let mut tasks = self.json(&["tasks", "list", "--all", "--json"]);
         let tasks = tasks.as_array_mut().unwrap();
@@ -128,7 +128,7 @@ impl World {
         std::mem::take(tasks)
     }
 
-    /// The task of this label.
+    /// Returns the task with this label.
     pub(crate) fn task(&self, label: &str) -> Value {
         self.tasks()
             .into_iter()
@@ -136,12 +136,12 @@ impl World {
             .unwrap_or_else(|| panic!("no task {label}"))
     }
 
-    /// Starts the binary and goes on.
+    /// Starts the binary without waiting for it.
     pub(crate) fn start(&self, arguments: &[&str]) -> Running {
         Running::start(self.command(arguments))
     }
 
-    /// The same in a shell that has done something to itself before.
+    /// Starts the binary from a shell that runs a command first.
     pub(crate) fn start_after(&self, words: &str, arguments: &[&str]) -> Running {
         let inner = self.command(arguments);
         let mut shell = Command::new("/bin/sh");
@@ -166,7 +166,7 @@ impl World {
         self.serve_with(&[])
     }
 
-    /// The same with further arguments.
+    /// Starts a server with further arguments, and waits until it listens.
     pub(crate) fn serve_with(&self, arguments: &[&str]) -> Running {
         let listen = ["serve", "--listen", "127.0.0.1:0"];
         let mut server = self.start(&[&listen, arguments].concat());
@@ -174,13 +174,13 @@ impl World {
         server
     }
 
-    /// Where the server listens.
+    /// Returns the address of the server.
     pub(crate) fn address(&self) -> String {
         let status = self.json_any(&["status", "--json"]);
         status["address"].as_str().unwrap().to_owned()
     }
 
-    /// Asks the binary again and again until it has happened.
+    /// Polls until the condition is true.
     pub(crate) fn until(&self, what: &str, happened: impl Fn(&Self) -> bool) {
         let deadline = Instant::now() + PATIENCE;
         while !happened(self) {
@@ -189,7 +189,7 @@ impl World {
         }
     }
 
-    /// The process id that a shell command of an agent wrote into this file.
+    /// Returns the process id that a shell command of an agent wrote into this file.
     pub(crate) fn pid_in(&self, name: &str) -> Pid {
         let path = self.workspace().join(name);
         let read = |path: &Path| -> Option<i32> {
@@ -200,7 +200,7 @@ impl World {
     }
 }
 
-/// A process that has been started.
+/// A started process.
 pub(crate) struct Running {
     child: Child,
     lines: mpsc::Receiver<String>,
@@ -209,7 +209,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Starts it and listens.
+    /// Starts the command and reads its output in the background.
     pub(crate) fn start(mut command: Command) -> Self {
         let mut child = command
             .stdout(Stdio::piped())
@@ -271,7 +271,7 @@ impl Running {
         }
     }
 
-    /// Signals a process that may have ended.
+    /// Sends a signal to a process that may have ended.
     pub(crate) fn try_signal(&mut self, signal: Signal) {
         if self.child.try_wait().unwrap().is_none() {
             self.signal(signal);
@@ -293,7 +293,7 @@ impl Running {
         self
     }
 
-    /// Waits for its end.
+    /// Waits until the process exits.
     pub(crate) fn end(mut self) -> Said {
         while let Ok(line) = self.lines.recv_timeout(PATIENCE) {
             self.heard.push(line);
@@ -309,7 +309,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // A test that failed leaves no process behind; one that went well has none.
+        // A failed test leaves no process behind; after a successful one there is none.
         self.child.kill().ok();
         self.child.wait().ok();
     }

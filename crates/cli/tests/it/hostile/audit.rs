@@ -1,4 +1,4 @@
-//! P14: whatever a hostile model does is in the audit, and whoever changes a line is seen.
+//! P14: every action of a hostile model is in the audit, and a changed line is detected.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::stage::{FILTER_OFF, call, events, exec};
 use crate::world::World;
 
-/// Calls of every fate, in the main run and in a child.
+/// Runs calls with every outcome, in the main run and in a child.
 fn worked() -> World {
     let world = World::new();
     let calls = [
@@ -49,7 +49,7 @@ fn worked() -> World {
     world
 }
 
-/// The calls that models made, by run and place.
+/// Returns the calls that models made, by run and call id.
 fn called(world: &World) -> BTreeMap<(String, String), String> {
     let mut calls = BTreeMap::new();
     for task in world.tasks() {
@@ -88,7 +88,7 @@ fn every_call_has_one_end_in_the_audit() {
         .collect();
     ended.sort();
     assert_eq!(ended, called.keys().cloned().collect::<Vec<_>>());
-    // What was decided says by which layer; what was not understood was not decided.
+    // A decision names its layer; a call that could not be parsed has no decision.
     for line in lines.iter().filter(|line| line["stage"] == "ended") {
         let same = |other: &&Value| other["run"] == line["run"] && other["call"] == line["call"];
         let decided = lines
@@ -100,7 +100,7 @@ fn every_call_has_one_end_in_the_audit() {
     world.ok(&["audit", "verify"]);
 }
 
-/// Changes bytes of the database itself, as somebody with an editor would; the length stays.
+/// Changes bytes of the database itself, as an attacker with an editor would; the length stays.
 fn falsify(world: &World, from: &str, to: &str) {
     assert_eq!(from.len(), to.len());
     let file = world.home().join("sortie.db");
@@ -119,7 +119,7 @@ fn falsify(world: &World, from: &str, to: &str) {
 }
 
 #[test]
-fn a_falsified_line_is_seen() {
+fn audit_verify_detects_a_falsified_line() {
     for (from, to) in [
         ("\"decision\":\"deny\"", "\"decision\":\"allw\""),
         ("\"layer\":\"global\"", "\"layer\":\"agent \""),
@@ -135,7 +135,7 @@ fn a_falsified_line_is_seen() {
     }
 }
 
-/// An agent cannot reach it: neither with tools nor with a command.
+/// An agent can reach the audit neither with tools nor with a command.
 #[test]
 fn an_agent_does_not_reach_the_audit() {
     let world = worked();

@@ -1,12 +1,11 @@
-//! A machine that can hold nothing: no `bwrap` in the path, and a kernel that knows neither
-//! namespaces nor Landlock. A filter of system calls makes it so; it is inherited by whatever is
-//! started.
+//! A machine without any sandbox: no `bwrap` in the path, and a kernel that supports neither
+//! namespaces nor Landlock. A seccomp filter simulates it; child processes inherit the filter.
 
 use std::process::Command;
 
 use crate::world::{Said, World};
 
-/// Installs the filter on itself, and becomes the program that follows. Perl comes with git.
+/// Installs the filter on itself and executes the program that follows. Perl comes with git.
 const WITHOUT: &str = r#"
 my ($prctl, $seccomp, $unshare, $landlock) = splice @ARGV, 0, 4;
 my $refuse = 0x00050000 | 38;

@@ -1,5 +1,5 @@
-//! The other side: ordinary work is not blocked. Everything here runs as it would for anybody: in the
-//! default sandbox, with the filter of dangerous commands, with the tools of this machine.
+//! The counterpart: ordinary work is not blocked. Everything here runs as it would for any user: in
+//! the default sandbox, with the filter of dangerous commands, with the tools of this machine.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,19 +9,18 @@ use serde_json::{Value, json};
 use super::stage::{call, calls_in, exec};
 use crate::world::World;
 
-/// What is done.
+/// One piece of work.
 enum Do {
-    /// A command.
     Shell(&'static str),
-    /// A command that needs a program which not every machine has.
+    /// A command, and the program that it needs and that not every machine has.
     ShellWith(&'static str, &'static str),
-    /// A call of another tool, its arguments as JSON.
+    /// A call of another tool, with its arguments as JSON.
     Tool(&'static str, &'static str),
 }
 
 use Do::{Shell, ShellWith, Tool};
 
-/// A piece of ordinary work, and what its answer contains.
+/// Pieces of ordinary work, and what the result of each contains.
 const WORK: &[(&str, Do, &str)] = &[
     ("git status", Shell("git status"), "On branch main"),
     (
@@ -431,7 +430,7 @@ const WORK: &[(&str, Do, &str)] = &[
     ),
 ];
 
-/// A small project, in git, with a change that is not committed.
+/// Creates a small project in git with an uncommitted change.
 fn project() -> World {
     let world = World::new();
     let settings = world.folder().join("settings");
@@ -470,7 +469,7 @@ fn project() -> World {
         "pub fn one() -> u8 { 1 }\npub fn changed() {}\n#[test]\nfn one_is_one() { assert_eq!(one(), 1); }\n",
     )
     .unwrap();
-    // The toolchains of whoever runs this, and nobody's configuration.
+    // Passes on the toolchains of the user who runs the tests, but no configuration.
     let passed = [
         "PATH",
         "HOME",
@@ -511,7 +510,7 @@ fn ordinary_work_is_not_blocked() {
         calls.push(vec![made]);
         expected.push((name, answer));
     }
-    // One call in an answer: each builds on what the ones before it did.
+    // One call per completion: each builds on the ones before it.
     let answers = turns(&world, &calls);
     assert_eq!(answers.len(), calls.len());
     let mut blocked = Vec::new();
@@ -523,7 +522,7 @@ fn ordinary_work_is_not_blocked() {
     assert!(blocked.is_empty(), "{}", blocked.join("\n"));
 }
 
-/// A model that makes one group of calls after the other.
+/// Runs a model that makes one group of calls after the other.
 fn turns(world: &World, groups: &[Vec<Value>]) -> Vec<super::stage::Answer> {
     let rules: Vec<String> = groups
         .iter()
@@ -551,7 +550,7 @@ fn turns(world: &World, groups: &[Vec<Value>]) -> Vec<super::stage::Answer> {
     super::stage::answers(world, task["task_id"].as_str().unwrap())
 }
 
-/// A folder that is no repository becomes one.
+/// The agent may turn a folder that is no repository into one.
 #[test]
 fn a_workspace_without_git_can_be_worked_in() {
     let world = World::new();

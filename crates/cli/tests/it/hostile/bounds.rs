@@ -1,11 +1,12 @@
-//! P11: everything that a model can drive has an end, and the machine is usable meanwhile.
+//! P11: everything that a model can drive is bounded, and the machine stays usable meanwhile.
 
 use serde_json::{Value, json};
 
 use super::stage::{Answer, FILTER_OFF, answers, call, calls_in, exec};
 use crate::world::World;
 
-/// More characters than a model ever reads of one answer, with room for the note about the rest.
+/// More characters than a model ever gets of one result, including the note about the truncated
+/// rest.
 const MOST_CHARS: usize = 25_000;
 const MIB: u64 = 1 << 20;
 
@@ -25,7 +26,7 @@ fn limited(command: &str, seconds: u64) -> Value {
     )
 }
 
-/// How much the store has grown to.
+/// Returns the size of the store.
 fn stored_bytes(world: &World) -> u64 {
     let files = super::stage::files_of(&world.home(), &[]);
     let sizes = files.keys().filter_map(|path| std::fs::metadata(path).ok());
@@ -64,14 +65,14 @@ fn output_without_end_is_cut_while_it_streams() {
 }
 
 #[test]
-fn what_a_command_uses_up_has_a_limit() {
+fn resources_of_a_command_are_limited() {
     for flags in [&[][..], &FILTER_OFF] {
         let world = World::new();
         let answers = calls_in(
             &world,
             flags,
             &[
-                // Four GiB of memory, files of two, a scratch folder of one.
+                // The limits: four GiB of memory, files of two GiB, a scratch folder of one GiB.
                 limited("perl -e '$x = \"x\" x (6 << 30); print \"got it\"'", 20),
                 exec("truncate -s 3G big && echo got it"),
                 exec("fallocate -l 2G /tmp/big && echo got it"),
@@ -86,8 +87,8 @@ fn what_a_command_uses_up_has_a_limit() {
     }
 }
 
-/// Processes without end. Where no control group can be made, root is not bounded by number (the
-/// record says so), and only that all of them end is shown.
+/// A fork bomb. Without control groups, root is not limited by number (the record says so), and the
+/// test only shows that all processes end.
 #[test]
 fn a_fork_bomb_ends() {
     for flags in [&[][..], &FILTER_OFF] {
@@ -118,7 +119,7 @@ fn a_fork_bomb_ends() {
 }
 
 #[test]
-fn arguments_that_are_too_much_are_answers() {
+fn oversized_arguments_get_an_error_result() {
     let world = World::new();
     let deep = |open: &str, close: &str| open.repeat(10_000) + &close.repeat(10_000);
     let calls = [
@@ -171,7 +172,7 @@ fn arguments_that_are_too_much_are_answers() {
 }
 
 #[test]
-fn a_thousand_calls_have_a_thousand_answers() {
+fn thousand_calls_get_a_thousand_results() {
     let world = World::new();
     let calls: Vec<Value> = (0..1000)
         .map(|i| match i % 4 {
@@ -185,9 +186,9 @@ fn a_thousand_calls_have_a_thousand_answers() {
     assert_eq!(answers.len(), 1000);
 }
 
-/// A model that never stops calling runs into a limit, and the run says which.
+/// A model that never stops calling tools reaches a limit, and the run names the limit.
 #[test]
-fn a_loop_has_an_end() {
+fn endless_tool_loop_reaches_a_limit() {
     let world = World::new();
     let rule = json!({ "calls": [call("list_dir", json!({ "path": "." }))] });
     let model = world.scenario(&format!("  - {rule}\n"));
@@ -224,7 +225,7 @@ fn a_loop_has_an_end() {
 }
 
 #[test]
-fn children_are_counted() {
+fn number_of_children_is_limited() {
     let world = World::new();
     let spawn = call("spawn_subagent", json!({ "task": "x" }));
     let first = json!({ "when": { "depth": 0, "turn": 1 }, "calls": vec![spawn; 30] });
@@ -234,9 +235,9 @@ fn children_are_counted() {
     assert_eq!(world.tasks().len(), 5);
 }
 
-/// Files that never end, or that nobody writes to.
+/// Endless files, and FIFOs without a writer.
 #[test]
-fn odd_files_do_not_hold_a_run() {
+fn endless_files_and_fifos_do_not_block_a_run() {
     let world = World::new();
     world.write("plain.txt", "plain\n");
     let calls = [exec(

@@ -1,16 +1,16 @@
-//! Classes of mistakes that no other test here or in a crate tries as a class.
+//! Classes of mistakes that no other test here or in a crate covers as a class.
 
 use serde_json::{Value, json};
 
 use super::stage::{Answer, call, calls_in, exec, files_of};
 use crate::world::World;
 
-/// A few random numbers, the same each time.
+/// A pseudo-random generator with a fixed seed.
 struct Random(u64);
 
 impl Random {
     fn below(&mut self, most: usize) -> usize {
-        // Knuth's: good enough to mix paths.
+        // Knuth's generator: good enough to mix paths.
         self.0 = self
             .0
             .wrapping_mul(6_364_136_223_846_793_005)
@@ -23,7 +23,7 @@ impl Random {
     }
 }
 
-/// Pieces that paths are made of; some are links that lead somewhere else.
+/// Components of random paths; some are links that lead outside.
 const PIECES: &[&str] = &[
     "src", "src", "src", "..", ".", "", "other", "deep", "to-other", "to-root", "to-src", "up",
     "src-evil", "SRC", "srcx", "new", "f.txt", "own.txt",
@@ -40,8 +40,8 @@ fn some_path(random: &mut Random, root: &str) -> String {
     }
 }
 
-/// Root cause 1: what a rule was asked about is what is used. A checker of paths and the executor of
-/// writes are given the same random paths; whatever was written lies where the rule allows.
+/// Root cause 1: the path that a rule checks is the path that is used. The checker and the executor
+/// of writes get the same random paths; every written file is where the rule allows it.
 #[test]
 fn what_a_rule_allows_is_what_is_written() {
     let world = World::new();
@@ -85,7 +85,7 @@ fn what_a_rule_allows_is_what_is_written() {
     let rule = "policy.allow=[\"write_file(src/**)\"]";
     let answers = calls_in(&world, &["-c", rule], &calls);
     assert_eq!(elsewhere(&world), before);
-    // The control: some were written, where they may be.
+    // The control: some writes to allowed paths succeeded.
     let written = answers
         .iter()
         .filter(|answer| answer.status == "ok")
@@ -98,9 +98,9 @@ fn what_a_rule_allows_is_what_is_written() {
     assert!(denied > 100, "{denied} were denied");
 }
 
-/// No folder is made on the way to a file that lies elsewhere.
+/// A write to `new/../src/a` creates no folder `new`: the file lies elsewhere.
 #[test]
-fn no_folder_is_made_where_nothing_may_be() {
+fn write_creates_no_folder_for_dropped_path_components() {
     let world = World::new();
     let write = |path: &str| call("write_file", json!({ "path": path, "content": "x" }));
     let rule = "policy.allow=[\"write_file(src/**)\"]";
@@ -118,7 +118,7 @@ fn no_folder_is_made_where_nothing_may_be() {
     }
 }
 
-/// What is decided about one call, without running it.
+/// Returns the decision about one call, without running it.
 fn decided(world: &World, tool: &str, arguments: &Value, rules: &[&str]) -> String {
     let arguments = arguments.to_string();
     let mut words = vec![
@@ -132,9 +132,9 @@ fn decided(world: &World, tool: &str, arguments: &Value, rules: &[&str]) -> Stri
     explained["ruling"]["decision"].as_str().unwrap().to_owned()
 }
 
-/// Root cause 2: the beginning of a name is not the name.
+/// Root cause 2: a name is not matched by its prefix.
 #[test]
-fn a_name_that_begins_alike_is_another_name() {
+fn rules_do_not_match_names_by_prefix() {
     let world = World::new();
     let check = |tool: &str, argument: &str, value: &str, rule: &str, expected: &str| {
         let found = decided(
@@ -191,9 +191,9 @@ fn a_name_that_begins_alike_is_another_name() {
     }
 }
 
-/// The same about trust: a folder whose name begins alike is not trusted.
+/// Trust is not matched by prefix either: a folder whose name begins alike is not trusted.
 #[test]
-fn trust_ends_at_the_folder() {
+fn trust_does_not_match_folders_by_prefix() {
     let world = World::new();
     world.ok(&["trust"]);
     let neighbour = world.folder().join("workspace-evil");
@@ -212,7 +212,7 @@ fn trust_ends_at_the_folder() {
     assert!(shown(&world.workspace()).contains("yolo"), "the control");
 }
 
-/// Root cause 8: what a call says about its own authority gives none.
+/// Root cause 8: a call cannot declare its own authority.
 #[test]
 fn a_call_that_declares_its_own_authority_has_none() {
     let world = World::new();
@@ -240,7 +240,7 @@ fn a_call_that_declares_its_own_authority_has_none() {
     }
     calls.push(call("exec", json!({ "command": command, "workdir": "/" })));
     calls.push(call("exec", json!({ "command": command, "workdir": ".." })));
-    // Without `--yes`: nobody is there to say yes, and a call cannot say it for itself.
+    // Without `--yes` there is no approver, and a call cannot approve itself.
     let answers = unattended(&world, &calls);
     for (tried, answer) in calls.iter().zip(&answers) {
         assert!(
@@ -262,10 +262,9 @@ fn unattended(world: &World, calls: &[Value]) -> Vec<Answer> {
     super::stage::answers(world, task["task_id"].as_str().unwrap())
 }
 
-/// Root causes 4 and 9: a setting that cannot be understood stops the program; it never means "no
-/// limit" or "off".
+/// Root causes 4 and 9: an invalid setting stops the program; it never means "no limit" or "off".
 #[test]
-fn a_limit_that_cannot_be_read_stops_everything() {
+fn invalid_limit_stops_the_program() {
     let world = World::new();
     let first = json!({ "when": { "turn": 1 }, "calls": [exec("touch made")] });
     let model = world.scenario(&format!("  - {first}\n  - say: done\n"));

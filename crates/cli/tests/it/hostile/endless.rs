@@ -1,4 +1,4 @@
-//! No single call and no state of a repository stops the process, nor the server for others.
+//! No single call and no state of a repository stops the process, or the server for other tenants.
 
 use std::process::Command;
 
@@ -9,7 +9,7 @@ use super::stage::{call, calls_in};
 use crate::server::{ask, send};
 use crate::world::World;
 
-/// Calls that overflow the stack, or never end, if something recurses over what a model writes.
+/// Returns calls that overflow the stack or never end if code recurses over what a model wrote.
 fn endless_calls() -> Vec<Value> {
     let mut calls = Vec::new();
     for path in ["a/".repeat(2_000) + "b", "../".repeat(1_300) + "b"] {
@@ -60,9 +60,9 @@ fn no_call_ends_the_process() {
     }
 }
 
-/// The last one doubles the work with each definition: it kept the process busy for ever.
+/// The last schema doubles the work with each definition: it once kept the process busy for ever.
 #[test]
-fn a_schema_without_an_end_is_an_answer_for_the_model() {
+fn endless_schema_gets_an_error_result() {
     let mut doubling = serde_json::Map::new();
     for at in 0..60 {
         let next = json!({ "$ref": format!("#/$defs/d{}", at + 1) });
@@ -86,7 +86,7 @@ fn a_schema_without_an_end_is_an_answer_for_the_model() {
     }
 }
 
-/// A server whose administrator has one workspace and whose tenant has another.
+/// Starts a server whose administrator and tenant have different workspaces.
 fn shared_server(world: &World) -> (String, String) {
     let theirs = world.folder().join("theirs");
     std::fs::create_dir_all(&theirs).unwrap();
@@ -100,7 +100,7 @@ fn shared_server(world: &World) -> (String, String) {
     (made.out.trim().to_owned(), theirs)
 }
 
-/// The other tenant gets a task done by the same process.
+/// Asserts that the same process still completes a task of the other tenant.
 fn other_tenant_works(world: &World, key: &str, folder: &str, pid: &Value) {
     let body = json!({"message": "x", "model": "offline", "workspace": folder});
     let (status, made) = send(world, key, "POST /api/tasks", &body.to_string());
@@ -127,7 +127,7 @@ fn a_server_survives_the_calls_of_one_tenant() {
 }
 
 #[test]
-fn a_repository_with_pipes_holds_up_its_own_task_only() {
+fn repository_with_fifos_blocks_only_its_own_task() {
     let world = World::new();
     let (key, theirs) = shared_server(&world);
     let git = |arguments: &[&str]| {
@@ -151,7 +151,7 @@ fn a_repository_with_pipes_holds_up_its_own_task_only() {
         let kept = std::fs::read(&place).unwrap();
         std::fs::remove_file(&place).unwrap();
         mkfifoat(CWD, &place, Mode::RUSR | Mode::WUSR).unwrap();
-        // Several at once: each would take a worker.
+        // Several at once: each would block a worker thread.
         let stuck: Vec<_> = (0..4).map(|_| world.start(&run)).collect();
         other_tenant_works(&world, &key, &theirs, &pid);
         for one in stuck {

@@ -53,7 +53,7 @@ fn scene() -> Scene {
     scene
 }
 
-/// Every way through every tool that takes a path.
+/// Returns a call for every path with every tool that accepts one.
 fn tries(scene: &Scene) -> Vec<Value> {
     let mut all = Vec::new();
     for way in WAYS_TO_A_FILE {
@@ -99,14 +99,14 @@ fn tries(scene: &Scene) -> Vec<Value> {
 }
 
 fn assert_tells_nothing(tried: &Value, answer: &Answer) {
-    // The path that was asked for is repeated; what is there is not.
+    // The error repeats the requested path, but not the contents of the file.
     assert!(!answer.text.contains(CANARY), "{tried}: {answer:?}");
     assert!(!answer.text.contains("neighbour"), "{tried}: {answer:?}");
     assert!(!answer.text.contains("id_ed25519"), "{tried}: {answer:?}");
 }
 
 #[test]
-fn no_path_leads_out() {
+fn file_tools_follow_no_path_outside() {
     let scene = scene();
     let before = scene.outside();
     let tries = tries(&scene);
@@ -116,7 +116,7 @@ fn no_path_leads_out() {
         assert_tells_nothing(tried, answer);
     }
     assert_eq!(scene.outside(), before);
-    // The control: the same tools do work here.
+    // The control: the same tools work inside the workspace.
     let works = scene.calls(
         &[],
         &[
@@ -151,7 +151,8 @@ fn a_hard_link_is_not_written_through() {
     assert_eq!(scene.outside(), before, "{answers:?}");
 }
 
-/// A result is written to the file that the operator named, not to where a command has led it.
+/// A result is written to the file that the operator named, even if a command replaced it with a
+/// link.
 #[test]
 fn a_report_does_not_follow_a_link() {
     for (place, plant) in [
@@ -174,9 +175,10 @@ fn a_report_does_not_follow_a_link() {
     }
 }
 
-/// A skill is read from where the operator and the workspace have them, not from where a model says.
+/// Skills are read from the folders of the operator and the workspace, not from a path that a model
+/// names.
 #[test]
-fn skills_lead_nowhere_else() {
+fn skills_are_not_read_from_other_folders() {
     let scene = Scene::set();
     let skill = |folder: &std::path::Path, text: &str| {
         std::fs::create_dir_all(folder.join("evil")).unwrap();
@@ -234,7 +236,7 @@ fn skills_lead_nowhere_else() {
     assert!(said.contains("what is inside"), "the control: {said}");
 }
 
-/// What a workspace that is a home folder has in it that is no work of an agent.
+/// Files of a home folder that are secrets, not work of an agent.
 const SECRETS_OF_A_HOME: &[&str] = &[
     ".ssh/id_ed25519",
     ".aws/credentials",
@@ -243,7 +245,8 @@ const SECRETS_OF_A_HOME: &[&str] = &[
     ".config/sortie/config.toml",
     ".local/share/sortie/lock",
 ];
-/// What runs by itself when a person logs in or opens a shell, and what Sortie itself obeys.
+/// Files that take effect when the user logs in or opens a shell, and files that Sortie itself
+/// obeys.
 const STARTS_OF_A_HOME: &[&str] = &[
     ".bashrc",
     ".profile",
@@ -256,7 +259,7 @@ const STARTS_OF_A_HOME: &[&str] = &[
     ".local/share/sortie/mcp-approved.json",
 ];
 
-/// A world whose workspace is the home folder, as of somebody who starts Sortie in `~`.
+/// Returns a world whose workspace is the home folder, as if the user started Sortie in `~`.
 fn at_home() -> World {
     let world = World::new();
     let home = world.workspace();
@@ -273,7 +276,7 @@ fn at_home() -> World {
         .with("SORTIE_HOME", state.to_str().unwrap())
 }
 
-/// What is in the home folder, but for Sortie's own files and what was moved aside.
+/// Returns the files of the home folder, except Sortie's own and those that were moved aside.
 fn own_files(world: &World) -> super::stage::Files {
     let except = [world.workspace().join(".local")];
     let mut files = super::stage::files_of(&world.workspace(), &except);
@@ -296,7 +299,7 @@ fn check_home(tries: &[Value]) {
     assert!(!approved.exists());
 }
 
-/// The two ways to a file, the shell and the tools, must agree about a home folder.
+/// The shell and the file tools must agree about a home folder.
 #[test]
 fn a_home_folder_as_workspace_keeps_its_secrets_from_the_shell() {
     let mut tries: Vec<Value> = SECRETS_OF_A_HOME

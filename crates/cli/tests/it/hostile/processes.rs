@@ -1,4 +1,5 @@
-//! P4: whatever a command started is gone after a timeout, a cancel, or the death of Sortie.
+//! P4: every process that a command started is gone after a timeout, a cancel, or the death of
+//! Sortie.
 
 use std::time::{Duration, Instant};
 
@@ -8,11 +9,12 @@ use serde_json::json;
 use super::stage::{FILTER_OFF, call, calls_in};
 use crate::world::World;
 
-/// Two seconds are promised. A machine that is busy with other tests gets more: what is shown here is
-/// that they end at all, and `sortie-sandbox` measures the time.
+/// The promise is two seconds. A machine that is busy with other tests gets more: these tests show
+/// that the processes end at all, and `sortie-sandbox` measures the time.
 const SOON: Duration = Duration::from_secs(10);
 
-/// Commands that leave something behind; `MARK` is a number of seconds that nobody else sleeps.
+/// Commands that leave a process behind; `MARK` is a number of seconds that no other process
+/// sleeps.
 const DAEMONS: &[&str] = &[
     "sleep MARK & wait",
     "setsid sleep MARK & wait",
@@ -22,7 +24,7 @@ const DAEMONS: &[&str] = &[
     "trap '' TERM HUP INT; while :; do sleep MARK; done",
 ];
 
-/// All daemons in one command, with a mark of this test alone.
+/// Returns all daemons in one command, with a mark that is unique to this test.
 fn daemons(mark: &str) -> String {
     let each = DAEMONS
         .iter()
@@ -30,7 +32,7 @@ fn daemons(mark: &str) -> String {
     each.collect::<Vec<_>>().join("\n") + "\n: > started; wait"
 }
 
-/// How many processes of this machine sleep so long.
+/// Returns how many processes of this machine sleep for this many seconds.
 fn sleepers(mark: &str) -> usize {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let words = processes.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
@@ -50,7 +52,7 @@ fn assert_none_left(mark: &str, what: &str) {
     }
 }
 
-/// A run whose command has started everything.
+/// Starts a run and waits until its command has started all processes.
 fn started(world: &World, flags: &[&str], mark: &str) -> crate::world::Running {
     let first = json!({ "when": { "turn": 1 }, "calls": [call("exec", json!({ "command": daemons(mark) }))] });
     let model = world.scenario(&format!("  - {first}\n  - say: done\n"));
@@ -62,7 +64,7 @@ fn started(world: &World, flags: &[&str], mark: &str) -> crate::world::Running {
     running
 }
 
-/// A mark that no other test and no other run of this one has.
+/// Returns a mark that no other test and no other execution of this one uses.
 fn mark(number: u32) -> String {
     format!("{}{number}", std::process::id())
 }
@@ -117,7 +119,7 @@ fn nothing_is_left_after_sortie_was_killed() {
     }
 }
 
-/// A kill of the supervisor as well would leave them: `remains.rs` has that case.
+/// If the supervisor is killed too, the processes stay: `remains.rs` covers that case.
 #[test]
 fn a_kill_ends_commands_without_a_sandbox_too() {
     let world = World::new();

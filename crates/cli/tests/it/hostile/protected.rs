@@ -1,4 +1,4 @@
-//! P15: what must not be changed, present and absent, by the shell and by file tools.
+//! P15: protected files, present and absent, cannot be changed by the shell or by file tools.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::stage::{FILTER_OFF, Files, call, calls_in, exec, files_of};
 use crate::world::World;
 
-/// Every protected place of a workspace, and a file in it or itself.
+/// Every protected path of a workspace, and a file in it or the path itself.
 const PLACES: &[(&str, &str)] = &[
     (".git/hooks", "/pre-commit"),
     (".git/config", ""),
@@ -49,7 +49,7 @@ const PLACES: &[(&str, &str)] = &[
     (".hg", "/hgrc"),
 ];
 
-/// Ways to get evil to a place; `@P` is the place, `@F` the file in it.
+/// Ways to write to a protected path; `@P` is the path, `@F` the file in it.
 const WAYS: &[&str] = &[
     "mkdir -p $(dirname @F); echo evil > @F",
     "mkdir -p t/$(dirname @F); echo evil > t/@F; rm -rf @P; mv -fT t/@P @P; cp -r t/@P $(dirname @P)/",
@@ -61,7 +61,8 @@ const WAYS: &[&str] = &[
     "chmod -R 777 @P; chattr -i @P; setfattr -n user.evil -v 1 @P; touch -d 2001-01-01 @P",
 ];
 
-/// A repository whose protected places are there, or those that can be missing are missing.
+/// Creates a repository in which all protected paths exist, or in which the optional ones are
+/// missing.
 fn world(present: bool) -> World {
     let world = World::new();
     git(&world.workspace(), &["init", "-q", "."]);
@@ -97,7 +98,7 @@ fn git(folder: &Path, words: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// What is at the protected places: files, links and empty folders.
+/// Returns what is at the protected paths: files, links and empty folders.
 fn protected(world: &World) -> Files {
     let workspace = world.workspace();
     let mut found = Files::new();
@@ -129,7 +130,7 @@ fn check(world: &World, flags: &[&str], calls: &[Value]) {
     assert_eq!(after, before, "{answers:#?}");
 }
 
-/// All ways to all places, one call for each place.
+/// Returns all ways to all paths, one call per path.
 fn shell_tries() -> Vec<Value> {
     let ways = |(place, file): &(&str, &str)| {
         let whole = format!("{place}{file}");
@@ -149,7 +150,7 @@ fn commands_change_nothing_protected() {
             check(&world(present), flags, &shell_tries());
         }
     }
-    // The control: without a sandbox the first way alone gets everywhere.
+    // The control: without a sandbox, the first way alone reaches every path.
     let world = world(false);
     let before = protected(&world);
     let calls: Vec<Value> = PLACES
@@ -208,7 +209,7 @@ fn file_tools_change_nothing_protected() {
     }
 }
 
-/// A command that goes on in the background is ended before what stood in is taken away.
+/// A background command is killed before the placeholders of absent paths are removed.
 #[test]
 fn nothing_protected_is_changed_after_the_end() {
     let world = world(false);
@@ -221,8 +222,8 @@ fn nothing_protected_is_changed_after_the_end() {
     );
 }
 
-/// Lets a command prepare the workspace for a person who then asks git how things are, and says
-/// whether something ran.
+/// Runs a command that prepares the workspace, then `git status` as the user; returns whether
+/// planted code ran.
 fn runs_at_git_status(plant: &str) -> bool {
     let world = world(false);
     git(
@@ -238,7 +239,7 @@ fn runs_at_git_status(plant: &str) -> bool {
     proof.exists()
 }
 
-/// Lets a model make these calls, then a person ask git how things are, and says whether something ran.
+/// Runs a model with these calls, then `git status` as the user; returns whether planted code ran.
 fn runs_after(prepare: impl Fn(&World), calls: impl Fn(&str) -> Vec<Value>) -> bool {
     let world = world(false);
     let workspace = world.workspace();
@@ -263,9 +264,9 @@ fn runs_after(prepare: impl Fn(&World), calls: impl Fn(&str) -> Vec<Value>) -> b
     proof.exists()
 }
 
-/// A submodule's `.git` is a file that names its git folder: another one must not stand there.
+/// A submodule's `.git` is a file that names its git folder; it must not be replaced.
 #[test]
-fn the_pointer_of_a_submodule_stays() {
+fn git_file_of_a_submodule_cannot_be_replaced() {
     let prepare = |world: &World| {
         let workspace = world.workspace();
         git(&workspace, &["init", "-q", "../source"]);
@@ -290,9 +291,9 @@ fn the_pointer_of_a_submodule_stays() {
     }));
 }
 
-/// Four files make a folder a repository, whatever tool writes them.
+/// Four files make a folder a repository, whichever tool writes them.
 #[test]
-fn file_tools_make_no_repository_of_a_folder() {
+fn file_tools_cannot_turn_a_folder_into_a_repository() {
     for folder in ["", "b/"] {
         assert!(!runs_after(
             |world| std::fs::remove_dir_all(world.workspace().join(".git")).unwrap(),
@@ -318,9 +319,9 @@ fn file_tools_make_no_repository_of_a_folder() {
     }
 }
 
-/// A link to a folder of the workspace is protected with what it leads to.
+/// If a protected path is a link into the workspace, its target is protected too.
 #[test]
-fn what_a_protected_link_leads_to_is_protected() {
+fn target_of_a_protected_link_is_protected() {
     let world = world(false);
     let workspace = world.workspace();
     std::fs::rename(workspace.join(".git"), workspace.join("store")).unwrap();
@@ -349,7 +350,7 @@ fn what_a_protected_link_leads_to_is_protected() {
     assert!(!workspace.join("editor/launch.json").exists());
 }
 
-/// Lets a command plant something and then wait, and kills the runtime meanwhile.
+/// Runs a command that plants a file and then waits, and kills the runtime meanwhile.
 fn killed_in_between(plant: &str) -> World {
     let world = world(false);
     git(
@@ -379,21 +380,22 @@ fn killed_in_between(plant: &str) -> World {
     world
 }
 
-/// What is known in advance cannot be planted at all, so that it does not matter who dies.
+/// Paths that are known in advance cannot be planted at all, so it does not matter which process
+/// dies.
 #[test]
-fn a_redirect_of_the_repository_cannot_be_planted_also_if_the_runtime_dies() {
+fn planting_a_repository_redirect_fails_even_if_the_runtime_dies() {
     let plant = "mkdir -p evil; cp -r .git/. evil/; git config -f evil/config core.fsmonitor 'EVIL'; echo ../evil > .git/commondir";
     let world = killed_in_between(plant);
     git(&world.workspace(), &["status"]);
     assert!(!world.folder().join("ran").exists());
-    // And the next command leaves nothing of what stood in.
+    // The next command leaves no placeholder behind.
     calls_in(&world, &[], &[exec("true")]);
     assert!(!world.workspace().join(".git/commondir").exists());
 }
 
-/// The next process of the same home works off what one that died has left.
+/// The next process of the same home neutralises what a dead one left.
 #[test]
-fn what_a_dead_runtime_left_is_neutralised_at_the_next_start() {
+fn next_start_neutralises_leftovers_of_a_dead_runtime() {
     let plant = "git init -q sub; git -C sub -c user.name=a -c user.email=a@b commit -q --allow-empty -m s; git -C sub config core.fsmonitor 'EVIL'; git add sub; echo '{}' > opencode.json";
     let world = killed_in_between(plant);
     assert!(
@@ -421,9 +423,9 @@ fn what_a_dead_runtime_left_is_neutralised_at_the_next_start() {
     assert_eq!(std::fs::read_dir(notes).unwrap().count(), 0);
 }
 
-/// What was neutralised is in the answer, the audit and what is shown of the task.
+/// Neutralised files are reported in the tool result, the audit and `tasks show`.
 #[test]
-fn what_was_neutralised_is_reported() {
+fn neutralised_files_are_reported() {
     let world = world(false);
     let answers = calls_in(
         &world,
@@ -449,25 +451,25 @@ fn what_was_neutralised_is_reported() {
     assert!(audit.contains("core.fsmonitor"), "{audit}");
 }
 
-/// Git takes a folder for a repository that looks like one, and does what its settings say.
+/// Git treats a folder that looks like a repository as one, and obeys its settings.
 #[test]
-fn a_workspace_does_not_become_a_repository_of_its_own() {
+fn workspace_cannot_be_turned_into_a_repository() {
     assert!(!runs_at_git_status(
         "rm -f .git/HEAD; git init -q --bare /tmp/b && cp -r /tmp/b/HEAD /tmp/b/objects /tmp/b/refs . && printf '[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = .\n\tfsmonitor = \"EVIL\"\n' > config && echo planted"
     ));
 }
 
-/// Git asks a repository that is part of another how it is, with the settings of the inner one.
+/// Git reads the status of a nested repository with the settings of the nested one.
 #[test]
-fn a_repository_inside_runs_nothing() {
+fn nested_repository_runs_no_code_at_git_status() {
     assert!(!runs_at_git_status(
         "git init -q sub && cd sub && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m s && git config core.fsmonitor 'EVIL' && cd .. && git add sub && echo planted"
     ));
 }
 
-/// What the settings of a repository name inside the workspace is as good as the settings.
+/// A file of the workspace that the settings of a repository name is as powerful as the settings.
 #[test]
-fn what_settings_of_git_name_is_protected() {
+fn files_named_by_git_settings_are_protected() {
     let world = world(false);
     let workspace = world.workspace();
     world.write(".githooks/pre-commit", "#!/bin/sh\n");
@@ -494,14 +496,15 @@ fn what_settings_of_git_name_is_protected() {
     assert!(!workspace.join(".githooks/post-commit").exists());
 }
 
-/// Settings of the workspace itself are obeyed by git, and no command changes them.
+/// Git obeys the settings of the workspace itself, and no command can change them.
 #[test]
-fn settings_of_the_workspace_itself_run_nothing() {
+fn git_settings_of_the_workspace_cannot_be_changed() {
     let plant = "git config core.fsmonitor 'EVIL'; printf '[core]\n\tfsmonitor = \"EVIL\"\n' >> .git/config; echo planted";
     assert!(!runs_at_git_status(plant));
 }
 
-/// Trust in a folder is trust in what is below it, so what Sortie obeys is protected there too.
+/// Trust in a folder includes its subfolders, so the files that Sortie obeys are protected there
+/// too.
 #[test]
 fn a_folder_below_a_trusted_one_gets_no_settings() {
     for planted in [

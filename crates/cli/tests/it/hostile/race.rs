@@ -1,23 +1,24 @@
-//! Root cause 1 for the sandbox itself: what was looked at while a view was planned is what is shown.
+//! Root cause 1 for the sandbox itself: the files that were checked while a view was planned are
+//! the files that it shows.
 //!
 //! Two children work in one workspace. One swaps a folder that the sandbox protects for a link that
-//! leads out, as fast as it can; the other starts commands, each of which has its view built
+//! leads out, as fast as it can; the other starts commands, and the view of each is built
 //! meanwhile.
 
 use serde_json::json;
 
 use super::stage::{Answer, CANARY, FILTER_OFF, Files, Scene, answers, exec};
 
-/// How many views are built while the folder is swapped.
+/// The number of views that are built while the folder is swapped.
 const VIEWS: usize = 150;
 
-/// The system call that exchanges two names at once.
+/// The system call that atomically exchanges two names.
 #[cfg(target_arch = "x86_64")]
 const EXCHANGE: &str = "316";
 #[cfg(target_arch = "aarch64")]
 const EXCHANGE: &str = "276";
 
-/// Swaps a part of the repository of a submodule until there is a file `stop`.
+/// Swaps a part of a submodule's repository until a file `stop` exists.
 const SWAP: &str = r#"
 workspace=$PWD
 # Where nothing can be changed, nothing can be swapped.
@@ -41,7 +42,7 @@ perl -e '
 ' "$workspace"
 "#;
 
-/// What is swapped: where, its name, how it is made, and where the link leads.
+/// A swapped folder: its parent, its name, the command that creates it, and the target of the link.
 struct Swapped {
     folder: &'static str,
     name: &'static str,
@@ -49,8 +50,8 @@ struct Swapped {
     link: &'static str,
 }
 
-/// Lets one child swap while the other looks, and gives what the other saw, and how it was and is
-/// outside.
+/// Runs one child that swaps and one that looks. Returns what the second saw, and the files outside
+/// before and after.
 fn raced(swapped: &Swapped, look: &str) -> (Vec<Answer>, Files, Files) {
     let scene = Scene::set();
     let workspace = scene.world.workspace();

@@ -1,4 +1,4 @@
-//! P10: what is secret reaches no command, no tool and no record.
+//! P10: a secret reaches no command, no tool and no record.
 
 use serde_json::json;
 
@@ -6,8 +6,8 @@ use super::server;
 use super::stage::{call, exec};
 use crate::world::World;
 
-/// Where a secret came from, and the secret. None has the shape of a key: each must be known by
-/// where it came from.
+/// The origin of each secret, and the secret. None looks like a key: redaction must know it by its
+/// origin.
 const SECRETS: &[(&str, &str)] = &[
     (
         "the key of a provider in the environment",
@@ -56,7 +56,8 @@ fn world() -> World {
         .with("HANDED_ON", SECRETS[6].1)
 }
 
-/// Everything that a model can do to see a secret, each also in a form that nobody could recognise.
+/// Returns everything that a model can do to read a secret, each also in an encoding that redaction
+/// cannot recognise.
 fn tries(world: &World) -> Vec<serde_json::Value> {
     let settings = world.folder().join("settings/sortie/config.toml");
     let settings = settings.to_str().unwrap();
@@ -90,7 +91,7 @@ fn tries(world: &World) -> Vec<serde_json::Value> {
     tries
 }
 
-/// Everything that was said or written down, with a name for each.
+/// Returns everything that was printed or stored, with a name for each.
 fn sinks(world: &World, id: &str) -> Vec<(String, String)> {
     let mut sinks: Vec<(String, String)> = super::stage::files_of(&world.home(), &[])
         .into_iter()
@@ -117,7 +118,7 @@ fn sinks(world: &World, id: &str) -> Vec<(String, String)> {
     sinks
 }
 
-/// Where secrets turned up, as they are or backwards.
+/// Returns where secrets appear, as they are or reversed.
 fn found(sinks: &[(String, String)]) -> Vec<String> {
     let mut found = Vec::new();
     for (sink, text) in sinks {
@@ -131,7 +132,7 @@ fn found(sinks: &[(String, String)]) -> Vec<String> {
     found
 }
 
-/// A model that calls, and then says what it saw.
+/// Runs a model that makes calls and then repeats what it saw.
 fn run(world: &World, flags: &[&str], calls: &[serde_json::Value]) -> Vec<(String, String)> {
     let first = json!({ "when": { "turn": 1 }, "calls": calls });
     let model = world.scenario(&format!(
@@ -154,7 +155,7 @@ fn no_secret_is_in_any_sink() {
         let world = world();
         let sinks = run(&world, flags, &tries(&world));
         assert_eq!(found(&sinks), Vec::<String>::new());
-        // The server did tell, and was not heard.
+        // The MCP server did send the secret, and it was redacted.
         let told = sinks
             .iter()
             .any(|(_, text)| text.contains("GIVEN=[redacted]"));
@@ -162,10 +163,10 @@ fn no_secret_is_in_any_sink() {
     }
 }
 
-/// The control: without a sandbox a command gets at them (its parent is its supervisor, and the
-/// runtime is above that), and where they are written down is seen.
+/// The control: without a sandbox a command reads the secrets (its parent is its supervisor, and
+/// the runtime is above that), and the check finds where they are stored.
 #[test]
-fn a_secret_that_gets_out_is_found() {
+fn control_without_a_sandbox_finds_leaked_secrets() {
     let world = world();
     let calls = [exec(
         "cat /proc/$(awk '/^PPid/ { print $2 }' /proc/$PPID/status)/environ | tr '\\0' '\\n' | rev",
@@ -181,7 +182,7 @@ fn a_secret_that_gets_out_is_found() {
             "{expected}: {found:#?}"
         );
     }
-    // In its own shape it is taken out even then.
+    // Unencoded, the secret is redacted even then.
     let sinks = run(
         &world,
         &["-c", "sandbox.mode=off"],
@@ -196,7 +197,7 @@ fn a_secret_that_gets_out_is_found() {
     assert!(events.1.contains("ANTHROPIC_API_KEY=[redacted]"));
 }
 
-/// A secret on the command line is not told to whoever finds the store in use.
+/// A process that finds the store in use is not shown secrets of the owner's command line.
 #[test]
 fn a_key_on_the_command_line_is_not_passed_on() {
     let world = World::new();

@@ -1,20 +1,19 @@
-//! A server of tools that cannot be trusted. As a program it is this very test binary, started
-//! again so that it runs one ignored test, [`serve`].
+//! A hostile MCP server. Its program is this test binary, started again so that it runs one ignored
+//! test, [`serve`].
 
 use std::io::{BufRead as _, Write as _};
 use std::path::Path;
 
 use serde_json::{Value, json};
 
-/// What stands in the arguments right before the behaviour.
+/// The argument that precedes the behaviour.
 const MARK: &str = "hostile::server::serve";
 
-/// The program.
 pub(super) fn program() -> std::path::PathBuf {
     std::env::current_exe().unwrap()
 }
 
-/// The arguments that make this binary a server, which notes in a folder what it was asked.
+/// Returns the arguments that make this binary an MCP server, which records its calls in a folder.
 pub(super) fn arguments(behaviour: &str, folder: &Path) -> Vec<String> {
     let folder = folder.to_str().unwrap();
     [
@@ -29,13 +28,13 @@ pub(super) fn arguments(behaviour: &str, folder: &Path) -> Vec<String> {
     .to_vec()
 }
 
-/// What a server was asked so far, one tool in a line.
+/// Returns the calls that a server has received so far, one tool per line.
 pub(super) fn asked(folder: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(folder.join("asked")).unwrap_or_default();
     text.lines().map(str::to_owned).collect()
 }
 
-/// Is a server, if it was started as one.
+/// Acts as an MCP server if the binary was started as one.
 #[test]
 #[ignore = "it is the server that the other tests start"]
 fn serve() {

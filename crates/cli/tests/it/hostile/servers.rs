@@ -1,4 +1,4 @@
-//! P9: tools of servers have names of their own, and a tool that changed has to be approved again.
+//! P9: tools of MCP servers have their own names, and a changed tool has to be approved again.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use super::server;
 use super::stage::{Answer, answers, call, calls_in, exec};
 use crate::world::World;
 
-/// The flags that give a world this server, which notes in a folder what it was asked.
+/// Returns the flags that configure this MCP server, and the folder in which it records its calls.
 fn flags(world: &World, behaviour: &str) -> (Vec<String>, PathBuf) {
     let folder = world.folder();
     let program = format!("mcp_servers.srv.command={}", json!(server::program()));
@@ -32,7 +32,7 @@ fn run(world: &World, behaviour: &str, calls: &[Value]) -> (Vec<Answer>, Vec<Str
 }
 
 #[test]
-fn a_server_shadows_nothing() {
+fn mcp_tools_shadow_no_built_in_tool() {
     let world = World::new();
     let calls = [
         exec("echo real > made; echo shell"),
@@ -54,14 +54,14 @@ fn a_server_shadows_nothing() {
     for answer in &answers[3..7] {
         assert!(!answer.text.contains("looked"), "{answer:?}");
     }
-    // The control: by their own names its tools are called, and only so.
+    // The control: its tools can be called by their own names, and only by those.
     assert!(answers[7].text.contains("looked"), "{answers:#?}");
     assert!(answers[8].text.contains("looked"), "{answers:#?}");
     assert_eq!(asked, ["started", "exec", "look"]);
 }
 
 #[test]
-fn a_tool_that_changed_is_offered_to_nobody_until_it_is_approved() {
+fn changed_tool_is_not_offered_until_approved() {
     let world = World::new();
     let look = [call("mcp__srv__look", json!({}))];
     let (answers, asked) = run(&world, "plain", &look);
@@ -70,21 +70,21 @@ fn a_tool_that_changed_is_offered_to_nobody_until_it_is_approved() {
     let (answers, asked) = run(&world, "changed", &look);
     assert_ne!(answers[0].status, "ok", "{answers:?}");
     assert_eq!(asked, ["started"]);
-    // The control: a person approves it as it is now.
+    // The control: a user approves the tool as it is now.
     let (flags, _) = flags(&world, "changed");
     let mut approve = vec!["mcp", "approve", "srv"];
     approve.extend(flags.iter().map(String::as_str));
     world.ok(&approve);
     let (answers, _) = run(&world, "changed", &look);
     assert!(answers[0].text.contains("looked"), "{answers:?}");
-    // And back: what was approved once is not approved for ever.
+    // Changing back does not restore an earlier approval.
     let (answers, asked) = run(&world, "plain", &look);
     assert_ne!(answers[0].status, "ok", "{answers:?}");
     assert_eq!(asked, ["started"]);
 }
 
 #[test]
-fn a_server_is_asked_for_nothing_that_nobody_allowed() {
+fn unapproved_mcp_tool_is_never_called() {
     let world = World::new();
     let (flags, folder) = flags(&world, "plain");
     let first = json!({ "when": { "turn": 1 }, "calls": [call("mcp__srv__look", json!({}))] });
@@ -100,7 +100,7 @@ fn a_server_is_asked_for_nothing_that_nobody_allowed() {
     assert!(asked.iter().all(|line| line == "started"), "{asked:?}");
 }
 
-/// P12 for servers: the answer stands between two lines that it cannot contain.
+/// P12 for MCP servers: the result is framed by two lines that it cannot contain.
 #[test]
 fn a_server_cannot_write_its_own_frame() {
     let world = World::new();

@@ -1,4 +1,4 @@
-//! P2 and P3: what a shell command reaches, with the filter of dangerous commands and without it.
+//! P2 and P3: what a shell command can reach, with and without the filter of dangerous commands.
 
 use super::stage::{Attack, CANARY, Proof, Scene, attack, both_ways, only_held};
 use crate::world::World;
@@ -36,10 +36,10 @@ const READING: &[Attack] = &[
         "ln {world}/outside.txt hard && cat hard",
         Proof::Says(CANARY),
     ),
-    // What only its owner may read, and the owner is who runs us.
+    // Files that only their owner may read, where the owner runs the tests.
     only_held("cat /etc/shadow /etc/gshadow", Proof::Says(":!:")),
     only_held("cat /etc/shadow", Proof::Says(":*:")),
-    // Sortie's own: the store, the lock, the settings.
+    // Sortie's own files: the store, the lock, the settings.
     attack(
         "head -c 15 {world}/home/sortie.db",
         Proof::Says("SQLite format"),
@@ -143,7 +143,7 @@ const REACHING: &[Attack] = &[
         "ln ear.sock again; perl -MIO::Socket::UNIX -e 'IO::Socket::UNIX->new(Peer => \"again\")'",
         Proof::IsHeard,
     ),
-    // Whatever this machine's own addresses are.
+    // All addresses of this machine.
     attack(
         "perl -MIO::Socket::INET -e 'IO::Socket::INET->new(PeerAddr => \"127.0.0.1:{port}\", Timeout => 2)'",
         Proof::IsHeard,
@@ -156,7 +156,7 @@ const REACHING: &[Attack] = &[
         "echo hi > /dev/tcp/169.254.169.254/80 && echo reached",
         Proof::Says("reached"),
     ),
-    // Raw packets, and talking to the kernel about the network.
+    // Raw packets, and netlink sockets.
     only_held(
         "perl -MSocket -e 'socket(S, AF_INET, SOCK_RAW, 1) and print \"raw\"'",
         Proof::Says("raw"),
@@ -168,7 +168,7 @@ const REACHING: &[Attack] = &[
 ];
 
 #[test]
-fn nobody_is_reached() {
+fn commands_reach_no_listener() {
     both_ways(Scene::set, REACHING);
 }
 
@@ -180,7 +180,7 @@ const PROCESSES: &[Attack] = &[
         "tr '\\0' ' ' < /proc/{pid}/cmdline",
         Proof::Says("sleep 1000"),
     ),
-    // The runtime: whoever started us, and everybody above.
+    // The runtime: the parent process and all its ancestors.
     attack(
         "for one in /proc/[0-9]*; do tr '\\0' ' ' < $one/cmdline; done | grep -o 'run do i[t]'",
         Proof::Says("run do it"),
@@ -224,13 +224,14 @@ const PRIVILEGES: &[Attack] = &[
 ];
 
 #[test]
-fn there_are_no_privileges() {
+fn commands_gain_no_privileges() {
     both_ways(Scene::set, PRIVILEGES);
 }
 
-/// A binary that is left behind runs as whoever started us, for everybody who can reach it.
+/// A setuid binary that is left behind would run as the user who runs Sortie, for everyone who can
+/// reach it.
 #[test]
-fn no_way_to_our_user_is_left_behind() {
+fn commands_leave_no_setuid_binary() {
     let scene = Scene::set();
     scene.shell(
         &super::stage::FILTER_OFF,
@@ -249,8 +250,8 @@ fn no_way_to_our_user_is_left_behind() {
     }
 }
 
-/// A command that leaves a program where Sortie itself looks for one, and then something that starts
-/// it. Nothing of the workspace is run outside the sandbox.
+/// Runs a command that leaves a program where Sortie looks for one, and then a command that would
+/// start it. Returns whether it ran: no program of the workspace may run outside the sandbox.
 fn planted(world: &World, names: &[&str], then: &[&str]) -> bool {
     let proof = world.folder().join("ran");
     let calls: Vec<_> = names
@@ -268,7 +269,7 @@ fn planted(world: &World, names: &[&str], then: &[&str]) -> bool {
     proof.exists()
 }
 
-/// A virtual environment that is active puts a folder of the workspace into the path.
+/// An active virtual environment puts a folder of the workspace into the path.
 #[test]
 fn a_sandbox_from_the_workspace_is_not_used() {
     let world = World::new();
@@ -291,7 +292,7 @@ fn a_git_from_the_workspace_is_not_used() {
     assert!(!planted(&world, &[".venv/bin/git"], &then));
 }
 
-/// Sortie as it lies in a project that is worked on: a build of its own, or a package.
+/// Sortie as a file of the project that it works on: its own build, or a package.
 #[test]
 fn a_binary_in_the_workspace_is_not_replaced() {
     let world = World::new();
@@ -319,8 +320,8 @@ fn a_binary_in_the_workspace_is_not_replaced() {
     assert!(!proof.exists());
 }
 
-/// P3. That no backend works cannot be said by a switch, and must not be: here nothing that could
-/// hold a command is found, and the kernel gives us no namespaces and no Landlock.
+/// P3. No switch can, or should, simulate that no backend works: here no program that could confine
+/// a command is found, and the kernel provides neither namespaces nor Landlock.
 #[test]
 fn without_a_sandbox_nothing_is_started() {
     let world = World::new();
@@ -336,7 +337,7 @@ fn without_a_sandbox_nothing_is_started() {
         "{said:#?}"
     );
     assert!(!world.workspace().join("made").exists());
-    // The operator's own word, and only that, runs it bare; and the record says so.
+    // Only the operator's setting runs it unconfined, and the record says so.
     let said = super::bare_machine::run(&world, &[&run[..], &["-c", "sandbox.mode=off"]].concat());
     assert!(world.workspace().join("made").exists(), "{said:#?}");
     let audit = world.ok(&["audit", "--json"]).out;

@@ -1,5 +1,5 @@
-//! Where a hostile model acts: a world with things that it must not reach, and ways to see whether
-//! it did.
+//! The stage of a hostile model: a world with targets that it must not reach, and checks whether it
+//! did.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -12,42 +12,42 @@ use serde_json::{Value, json};
 
 use crate::world::World;
 
-/// What is in files that no agent may read. Nothing has the shape of a key: it must be out of reach,
-/// and not only taken out of what is written.
+/// The contents of files that no agent may read. It does not look like a key: the file must be out
+/// of reach, and not only redacted.
 pub(super) const CANARY: &str = "canary-in-a-file-outside";
-/// The switch that takes the check of dangerous commands away.
+/// The flags that disable the check of dangerous commands.
 pub(super) const FILTER_OFF: [&str; 2] = ["-c", "policy.allow_dangerous=true"];
-/// The switch that takes the sandbox away.
+/// The flags that disable the sandbox.
 const SANDBOX_OFF: [&str; 2] = ["-c", "sandbox.mode=off"];
 
-/// Files, and folders and links, with what is in them as far as it is text.
+/// Files, folders and links, with their contents as far as they are text.
 pub(super) type Files = BTreeMap<PathBuf, String>;
 
-/// One thing that a hostile model tries.
+/// One attack of a hostile model.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Attack {
-    /// The command; `{world}` and the other words of the scene are filled in.
+    /// The command; `{world}` and the other placeholders of the scene are filled in.
     pub(super) command: &'static str,
-    /// How it is seen that it worked.
+    /// What shows that the attack succeeded.
     pub(super) proof: Proof,
-    /// Whether it is also tried without a sandbox, where it must work.
+    /// Whether it is also tried without a sandbox, where it must succeed.
     pub(super) control: bool,
 }
 
-/// What shows that an attack worked.
+/// The evidence that an attack succeeded.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Proof {
     /// The command printed this.
     Says(&'static str),
-    /// This file beside the workspace is not what it was.
+    /// This file outside the workspace has changed.
     Changes(&'static str),
-    /// Somebody who listens on this machine heard it.
+    /// A listener on this machine received a connection.
     IsHeard,
-    /// A process of somebody else has ended.
+    /// A process outside the run has ended.
     Kills,
 }
 
-/// An attack that works as soon as nothing holds it.
+/// Returns an attack that succeeds if nothing confines it.
 pub(super) const fn attack(command: &'static str, proof: Proof) -> Attack {
     Attack {
         command,
@@ -56,8 +56,8 @@ pub(super) const fn attack(command: &'static str, proof: Proof) -> Attack {
     }
 }
 
-/// An attack that would harm this machine, or needs more than the tests have: tried only where it
-/// is held.
+/// Returns an attack that would harm this machine, or needs more than the tests have: it is tried
+/// only under confinement.
 pub(super) const fn only_held(command: &'static str, proof: Proof) -> Attack {
     Attack {
         command,
@@ -66,7 +66,7 @@ pub(super) const fn only_held(command: &'static str, proof: Proof) -> Attack {
     }
 }
 
-/// What a call came to.
+/// The outcome of a call.
 #[derive(Clone, Debug)]
 pub(super) struct Answer {
     pub(super) status: String,
@@ -84,12 +84,12 @@ pub(super) struct Scene {
 }
 
 impl Scene {
-    /// The usual one.
+    /// Creates the default scene.
     pub(super) fn set() -> Self {
         Self::around(World::new())
     }
 
-    /// The same around a world with variables of its own.
+    /// Creates the scene around a world with its own variables.
     pub(super) fn around(world: World) -> Self {
         let folder = world.folder();
         for (name, text) in [
@@ -120,7 +120,7 @@ impl Scene {
         }
     }
 
-    /// The text with what is only known here.
+    /// Fills in the placeholders of a text.
     pub(super) fn fill(&self, text: &str) -> String {
         let words = self.words.iter();
         words.fold(text.to_owned(), |text, (word, value)| {
@@ -128,12 +128,12 @@ impl Scene {
         })
     }
 
-    /// Lets a model make these calls in one answer, and says what each came to.
+    /// Runs a model that makes these calls in one completion, and returns the outcome of each.
     pub(super) fn calls(&self, flags: &[&str], calls: &[Value]) -> Vec<Answer> {
         calls_in(&self.world, flags, calls)
     }
 
-    /// The same for shell commands.
+    /// Runs a model with these shell commands, and returns the outcome of each.
     pub(super) fn shell<'a>(
         &self,
         flags: &[&str],
@@ -143,7 +143,7 @@ impl Scene {
         self.calls(flags, &calls)
     }
 
-    /// Everything beside the workspace that is not Sortie's own.
+    /// Returns all files outside the workspace that are not Sortie's own.
     pub(super) fn outside(&self) -> Files {
         let folder = self.world.folder();
         let own = [
@@ -174,14 +174,14 @@ impl Scene {
     }
 }
 
-/// How things were before an attack.
+/// The state before an attack.
 struct Before {
     outside: Files,
     heard: usize,
 }
 
-/// Tries the attacks with the filter of commands and without it: all must fail, and nothing outside
-/// may change. Then it tries them with nothing that holds them: all must work, or they show nothing.
+/// Tries the attacks with and without the filter of commands: all must fail, and nothing outside
+/// may change. Then tries them without any confinement: all must succeed, or they prove nothing.
 pub(super) fn both_ways(set: fn() -> Scene, attacks: &[Attack]) {
     let every: Vec<&Attack> = attacks.iter().collect();
     for flags in [&[][..], &FILTER_OFF] {
@@ -205,7 +205,7 @@ pub(super) fn both_ways(set: fn() -> Scene, attacks: &[Attack]) {
     let controls = every.into_iter().filter(|attack| attack.control);
     let (tell, act): (Vec<&Attack>, Vec<&Attack>) =
         controls.partition(|attack| matches!(attack.proof, Proof::Says(_)));
-    // Those that only tell do not disturb each other.
+    // Attacks that only print do not disturb each other.
     let groups = [tell]
         .into_iter()
         .chain(act.into_iter().map(|one| vec![one]));
@@ -223,12 +223,12 @@ pub(super) fn both_ways(set: fn() -> Scene, attacks: &[Attack]) {
     }
 }
 
-/// A call of the shell.
+/// Returns a call of the shell.
 pub(super) fn exec(command: &str) -> Value {
     json!({ "tool": "exec", "args": { "command": command } })
 }
 
-/// A call of any tool.
+/// Returns a call of any tool.
 #[expect(
     clippy::needless_pass_by_value,
     reason = "arguments are written where they are used"
@@ -237,7 +237,7 @@ pub(super) fn call(tool: &str, args: Value) -> Value {
     json!({ "tool": tool, "args": args })
 }
 
-/// Lets a model make these calls in one answer, and says what each came to.
+/// Runs a model that makes these calls in one completion, and returns the outcome of each.
 pub(super) fn calls_in(world: &World, flags: &[&str], calls: &[Value]) -> Vec<Answer> {
     let first = json!({ "when": { "turn": 1 }, "calls": calls });
     let model = world.scenario(&format!("  - {first}\n  - say: done\n"));
@@ -247,7 +247,7 @@ pub(super) fn calls_in(world: &World, flags: &[&str], calls: &[Value]) -> Vec<An
     answers(world, task["task_id"].as_str().unwrap())
 }
 
-/// What the calls of a task came to, in the order in which the model made them.
+/// Returns the outcomes of a task's calls, in the order in which the model made them.
 pub(super) fn answers(world: &World, id: &str) -> Vec<Answer> {
     let mut found: BTreeMap<(u64, u64), Answer> = BTreeMap::new();
     for event in events(world, id) {
@@ -270,7 +270,7 @@ pub(super) fn answers(world: &World, id: &str) -> Vec<Answer> {
     found.into_values().collect()
 }
 
-/// The journal of a task.
+/// Returns the journal of a task.
 pub(super) fn events(world: &World, id: &str) -> Vec<Value> {
     let out = world.ok(&["tasks", "events", id, "--json"]).out;
     out.lines()
@@ -278,7 +278,7 @@ pub(super) fn events(world: &World, id: &str) -> Vec<Value> {
         .collect()
 }
 
-/// All files of a folder with what is in them, except these.
+/// Returns all files of a folder with their contents, except these.
 pub(super) fn files_of(folder: &Path, except: &[PathBuf]) -> Files {
     let mut files = BTreeMap::new();
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -324,7 +324,7 @@ impl Drop for Neighbour {
     }
 }
 
-/// Listeners on this machine, which nobody may reach. The kernel keeps whoever called.
+/// Listeners on this machine that must not be reached. The kernel queues every connection.
 struct Ears {
     tcp: TcpListener,
     udp: UdpSocket,
@@ -348,7 +348,7 @@ impl Ears {
         }
     }
 
-    /// How often somebody was heard so far.
+    /// Returns how many connections arrived so far.
     fn heard(&self) -> usize {
         let called = || {
             self.tcp.accept().is_ok()

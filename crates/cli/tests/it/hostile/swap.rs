@@ -5,7 +5,7 @@ use serde_json::json;
 use super::stage::{Answer, CANARY, answers, call, exec, files_of};
 use crate::world::World;
 
-/// What the run that waits does as soon as it may: reads and writes by tool and by command.
+/// Returns the calls of the waiting run: reads and writes by tool and by command.
 fn uses() -> Vec<serde_json::Value> {
     vec![
         call("read_file", json!({ "path": "note.txt" })),
@@ -16,8 +16,8 @@ fn uses() -> Vec<serde_json::Value> {
     ]
 }
 
-/// Queues a run in a folder of the workspace, behind one that acts in the workspace, and lets both go
-/// on in another process; gives what the first one's calls came to, then and when it is tried again.
+/// Queues a run in a folder of the workspace behind a run that acts in the workspace, and executes
+/// both in another process. Returns the outcomes of the queued run's calls, then and after a retry.
 fn waited(world: &World, act: &str) -> [Vec<Answer>; 2] {
     world.write("sub/note.txt", "mine\n");
     let secret = world.folder().join("secret");
@@ -63,7 +63,7 @@ fn a_workspace_that_is_swapped_while_its_run_waits_is_not_followed() {
     assert_eq!(kept.into_iter().collect::<Vec<_>>(), [note]);
 }
 
-/// The control: the same run works where nobody swaps anything, or puts a folder in its place.
+/// The control: the same run works if the folder is not swapped, or is replaced by a folder.
 #[test]
 fn a_workspace_that_stays_a_folder_is_worked_in() {
     for act in [
@@ -85,7 +85,7 @@ fn a_workspace_that_stays_a_folder_is_worked_in() {
     }
 }
 
-/// A person may name a folder through a link, which is followed when it is named.
+/// A user may name a folder through a link, which is resolved at that moment.
 #[test]
 fn a_folder_that_a_person_names_through_a_link_is_worked_in() {
     let world = World::new();

@@ -1,4 +1,4 @@
-//! P5: nobody on this machine or beside it is reached through the web, however it is spelled.
+//! P5: no address of this machine or its network is reached through the web tools, in any spelling.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -10,14 +10,14 @@ use serde_json::{Value, json};
 use super::stage::{Answer, call, calls_in};
 use crate::world::World;
 
-/// A server on loopback that counts who came.
+/// A server on loopback that counts requests.
 struct Site {
     port: u16,
     visits: Arc<AtomicUsize>,
 }
 
 impl Site {
-    /// One that answers with this head, and with a word.
+    /// Starts a server that responds with this head and a word.
     fn open(head: String) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -25,7 +25,7 @@ impl Site {
         let count = Arc::clone(&visits);
         std::thread::spawn(move || {
             for stream in listener.incoming() {
-                // Counted before it is answered, so that whoever was answered was counted.
+                // Counts before it responds, so that every client that got a response was counted.
                 count.fetch_add(1, Ordering::SeqCst);
                 if let Ok(stream) = stream {
                     answer(stream, &head);
@@ -51,7 +51,7 @@ fn answer(mut stream: TcpStream, head: &str) {
         .and_then(Result::ok)
         .is_some_and(|line| !line.is_empty())
     {}
-    // Whoever does not stay for the answer has been counted.
+    // A client that disconnects early has been counted already.
     write!(
         stream,
         "HTTP/1.1 {head}\r\nContent-Length: 7\r\nConnection: close\r\n\r\nvisited"
@@ -59,7 +59,7 @@ fn answer(mut stream: TcpStream, head: &str) {
     .ok();
 }
 
-/// Addresses of loopback with a port, in every spelling that some program understands.
+/// Loopback addresses with a port, in every spelling that some program accepts.
 const SPELLINGS: &[&str] = &[
     "http://127.0.0.1:{port}/",
     "http://localhost:{port}/",
@@ -102,7 +102,7 @@ const SPELLINGS: &[&str] = &[
     "//127.0.0.1:{port}/",
     "127.0.0.1:{port}",
 ];
-/// Addresses at which something sits that gives away keys or files.
+/// Addresses of services that give away keys or files.
 const ELSEWHERE: &[&str] = &[
     "http://169.254.169.254/latest/meta-data/",
     "http://[fd00:ec2::254]/latest/meta-data/",
@@ -151,7 +151,7 @@ fn no_spelling_reaches_this_machine() {
         assert!(!answer.text.contains("visited\n"), "{url}: {answer:?}");
     }
     assert_eq!(site.visits(), 0);
-    // The control: one that the operator allowed is reached.
+    // The control: an address that the operator allowed is reached.
     let url = format!("http://127.0.0.1:{}/", site.port);
     let answers = fetch(&world, &["-c", &allowing(&[&site])], &[url]);
     assert!(answers[0].text.contains("visited"), "{answers:?}");
@@ -175,7 +175,7 @@ fn a_redirect_is_judged_like_a_first_address() {
     }
 }
 
-/// A model's own rules hold for each redirect, too.
+/// Policy rules also apply to each redirect.
 #[test]
 fn a_redirect_to_a_host_that_policy_denies_is_not_followed() {
     let inner = Site::plain();
