@@ -92,6 +92,14 @@ impl Symbols {
                 }
             }
         }
+        // An enum inside `words! { … }` has no keyword: `    Isolation {`.
+        if let Some(name) = line
+            .strip_prefix("    ")
+            .and_then(|it| it.strip_suffix(" {"))
+            && is_camel(name)
+        {
+            self.home(name, path);
+        }
         // Variants, fields and re-exports: the first word of the line, or all words of a `use`.
         for word in trimmed
             .trim_start_matches("pub ")
@@ -151,7 +159,7 @@ impl Symbols {
         let (name, rest) = text.split_at(name_end);
         let is_call = rest.starts_with('(') && rest.ends_with(')');
         if let Some((left, right)) = name.rsplit_once("::") {
-            if left.is_empty() || right.is_empty() {
+            if left.is_empty() || right.is_empty() || left.starts_with("std::") {
                 return None;
             }
             let owner = left.rsplit("::").next().unwrap_or(left);
