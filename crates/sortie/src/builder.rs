@@ -44,8 +44,8 @@ impl From<Options> for Builder {
 }
 
 impl Builder {
-    /// Sets the folder of the store. One process at a time can run tasks in it; tasks that a process
-    /// leaves unfinished continue in the next one.
+    /// Sets the folder of the store. One process at a time can run tasks in it; tasks that a
+    /// process leaves unfinished continue in the next one.
     #[must_use]
     pub fn home(mut self, folder: impl Into<PathBuf>) -> Self {
         self.options.home = folder.into();
@@ -110,8 +110,8 @@ impl Builder {
         self
     }
 
-    /// Sets the environment, usually `std::env::vars_os()`: keys of providers, `PATH`, `HOME`. Without
-    /// it no key is found, and shell commands start with an empty environment.
+    /// Sets the environment, usually all variables of the process: keys of providers, `PATH`,
+    /// `HOME`. Without it no key is found, and shell commands start with an empty environment.
     #[must_use]
     pub fn environment<N, V>(mut self, variables: impl IntoIterator<Item = (N, V)>) -> Self
     where

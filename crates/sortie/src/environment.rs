@@ -36,7 +36,7 @@ const LOCALE_PREFIX: &str = "LC_";
 
 /// The environment of the process, as a value: this crate reads none by itself.
 ///
-/// Collect it from `std::env::vars_os()`. The default is empty: no key, no `PATH`.
+/// A program collects it from the standard library. The default is empty: no key, no `PATH`.
 #[derive(Clone, Default)]
 pub struct Environment(BTreeMap<OsString, OsString>);
 
