@@ -129,7 +129,7 @@ Type `sortie tasks list --all`, `sortie --home X tasks list, show --json`, `sort
 `cargo run -- tasks list`, `cargo xtask tidy`, `cargo test -p sortie-core`, `cargo run --example embed`.
 Set `agents.NAME.mode`, `[agents.NAME] mode = \"plan\"`, `SORTIE__AGENTS__MAIN__MODE=plan`; not `agents.json`.
 Call `GET /api/tasks/{id}`, `POST …/cancel`, `/api/tasks/ID?x=1`, `GET /login`.
-Use `RunSpec`, `RunSpec::admit`, `Mode::Plan`, `sortie_core::run::RunSpec`, `admit()`, `queue_position`,
+Use `RunSpec`, `RunSpec::admit`, `Mode::Plan`, `sortie_core::RunSpec`, `admit()`, `queue_position`,
 `SORTIE_HOME`, `exec(git status *)`, `/proc`, `vendor/model`, `git worktree add`.
 
 ```toml
