@@ -141,7 +141,7 @@ pub(crate) struct Wish {
 /// The outcome of a request, as far as the gate needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Return {
-    /// The provider replied; `tokens` is the number of tokens of the request, if known.
+    /// The provider replied; `tokens` is the total usage of the exchange, if known.
     Answered { tokens: Option<u64> },
     /// The provider returned an error that concerns only this request.
     Declined,
