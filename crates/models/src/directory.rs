@@ -22,71 +22,69 @@ use crate::vendor::{self, Environment, ModelFacts, ModelSettings, ProviderSettin
 use crate::warm::Warm;
 use crate::{GateSnapshot, Governor, OFFLINE_MODEL, OfflineModel, Script, ScriptModel};
 
-/// What stands before the path of a script in a model's name.
+/// The prefix of a model name that is followed by the path of a script.
 const SCRIPT_PREFIX: &str = "script:";
-/// What stands before the folder of a recording in a model's name.
+/// The prefix of a model name that is followed by the folder of a recording.
 const REPLAY_PREFIX: &str = "replay:";
-/// How many scripts, recordings and models of providers are kept: more than any tree uses.
+/// The maximum number of cached scripts, recordings and provider models: more than any tree uses.
 const MAX_KEPT: usize = 256;
-/// How much of an unknown name an error repeats.
+/// The maximum length of an unknown name in an error.
 const SHOWN_NAME_CHARS: usize = 80;
 
-/// What the directory needs to know.
+/// The settings of a [`Directory`].
 #[derive(Clone, Debug, Default)]
 pub struct DirectorySettings {
-    /// How long the offline model waits before each answer, so that a person can watch.
+    /// The delay of the offline model before each reply, so that a person can follow it.
     pub pace: Duration,
-    /// Where relative paths of scripts and recordings begin.
+    /// The folder against which relative paths of scripts and recordings are resolved.
     pub base: PathBuf,
-    /// What configuration says about providers, by name.
+    /// Configuration of providers, by name.
     pub providers: BTreeMap<String, ProviderSettings>,
-    /// What configuration says about models, by `vendor/model`, which may hold `*`.
+    /// Configuration of models, by `vendor/model`, which may contain `*`.
     pub models: BTreeMap<String, ModelSettings>,
-    /// The variables of the process: keys, addresses, proxies.
+    /// The environment variables of the process: keys, addresses, proxies.
     pub environment: Environment,
     /// The folder in which exchanges are recorded.
     pub record: Option<PathBuf>,
-    /// The file that keeps what was learned about models.
+    /// The file that stores the learned tool modes.
     pub learned: Option<PathBuf>,
 }
 
-/// A provider as people see it.
+/// A provider as it is listed to users.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VendorListing {
-    /// Its name.
     pub name: String,
-    /// Other names it answers to.
+    /// Other names of the provider.
     pub aliases: Vec<String>,
     /// The wire format.
     pub wire: String,
-    /// Where its servers are; nobody knows for some until configured.
+    /// The address of its servers; some providers have none until it is configured.
     pub base_url: Option<String>,
-    /// Whether a key is there.
+    /// Whether a key is set.
     pub key_present: bool,
-    /// Whether it answers only with a key.
+    /// Whether the provider requires a key.
     pub key_needed: bool,
-    /// Which variables may hold the key.
+    /// The environment variables that may contain the key.
     pub key_variables: Vec<String>,
     /// Whether it runs on this machine.
     pub local: bool,
-    /// Its default model, as the directory finds it.
+    /// Its default model, as `vendor/model`.
     pub default_model: Option<String>,
-    /// A smaller one.
+    /// A smaller model, as `vendor/model`.
     pub small_model: Option<String>,
 }
 
-/// What is known about a model.
+/// The known properties of a model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KnownModel {
-    /// How many tokens it can read.
+    /// The context window in tokens.
     pub context_window: Option<u64>,
-    /// Whether it is shown images.
+    /// Whether images are sent to the model.
     pub images: bool,
-    /// How it is offered tools.
+    /// How tools are offered to the model.
     pub tools: ToolSetting,
-    /// What it costs.
     pub price: Option<Price>,
-    /// The most tokens of an answer where nobody asks for fewer.
+    /// The maximum number of output tokens if the request has no lower limit.
     pub max_output: Option<u64>,
 }
 
@@ -103,7 +101,7 @@ pub struct Directory {
     learned: Arc<Learned>,
 }
 
-/// Models that must be the same for everybody, because they count or remember.
+/// Models that all runs must share, because they count or keep state.
 #[derive(Debug, Default)]
 struct Kept {
     scripts: HashMap<PathBuf, Arc<ScriptModel>>,
@@ -112,7 +110,7 @@ struct Kept {
 }
 
 impl Directory {
-    /// A directory with these settings.
+    /// Creates a directory with these settings.
     pub fn new(settings: DirectorySettings) -> Self {
         Self {
             offline: Arc::new(OfflineModel::with_pace(settings.pace)),
@@ -126,19 +124,19 @@ impl Directory {
         }
     }
 
-    /// The governor of all questions to providers.
+    /// Returns the governor of all requests to providers.
     pub fn governor(&self) -> &Arc<Governor> {
         &self.governor
     }
 
-    /// All providers: those of this build and those of configuration.
+    /// Returns all providers: those of this build and those of configuration.
     pub fn vendors(&self) -> Vec<VendorListing> {
         let providers = &self.settings.providers;
         let names = vendor::names(providers);
         names.into_iter().map(|name| self.listing(name)).collect()
     }
 
-    /// What is known about a model of a provider, without asking anybody.
+    /// Returns the known properties of a provider's model, without any network request.
     pub fn known(&self, name: &str) -> Option<KnownModel> {
         let (provider, model) = name.split_once('/')?;
         let provider = vendor::vendor(provider).map_or(provider, |vendor| &vendor.name);
@@ -271,7 +269,7 @@ impl Directory {
         vendor::facts((provider, model), &self.settings.providers, &settings)
     }
 
-    /// What configuration says about a model: its own entry, then the longest pattern that fits.
+    /// Returns the configuration of a model: its own entry, or else the longest matching pattern.
     fn model_settings(&self, provider: &str, model: &str) -> ModelSettings {
         let whole = format!("{provider}/{model}");
         let entries = self.settings.models.iter();
@@ -287,13 +285,14 @@ impl Directory {
             .or_else(|| price::price(&format!("{provider}/{model}")))
     }
 
-    /// A price that holds whoever answers: one that was configured, or none to be paid.
+    /// Returns the price that applies whichever model replies: a configured one, or zero if the
+    /// model is free.
     fn own_price(&self, (provider, model): (&str, &str), free: bool) -> Option<Price> {
         let own = self.model_settings(provider, model).price;
         own.or(free.then_some(Price::FREE))
     }
 
-    /// The model, with its exchanges recorded if that is wanted.
+    /// Wraps the model so that its exchanges are recorded, if recording is enabled.
     fn recorded(&self, model: Arc<dyn Model>) -> Result<Arc<dyn Model>, ModelError> {
         let Some(folder) = &self.settings.record else {
             return Ok(model);
@@ -311,7 +310,7 @@ impl Directory {
         Ok(Arc::new(RecordModel::new(model, recorder.clone()?)))
     }
 
-    /// All keys that are known.
+    /// Returns all known keys.
     fn secrets(&self) -> Vec<Secret> {
         let providers = self.settings.providers.values();
         let configured = providers.flat_map(|settings| {
@@ -399,7 +398,8 @@ fn room(kept: usize, what: &str) -> Result<(), ModelError> {
     )))
 }
 
-/// A name without a vendor: the vendor's default is offered if the name is a vendor's.
+/// Returns the error for a name without a vendor; it suggests the vendor's default model if the
+/// name is that of a vendor.
 fn no_vendor(name: &str) -> ModelError {
     let shown = truncate(name, SHOWN_NAME_CHARS);
     let vendor = vendor::vendor(name.trim_end_matches('/'));

@@ -1,4 +1,5 @@
-//! Finds a model without any configuration: local servers that answer, or a vendor whose key is set.
+//! Finds a model without any configuration: local servers that respond, or a vendor whose key is
+//! set.
 
 use std::time::Duration;
 
@@ -10,58 +11,55 @@ use tokio::task::JoinSet;
 use crate::text::plain_name;
 use crate::vendor::{Environment, ProviderSettings, vendor, vendors};
 
-/// How long a local server may take: it is on this machine.
+/// The timeout for a local server: it runs on this machine.
 pub const USUAL_TIMEOUT: Duration = Duration::from_millis(300);
-/// The most that is read of one answer.
+/// The most bytes that are read of one response.
 const MAX_BODY_BYTES: usize = 1 << 20;
-/// How many models of a server are listed.
+/// The maximum number of models that are listed for a server.
 const MAX_MODELS: usize = 200;
-/// How many of them are asked whether they can use tools.
+/// The maximum number of models for which the server is queried about tool support.
 const MAX_ASKED: usize = 16;
-/// How long a local server may take to describe a model: it may be computing.
+/// The timeout for a local server to describe a model: it may be busy computing.
 const DESCRIPTION_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Where a server may be.
+/// The address of a possible server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
-    /// The vendor it would be.
+    /// The vendor whose server is expected there.
     pub vendor: String,
-    /// Its base URL, as a provider's.
+    /// The base URL, in the form of a provider's.
     pub base_url: String,
 }
 
-/// A server that answered.
+/// A server that responded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// The vendor.
     pub vendor: String,
-    /// Its base URL.
     pub base_url: String,
-    /// Its models, those that can use tools first.
+    /// Its models; those that support tools come first.
     pub models: Vec<FoundModel>,
 }
 
 /// A model of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundModel {
-    /// `vendor/model`, as the directory finds it.
+    /// The name in the directory, `vendor/model`.
     pub name: String,
-    /// Whether it can use tools, if the server says so.
+    /// Whether the model supports tools, if the server reports it.
     pub tools: Option<bool>,
 }
 
 /// A vendor whose key is set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Suggestion {
-    /// The vendor.
     pub vendor: String,
-    /// Its default model, as the directory finds it.
+    /// Its default model, as `vendor/model`.
     pub model: String,
-    /// A smaller one for small work.
+    /// A smaller model for small tasks.
     pub small_model: String,
 }
 
-/// The first vendor whose key is set, and its models.
+/// Returns the first vendor whose key is set, and its models.
 pub fn suggest_default(environment: &Environment) -> Option<Suggestion> {
     let no_settings = ProviderSettings::default();
     vendors().iter().find_map(|vendor| {
@@ -76,7 +74,7 @@ pub fn suggest_default(environment: &Environment) -> Option<Suggestion> {
     })
 }
 
-/// Where local servers usually are.
+/// Returns the usual addresses of local servers.
 pub fn usual_endpoints(environment: &Environment) -> Vec<Endpoint> {
     let no_settings = ProviderSettings::default();
     let names = ["ollama", "llamacpp", "lmstudio", "vllm"];
@@ -92,7 +90,8 @@ pub fn usual_endpoints(environment: &Environment) -> Vec<Endpoint> {
         .collect()
 }
 
-/// Asks all endpoints at once which models they have; those that do not answer in time are left out.
+/// Queries all endpoints concurrently for their models; endpoints that do not respond in time are
+/// omitted.
 pub async fn discover(endpoints: &[Endpoint], timeout: Duration) -> Vec<Found> {
     let client = reqwest::Client::builder()
         .no_proxy()
@@ -134,7 +133,7 @@ struct Listing {
 #[derive(Deserialize)]
 struct Listed {
     id: String,
-    /// llama.cpp.
+    /// Reported by llama.cpp.
     meta: Option<Meta>,
 }
 
@@ -171,14 +170,14 @@ pub(crate) async fn parameter_count(
     let url = format!("{}/models", endpoint.base_url);
     let listing: Listing = json(client.get(url), DESCRIPTION_TIMEOUT).await?;
     let listed = match listing.data.as_slice() {
-        // llama.cpp has one model, whatever the request calls it.
+        // llama.cpp serves one model, whichever name the request uses.
         [only] => Some(only),
         several => several.iter().find(|listed| listed.id == model),
     };
     listed?.meta.as_ref()?.n_params
 }
 
-/// A request for Ollama's description of a model.
+/// Builds a request for Ollama's description of a model.
 fn show(client: &reqwest::Client, endpoint: &Endpoint, model: &str) -> reqwest::RequestBuilder {
     let root = endpoint.base_url.trim_end_matches("/v1");
     client
@@ -201,7 +200,7 @@ async fn ask(client: &reqwest::Client, endpoint: Endpoint, timeout: Duration) ->
             })
             .collect()
     };
-    // A name that cannot be shown cannot be chosen either.
+    // A name that cannot be displayed cannot be chosen either.
     let models = models
         .into_iter()
         .filter(|model: &FoundModel| plain_name(&model.name) == model.name)
@@ -213,7 +212,8 @@ async fn ask(client: &reqwest::Client, endpoint: Endpoint, timeout: Duration) ->
     })
 }
 
-/// Ollama's own list, and what the first models can do: its list of the other kind does not say.
+/// Fetches Ollama's own model list and the capabilities of the first models: its OpenAI-compatible
+/// list does not contain them.
 async fn ollama(
     client: &reqwest::Client,
     endpoint: &Endpoint,
@@ -242,7 +242,7 @@ async fn ollama(
     Some(models.collect())
 }
 
-/// A small JSON answer within the time, or nothing.
+/// Fetches a small JSON response; returns `None` if it does not arrive in time.
 async fn json<T: DeserializeOwned>(
     question: reqwest::RequestBuilder,
     timeout: Duration,

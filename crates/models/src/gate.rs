@@ -1,7 +1,8 @@
-//! Lets questions through to providers: the waiting around the pure decisions of `governor`.
+//! Queues model requests until a provider's limits admit them: the waiting around the pure
+//! decisions of `governor`.
 //!
-//! There is one [`Gate`] for each model of a provider in the process, whichever run asks. A place in
-//! its queue ends with the value that holds it: a dropped question frees its place and its slot.
+//! The process has one [`Gate`] for each model of a provider, shared by all runs. A queue position
+//! is tied to its `Place`: dropping a request frees its position and its slot.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,13 +16,13 @@ use crate::governor::{
     Breaker, Limits, Moment, Passage, RateHint, Ticket, Turn, Valve, ValveState, Verdict,
 };
 
-/// How long a question waits in all before the run is told.
+/// The longest total wait of a request before it fails with an error.
 const MAX_HELD: Duration = Duration::from_secs(15 * 60);
-/// How long a question waits if another model could be asked instead.
+/// The longest wait of a request if the run can fall back to another model.
 const MAX_HELD_WITH_FALLBACK: Duration = Duration::from_secs(20);
-/// How often a waiting question looks again: being woken is a hint, looking is the truth.
+/// How often a waiting request re-checks its turn: a wake-up is only a hint, the check decides.
 const LOOKS_EVERY: Duration = Duration::from_secs(1);
-/// How long a question waits before anybody is told: most waits are over by then.
+/// How long a request waits before the wait is reported: most waits are over by then.
 const TOLD_AFTER: Duration = Duration::from_millis(50);
 
 /// The gates of all models of this process.
@@ -31,24 +32,24 @@ pub struct Governor {
     gates: Mutex<BTreeMap<(String, String), Arc<Gate>>>,
 }
 
-/// What can be seen of the questions to one model.
+/// The observable state of the gate of one model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GateSnapshot {
-    /// The provider.
     pub provider: String,
     /// The provider's name of the model.
     pub model: String,
-    /// Questions under way.
+    /// Requests in flight.
     pub in_flight: u32,
-    /// How many may be.
+    /// The maximum number of requests in flight.
     pub limit: u32,
-    /// Questions that wait.
+    /// Requests in the queue.
     pub queued: u32,
-    /// How long everybody pauses, if so.
+    /// The remaining time of the present pause, if the gate is paused.
     pub paused_for: Option<Duration>,
-    /// The pace that was learned, in questions per second.
+    /// The learned pace, in requests per second.
     pub per_second: Option<f64>,
-    /// Whether the provider is asked at all: `closed` (it is), `open` (it rests) or `trying`.
+    /// The state of the provider's circuit breaker: `closed` (requests pass), `open` (requests are
+    /// blocked) or `trying` (one probe is in flight).
     pub breaker: &'static str,
 }
 
@@ -59,7 +60,7 @@ impl Default for Governor {
 }
 
 impl Governor {
-    /// A governor that knows no model yet.
+    /// Creates a governor without gates.
     pub fn new() -> Self {
         Self {
             start: Instant::now(),
@@ -67,7 +68,7 @@ impl Governor {
         }
     }
 
-    /// What can be seen of each model's questions, by provider and model.
+    /// Returns the state of each gate, by provider and model.
     pub fn snapshot(&self) -> Vec<GateSnapshot> {
         let gates: Vec<_> = locked(&self.gates)
             .iter()
@@ -89,7 +90,7 @@ impl Governor {
         gates.into_iter().map(show).collect()
     }
 
-    /// The one gate of a model; the first caller's limits hold.
+    /// Returns the gate of a model. The limits of the first caller apply.
     pub(crate) fn gate(&self, provider: &str, model: &str, limits: Limits) -> Arc<Gate> {
         let mut gates = locked(&self.gates);
         let key = (provider.to_owned(), model.to_owned());
@@ -112,7 +113,7 @@ impl Governor {
     }
 }
 
-/// Where questions to one model wait.
+/// The queue of requests to one model.
 #[derive(Debug)]
 pub(crate) struct Gate {
     name: String,
@@ -128,30 +129,30 @@ struct Inside {
     waiters: BTreeMap<Ticket, Arc<Notify>>,
 }
 
-/// What a question wants of a gate.
+/// What a request needs from a gate.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Wish {
-    /// Whether another model is asked if this one cannot answer soon.
+    /// Whether the run falls back to another model if this one does not reply soon.
     pub has_fallback: bool,
-    /// About how many tokens it carries.
+    /// The estimated number of tokens of the request.
     pub tokens: u64,
 }
 
-/// How a question came back, as the gate wants to know it.
+/// The outcome of a request, as far as the gate needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Return {
-    /// With an answer that carried so many tokens, where known.
+    /// The provider replied; `tokens` is the total usage of the exchange, if known.
     Answered { tokens: Option<u64> },
-    /// With an error that only concerns the question.
+    /// The provider returned an error that concerns only this request.
     Declined,
-    /// With a wish for fewer questions. It waits again, at its old place.
+    /// The provider rate-limited the request. It is queued again at its old position.
     Refused { retry_after: Option<Duration> },
     /// The network or the provider failed.
     Failed,
 }
 
 impl Gate {
-    /// Puts a question at the end of the queue.
+    /// Appends a request to the queue.
     pub(crate) fn enter(self: &Arc<Self>, wish: Wish) -> Place {
         let bell = Arc::new(Notify::new());
         let mut inside = locked(&self.inside);
@@ -167,7 +168,7 @@ impl Gate {
         }
     }
 
-    /// Takes in what the provider said about its limits.
+    /// Applies the limits that the provider reported in response headers.
     pub(crate) fn hint(&self, hint: &RateHint) {
         locked(&self.inside).valve.hint(hint, self.now());
     }
@@ -191,7 +192,7 @@ impl Inside {
     }
 }
 
-/// A question's place: in the queue, then under way.
+/// The position of a request: in the queue, then in flight.
 #[derive(Debug)]
 pub(crate) struct Place {
     gate: Arc<Gate>,
@@ -202,7 +203,7 @@ pub(crate) struct Place {
     held: Duration,
 }
 
-/// What a waiting question does next.
+/// The next step of a waiting request.
 enum Step {
     Go,
     Wait { until: Option<Moment>, held: Held },
@@ -210,7 +211,7 @@ enum Step {
 }
 
 impl Place {
-    /// Waits until the question may leave; says so while it waits.
+    /// Waits until the request may be sent, and reports the wait to `deltas`.
     pub(crate) async fn admitted(&mut self, deltas: &dyn DeltaSink) -> Result<(), ModelError> {
         let began = self.gate.now();
         let before = self.held;
@@ -245,7 +246,7 @@ impl Place {
         admitted
     }
 
-    /// Notes how the question came back. Only a refused one may be admitted again.
+    /// Records the outcome of the request. Only a rate-limited request may be admitted again.
     pub(crate) fn returned(&mut self, how: Return) {
         let Some(left) = self.left.take() else {
             return;
@@ -276,7 +277,7 @@ impl Place {
         inside.wake_next();
     }
 
-    /// How long it has waited in all.
+    /// Returns how long the request has waited in total.
     pub(crate) const fn held(&self) -> Duration {
         self.held
     }
@@ -337,7 +338,7 @@ impl Place {
         let too_long = if self.wish.has_fallback {
             self.held.max(expected) > MAX_HELD_WITH_FALLBACK
         } else {
-            // Waiting for others that are under way is no failure: each of them ends.
+            // Waiting for requests in flight is no failure: each of them ends.
             self.held >= MAX_HELD && valve.is_limited(now)
         };
         too_long.then(|| {

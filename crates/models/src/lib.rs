@@ -1,10 +1,11 @@
-//! The models this build of Sortie can talk to.
+//! The models that this build of Sortie supports.
 //!
-//! Vendors are data (`vendors.toml`): a wire format of `sortie_wire`, an address, a key. One client
-//! asks them all; one [`Governor`] decides when each question may leave, so that a provider's limit
-//! is a wait and not a failure. `script` answers from a file, so that tests can say exactly what a
-//! model does; `offline` is a small set of rules that surveys a folder with real tools and no
-//! network; `replay` plays back what was recorded. [`Directory`] finds all of them by name.
+//! Vendors are data (`vendors.toml`): a wire format of `sortie_wire`, an address, a key. One HTTP
+//! client sends all requests; one [`Governor`] decides when each request may be sent, so that a
+//! provider's rate limit causes a wait and not a failure. `script` replies from a file, so that
+//! tests can define exactly what a model does; `offline` is a small set of rules that surveys a
+//! folder with real tools and no network; `replay` plays back a recording. [`Directory`] finds all
+//! of them by name.
 
 mod directory;
 mod discover;

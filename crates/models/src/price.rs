@@ -1,7 +1,7 @@
-//! What answers cost, estimated from a table with a date.
+//! Estimates the cost of replies from a dated price table.
 //!
-//! `Usage::input_tokens` are all tokens that were read, those from the cache and those written to it
-//! included, on every wire; so the plain price is paid only for the rest.
+//! `Usage::input_tokens` counts all input tokens on every wire, including those read from the cache
+//! and those written to it; the plain price therefore applies only to the rest.
 
 use std::sync::OnceLock;
 
@@ -12,24 +12,24 @@ use sortie_core::ports::model::TokenPrice;
 
 const MILLION: f64 = 1_000_000.0;
 
-/// US dollars for a million tokens.
+/// Prices in US dollars per million tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Price {
-    /// Tokens read.
+    /// The price of input tokens.
     pub input: f64,
-    /// Tokens written.
+    /// The price of output tokens.
     pub output: f64,
-    /// Tokens read from the cache; as `input` where not given.
+    /// The price of cache reads; defaults to `input`.
     #[serde(default)]
     pub cache_read: Option<f64>,
-    /// Tokens written to the cache; as `input` where not given.
+    /// The price of cache writes; defaults to `input`.
     #[serde(default)]
     pub cache_write: Option<f64>,
 }
 
 impl Price {
-    /// What local servers cost.
+    /// The price of local servers.
     pub const FREE: Self = Self {
         input: 0.0,
         output: 0.0,
@@ -37,7 +37,8 @@ impl Price {
         cache_write: None,
     };
 
-    /// The most that tokens cost, whether they come from a cache, go to one, or neither.
+    /// Returns the highest price of tokens, whether they are read from a cache, written to one, or
+    /// neither.
     pub(crate) fn dearest(&self) -> TokenPrice {
         let input = [self.cache_read, self.cache_write]
             .into_iter()
@@ -49,7 +50,7 @@ impl Price {
         }
     }
 
-    /// What an answer cost; unknown if its tokens are.
+    /// Returns the cost of a reply, or `None` if its token counts are unknown.
     pub fn cost(&self, usage: &Usage) -> Option<f64> {
         if usage.input_tokens.is_none() && usage.output_tokens.is_none() {
             return (*self == Self::FREE).then_some(0.0);
@@ -68,12 +69,12 @@ impl Price {
     }
 }
 
-/// The day the table was last compared with the vendors' pages.
+/// Returns the date at which the table was last compared with the vendors' pages.
 pub fn prices_as_of() -> &'static str {
     &table().as_of
 }
 
-/// The table's price of `vendor/model`.
+/// Returns the price of `vendor/model` in the table.
 pub(crate) fn price(name: &str) -> Option<Price> {
     let mut rows = table().price.iter();
     rows.find(|row| {
@@ -99,7 +100,7 @@ struct Row {
 
 fn table() -> &'static Table {
     static TABLE: OnceLock<Table> = OnceLock::new();
-    // A test reads the same bytes, so that an empty table cannot come of a build that was tested.
+    // A test parses the same bytes, so a tested build cannot have an empty table.
     TABLE.get_or_init(|| toml::from_str(include_str!("prices.toml")).unwrap_or_default())
 }
 

@@ -1,4 +1,4 @@
-//! Vendors as data: what `vendors.toml` says, and what configuration makes of it.
+//! Vendors as data: the entries of `vendors.toml`, combined with configuration.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -16,17 +16,17 @@ use sortie_wire::{Dialect, Format};
 use crate::governor::{Limits, MAX_CONCURRENT};
 use crate::price::Price;
 
-/// How many questions to a model may be under way at first where the vendor has no entry.
+/// The initial limit of requests in flight for a model whose vendor has no entry.
 const START_CONCURRENT: u32 = 16;
-/// How long the first byte of an answer may take: `(others, local servers)`, which may have to load
-/// the model first.
+/// The timeout for the first byte of a response: `(others, local servers)`; a local server may have
+/// to load the model first.
 const FIRST_BYTE: (Duration, Duration) = (Duration::from_secs(120), Duration::from_secs(600));
-/// How long an answer may be silent once it has begun.
+/// The longest silence within a response.
 const IDLE: (Duration, Duration) = (Duration::from_secs(90), Duration::from_secs(300));
-/// How much of a name an error repeats.
+/// The maximum length of a name in an error.
 const SHOWN_NAME_CHARS: usize = 80;
 
-/// The variables that may be asked for, as they were given.
+/// The environment variables that the models may read.
 pub type Environment = BTreeMap<String, String>;
 
 /// A vendor as it is written in `vendors.toml`.
@@ -39,7 +39,7 @@ pub(crate) struct Vendor {
     pub base_url: Option<String>,
     #[serde(default)]
     pub base_url_variables: Vec<String>,
-    /// Variables that hold a host rather than a URL, as `OLLAMA_HOST` does.
+    /// Variables that contain a host rather than a URL, such as `OLLAMA_HOST`.
     #[serde(default)]
     pub host_variables: Vec<String>,
     pub host_port: Option<u16>,
@@ -51,7 +51,7 @@ pub(crate) struct Vendor {
     pub key_header: String,
     #[serde(default = "bearer")]
     pub key_prefix: String,
-    /// Whether it answers only with a key; local servers do without.
+    /// Whether the vendor requires a key; local servers do not.
     pub key_needed: Option<bool>,
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
@@ -67,7 +67,7 @@ pub(crate) struct Vendor {
     pub models: Vec<ModelRule>,
 }
 
-/// What holds for some models of a vendor.
+/// Overrides for some models of a vendor.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ModelRule {
@@ -79,53 +79,53 @@ pub(crate) struct ModelRule {
     pub dialect: toml::Table,
 }
 
-/// What configuration says about a provider; what is not said comes from the vendor's entry.
+/// The configuration of a provider; unset fields come from the vendor's entry.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ProviderSettings {
     /// The wire format: `anthropic`, `chat`, `responses` or `gemini`.
     pub wire: Option<String>,
-    /// Where its servers are.
+    /// The address of its servers.
     pub base_url: Option<String>,
-    /// The key.
     pub api_key: Option<Secret>,
-    /// Headers to send beside the vendor's own; they may hold secrets and are never shown.
+    /// Headers to send in addition to the vendor's own; they may contain secrets and are never
+    /// shown.
     pub headers: BTreeMap<String, Secret>,
-    /// What to add to the query of each URL, for example `api-version`.
+    /// Parameters to add to the query of each URL, for example `api-version`.
     pub query: BTreeMap<String, String>,
-    /// The most questions under way at once, for each model.
+    /// The maximum number of requests in flight, for each model.
     pub max_concurrent: Option<u32>,
-    /// The most questions in a minute, for each model.
+    /// The maximum number of requests per minute, for each model.
     pub requests_per_minute: Option<u32>,
-    /// The most tokens in a minute, for each model.
+    /// The maximum number of tokens per minute, for each model.
     pub tokens_per_minute: Option<u64>,
     /// Whether prompts are marked for the provider's cache.
     pub cache_marks: Option<bool>,
-    /// Whether the first of many equal prompts goes ahead, so that the others read from the cache.
+    /// Whether the first of many equal prompts is sent ahead, so that the others read from the
+    /// cache.
     pub warm_cache: Option<bool>,
-    /// Whether answers come in pieces.
+    /// Whether responses are streamed.
     pub streaming: Option<bool>,
-    /// How long the first byte of an answer may take.
+    /// The timeout for the first byte of a response.
     pub first_byte_timeout: Option<Duration>,
-    /// How long an answer may be silent once it has begun.
+    /// The longest silence within a response.
     pub idle_timeout: Option<Duration>,
 }
 
-/// What configuration says about a model. The key may hold `*`.
+/// The configuration of a model. The key may contain `*`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ModelSettings {
-    /// How it is offered tools.
+    /// How tools are offered to the model.
     pub tools: Option<ToolSetting>,
-    /// How many tokens it can read.
+    /// The context window in tokens.
     pub context_window: Option<u64>,
-    /// What it costs.
     pub price: Option<Price>,
-    /// Whether it can look at images.
+    /// Whether the model supports images.
     pub images: Option<bool>,
-    /// The most tokens of one answer where the request has no limit.
+    /// The maximum number of output tokens if the request has no limit.
     pub max_tokens: Option<u64>,
 }
 
-/// A provider, ready to be asked.
+/// A provider with resolved settings, ready for requests.
 #[derive(Clone, Debug)]
 pub(crate) struct Provider {
     pub name: String,
@@ -133,9 +133,9 @@ pub(crate) struct Provider {
     pub key: Option<Secret>,
     pub key_header: String,
     pub key_prefix: String,
-    /// Those of the vendor's entry; not secret.
+    /// The headers of the vendor's entry; not secret.
     pub fixed_headers: BTreeMap<String, String>,
-    /// Those of configuration.
+    /// The headers of configuration.
     pub headers: BTreeMap<String, Secret>,
     pub query: BTreeMap<String, String>,
     pub limits: Limits,
@@ -153,7 +153,7 @@ impl Provider {
     }
 }
 
-/// What is known about a model of a provider.
+/// The known properties of a provider's model.
 #[derive(Clone, Debug)]
 pub(crate) struct ModelFacts {
     pub dialect: Dialect,
@@ -164,8 +164,7 @@ pub(crate) struct ModelFacts {
     pub local: bool,
 }
 
-/// All vendors of `vendors.toml`.
-/// The names of all vendors of this build.
+/// Returns the names of all vendors of this build.
 pub fn vendor_names() -> Vec<String> {
     vendors().iter().map(|vendor| vendor.name.clone()).collect()
 }
@@ -178,17 +177,17 @@ pub(crate) fn vendors() -> &'static [Vendor] {
     static VENDORS: OnceLock<Vec<Vendor>> = OnceLock::new();
     VENDORS.get_or_init(|| {
         let file: Result<File, _> = toml::from_str(include_str!("vendors.toml"));
-        // A test reads the same bytes, so that this cannot happen in a build that was tested.
+        // A test parses the same bytes, so this cannot happen in a tested build.
         file.map(|file| file.vendor).unwrap_or_default()
     })
 }
 
-/// The vendor of this name or alias.
+/// Returns the vendor with this name or alias.
 pub(crate) fn vendor(name: &str) -> Option<&'static Vendor> {
     vendors().iter().find(|vendor| vendor.is_called(name))
 }
 
-/// Makes a provider of a vendor's entry and of what configuration says.
+/// Builds a provider from a vendor's entry and configuration.
 pub(crate) fn provider(
     name: &str,
     providers: &BTreeMap<String, ProviderSettings>,
@@ -223,7 +222,7 @@ pub(crate) fn provider(
     })
 }
 
-/// What is known about a model of a provider. Nothing of it needs a key or an address.
+/// Returns the known properties of a provider's model. Needs neither key nor address.
 pub(crate) fn facts(
     (provider, model): (&str, &str),
     providers: &BTreeMap<String, ProviderSettings>,
@@ -246,7 +245,7 @@ pub(crate) fn facts(
     dialect.images = settings.images.or(dialect.images);
     dialect.signs_for = match dialect.format {
         Format::Anthropic | Format::Responses | Format::Gemini => model.to_owned(),
-        // Reasoning is plain text there.
+        // Chat carries reasoning as plain text.
         Format::Chat => String::new(),
     };
     dialect.default_max_tokens = settings.max_tokens.or(dialect.default_max_tokens);
@@ -254,13 +253,13 @@ pub(crate) fn facts(
         dialect,
         tools: settings.tools.unwrap_or(tools),
         context_window: settings.context_window.or(context_window),
-        // What stands behind an address that somebody configured may well cost money.
+        // The server at a configured address may well cost money.
         free: vendor.local && vendor.base_url.is_some(),
         local: vendor.local,
     })
 }
 
-/// The vendor of this name, of this build or of configuration.
+/// Returns the vendor with this name, of this build or of configuration.
 fn known(name: &str, providers: &BTreeMap<String, ProviderSettings>) -> Result<Vendor, ModelError> {
     match vendor(name) {
         Some(vendor) => Ok(vendor.clone()),
@@ -268,7 +267,7 @@ fn known(name: &str, providers: &BTreeMap<String, ProviderSettings>) -> Result<V
     }
 }
 
-/// The names of all vendors, and of those that configuration adds.
+/// Returns the names of all vendors, including those that configuration adds.
 pub(crate) fn names(providers: &BTreeMap<String, ProviderSettings>) -> Vec<&str> {
     let built_in = vendors().iter().map(|vendor| vendor.name.as_str());
     let own = providers.keys().map(String::as_str);
@@ -285,7 +284,7 @@ impl Vendor {
                 .any(|alias| alias.eq_ignore_ascii_case(name))
     }
 
-    /// What configuration says about it, under its name or an alias.
+    /// Returns the configuration of a vendor, under its name or an alias.
     pub(crate) fn settings(
         &self,
         providers: &BTreeMap<String, ProviderSettings>,
@@ -300,7 +299,7 @@ impl Vendor {
         own.cloned().unwrap_or_default()
     }
 
-    /// The key, from configuration or the first variable that is set.
+    /// Returns the key, from configuration or the first variable that is set.
     pub(crate) fn key(
         &self,
         settings: &ProviderSettings,
@@ -319,7 +318,8 @@ impl Vendor {
         self.key_needed.unwrap_or(!self.local)
     }
 
-    /// Where its servers are: configuration, then variables, then the vendor's own address.
+    /// Returns the address of its servers: configuration, then variables, then the vendor's own
+    /// address.
     pub(crate) fn base_url(
         &self,
         settings: &ProviderSettings,
@@ -342,7 +342,7 @@ impl Vendor {
     fn url_of_host(&self, host: &str) -> String {
         let (scheme, host) = host.split_once("://").unwrap_or(("http", host));
         let host = host.trim_end_matches('/');
-        // A server that listens everywhere is asked here.
+        // A server that listens on all interfaces is reached through loopback.
         let host = host.replacen("0.0.0.0", "127.0.0.1", 1);
         let has_port = host.rsplit_once(':').is_some_and(|(_, port)| {
             !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit())
@@ -355,7 +355,8 @@ impl Vendor {
 
     fn limits(&self, settings: &ProviderSettings) -> Limits {
         let start = self.max_concurrent.unwrap_or(START_CONCURRENT);
-        // A local server has as many slots as it has; others may turn out to take more.
+        // A local server has a fixed number of slots; other providers may accept more than the
+        // start value.
         let most = match self.max_concurrent {
             Some(slots) if self.local => slots,
             Some(_) | None => MAX_CONCURRENT,
@@ -402,7 +403,7 @@ impl Vendor {
     }
 }
 
-/// A vendor that only configuration knows.
+/// Returns a vendor that only configuration defines.
 fn configured(
     name: &str,
     providers: &BTreeMap<String, ProviderSettings>,
@@ -472,7 +473,7 @@ fn format_name(provider: &str, wire: &str) -> Result<&'static str, ModelError> {
     }
 }
 
-/// The URL without a trailing slash, if questions may be sent there.
+/// Returns the URL without a trailing slash, if requests may be sent there.
 fn checked_url(provider: &str, url: &str) -> Result<String, ModelError> {
     let wrong = |why: &str| {
         ModelError::fatal(format!(
@@ -518,7 +519,7 @@ mod tests {
 
     #[test]
     fn every_word_of_the_entries_is_known() {
-        // The dialect has a default for every field, so a misspelled one would go unnoticed.
+        // The dialect has a default for every field, so a misspelled field would go unnoticed.
         let fields = format!("{:?}", Dialect::default());
         for vendor in vendors() {
             let rules = vendor.models.iter().map(|rule| &rule.dialect);

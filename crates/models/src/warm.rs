@@ -1,5 +1,5 @@
-//! Lets the first of many equal prompts go ahead, so that the others read from the provider's cache
-//! instead of each paying for writing it.
+//! Sends the first of many equal prompts ahead, so that the others read from the provider's cache
+//! instead of each paying for a cache write.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,19 +8,20 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// Prompts shorter than this are not worth waiting for.
+/// The smallest prefix for which waiting pays off.
 pub(crate) const SMALLEST_PREFIX_BYTES: usize = 3_000;
-/// How long others wait for the first.
+/// How long other requests wait for the first.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
-/// How long a prefix stays in the provider's cache, a little less than the five minutes it promises.
+/// How long a prefix counts as cached, a little less than the five minutes that the provider
+/// promises.
 const STAYS_WARM: Duration = Duration::from_secs(4 * 60);
-/// How many prefixes are remembered.
+/// The maximum number of prefixes that are tracked.
 const MAX_PREFIXES: usize = 4096;
 
 /// What equal prompts share: the model and the hash of their beginning.
 pub(crate) type PrefixKey = (String, [u8; 32]);
 
-/// The prefixes that a provider's cache holds.
+/// The prefixes that a provider's cache contains.
 #[derive(Debug, Default)]
 pub(crate) struct Warm {
     prefixes: Mutex<HashMap<PrefixKey, Prefix>>,
@@ -28,25 +29,26 @@ pub(crate) struct Warm {
 
 #[derive(Debug)]
 enum Prefix {
-    /// Somebody has gone ahead; the channel closes when it is known how that went.
+    /// A request was sent ahead; the channel closes when its outcome is known.
     Ahead(watch::Receiver<()>),
-    /// It was there at this moment.
+    /// The prefix was in the cache at this moment.
     Warm(Instant),
 }
 
-/// The question that goes ahead. Dropped before its first byte, it leaves the lead to another.
+/// The request that is sent ahead. If it is dropped before its first byte, another one takes the
+/// lead.
 #[derive(Debug)]
 pub(crate) struct Lead {
     warm: Arc<Warm>,
     key: PrefixKey,
-    /// Closes when this is dropped, after the state was written.
+    /// Closes when the lead is dropped, after the state was written.
     _sender: watch::Sender<()>,
     arrived: bool,
 }
 
 impl Warm {
-    /// Waits while another question with the same prefix goes ahead. Returns the lead to the one
-    /// that is to go ahead.
+    /// Waits while another request with the same prefix is ahead. Returns the lead if this request
+    /// is to be sent ahead.
     pub(crate) async fn wait(self: &Arc<Self>, key: PrefixKey) -> Option<Lead> {
         let until = Instant::now() + LONGEST_WAIT;
         loop {
@@ -55,7 +57,7 @@ impl Warm {
                 Look::Warm => return None,
                 Look::Ahead(ahead) => ahead,
             };
-            // Nothing is ever sent: it ends when the lead is dropped.
+            // No value is ever sent: the channel closes when the lead is dropped.
             if tokio::time::timeout_at(until, ahead.changed())
                 .await
                 .is_err()
@@ -71,7 +73,7 @@ impl Warm {
         match prefixes.get_mut(key) {
             Some(Prefix::Ahead(ahead)) => return Look::Ahead(ahead.clone()),
             Some(Prefix::Warm(at)) if now - *at < STAYS_WARM => {
-                // Reading it keeps it there.
+                // A cache read renews the entry.
                 *at = now;
                 return Look::Warm;
             }
@@ -104,7 +106,7 @@ enum Look {
 }
 
 impl Lead {
-    /// Notes that the answer has begun: the provider has read the prompt.
+    /// Records that the response has begun: the provider has read the prompt.
     pub(crate) fn arrived(mut self) {
         self.arrived = true;
     }
@@ -133,7 +135,8 @@ mod tests {
         ("m".to_owned(), [number; 32])
     }
 
-    /// How long each of three siblings waits when the first answers after `first` or fails.
+    /// Returns how long each of three siblings waits when the first responds after `first` or
+    /// fails.
     async fn waits(first: Option<u64>) -> Vec<u64> {
         let warm = Arc::new(Warm::default());
         let start = Instant::now();
@@ -156,7 +159,7 @@ mod tests {
         for sibling in siblings {
             waited.push(sibling.await.unwrap());
         }
-        // Who of those that waited is next is open.
+        // Which of the waiting siblings is next is unspecified.
         waited.sort_unstable();
         waited
     }

@@ -17,13 +17,13 @@ use crate::history::{
 };
 use crate::{Dialect, Mode, Thinking};
 
-/// The format demands a limit; this one lets a long file be written in one call.
+/// The format requires a limit; this one allows a call that writes a long file.
 const DEFAULT_MAX_TOKENS: u64 = 32_000;
-/// Tokens to think with at low, medium and high.
+/// The thinking budgets in tokens at low, medium and high.
 const BUDGETS: [u64; 3] = [4096, 16_384, 32_768];
-/// What is left for the answer where the budget would take all.
+/// The tokens reserved for the reply if the budget would use the whole limit.
 const ANSWER_TOKENS: u64 = 4096;
-/// The format takes no smaller budget.
+/// The smallest budget that the format accepts.
 const LEAST_BUDGET: u64 = 1024;
 
 #[derive(Serialize)]
@@ -134,7 +134,7 @@ struct Source<'a> {
     data: Base64Of<'a>,
 }
 
-/// Up to here the prompt is kept in the cache.
+/// Marks the end of the cached part of the prompt.
 #[derive(Clone, Copy, Serialize)]
 struct Mark {
     r#type: &'static str,
@@ -144,7 +144,7 @@ const MARK: Mark = Mark {
     r#type: "ephemeral",
 };
 
-/// The body of a request.
+/// Builds the body of a request.
 pub(crate) fn body(
     dialect: &Dialect,
     model: &str,
@@ -164,7 +164,7 @@ pub(crate) fn body(
         tools: tools(&request.tools, mark),
         tool_choice: tool_choice(dialect, request),
         max_tokens: raised(limit, wish.as_ref()),
-        // The format refuses a temperature beside thinking.
+        // The format refuses a temperature together with thinking.
         temperature: match &wish {
             Some(ThinkingWish::Adaptive | ThinkingWish::Enabled { .. }) => None,
             Some(ThinkingWish::Disabled) | None => temperature(dialect, request),
@@ -222,7 +222,7 @@ fn thinking(
             })
         }
         (Thinking::AnthropicBudget, Level::Off) => Some(ThinkingWish::Disabled),
-        // The newest of them refuse to have it switched off; the least effort is as near as it gets.
+        // The newest models refuse to disable thinking; the lowest effort is the closest setting.
         (Thinking::AnthropicAdaptive, Level::Off) => None,
         (
             Thinking::AnthropicBudget
@@ -239,8 +239,8 @@ fn thinking(
     })
 }
 
-/// Whether thinking with a budget can be asked for: in the middle of calls, the servers want the
-/// answer before to begin with its thinking, and that of another model is not there.
+/// Returns whether thinking with a budget can be requested: between calls, the servers require the
+/// preceding reply to begin with its thinking, and that of another model is not available.
 fn may_think(entries: &[Entry<'_>]) -> bool {
     let mut last = entries.iter().rev().skip_while(|entry| match entry {
         Entry::Results(_) => true,
@@ -252,7 +252,7 @@ fn may_think(entries: &[Entry<'_>]) -> bool {
     }
 }
 
-/// The limit of the answer, above what is thought.
+/// Returns the limit of the reply, raised by the thinking budget.
 fn raised(limit: u64, wish: Option<&ThinkingWish>) -> u64 {
     match wish {
         Some(ThinkingWish::Enabled { budget_tokens }) if limit <= *budget_tokens => {
@@ -335,8 +335,9 @@ fn result(outcome: Outcome<'_>) -> Content<'_> {
     }
 }
 
-/// Marks the end of the last message, and of the one before it: a turn later it is found again,
-/// however many calls came in between. With system and tools these are the four that are allowed.
+/// Marks the end of the last message and of the one before it: a turn later the cache still
+/// matches, however many calls were made in between. With system and tools these are the four marks
+/// that are allowed.
 fn set_marks(messages: &mut [Message<'_>], mark: Option<Mark>) {
     for message in messages.iter_mut().rev().take(2) {
         for content in message.content.iter_mut().rev() {
@@ -348,7 +349,7 @@ fn set_marks(messages: &mut [Message<'_>], mark: Option<Mark>) {
 }
 
 impl Content<'_> {
-    /// Whether this kind of content can carry the mark.
+    /// Sets the mark; returns whether this kind of content can carry it.
     fn set_mark(&mut self, mark: Option<Mark>) -> bool {
         match self {
             Self::Text { cache_control, .. }
@@ -362,11 +363,11 @@ impl Content<'_> {
     }
 }
 
-/// What is remembered between two events.
+/// The state between two events.
 #[derive(Debug)]
 pub(crate) struct Stream {
     origin: String,
-    /// Where the blocks stand in the draft; kinds that are unknown stand nowhere.
+    /// The index of each block in the draft; blocks of unknown kinds have none.
     places: BTreeMap<u64, usize>,
 }
 
@@ -396,7 +397,7 @@ impl Stream {
                 usage(&event["usage"], draft);
             }
             "message_stop" => return Ok(Flow::Done),
-            // A ping, the end of a block, or something that was invented later.
+            // A ping, the end of a block, or an event that was introduced later.
             _ => {}
         }
         Ok(Flow::More)
@@ -427,7 +428,7 @@ impl Stream {
                 id: block["id"].as_str().map(str::to_owned),
                 name: text("name"),
                 raw: String::new(),
-                // An empty object at the start of a stream says nothing yet.
+                // An empty object at the start of a stream is only a placeholder.
                 value: block
                     .get("input")
                     .filter(|input| !input.as_object().is_some_and(Map::is_empty))
@@ -477,7 +478,7 @@ fn tail(delta: &Value, draft: &mut Draft) {
     });
 }
 
-/// Counts are totals so far, and `input_tokens` leaves out what the cache had to do with.
+/// Reads the usage. Counts are cumulative, and `input_tokens` excludes cache reads and writes.
 fn usage(usage: &Value, draft: &mut Draft) {
     let count = |key: &str| usage[key].as_u64();
     let known = &mut draft.usage;

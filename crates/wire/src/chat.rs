@@ -1,4 +1,4 @@
-//! OpenAI Chat Completions, and all that copy it.
+//! OpenAI Chat Completions and compatible APIs.
 
 mod body;
 
@@ -15,28 +15,28 @@ use crate::bounds::too_long;
 use crate::decoder::Flow;
 use crate::draft::{CallDraft, Draft, Piece};
 
-/// Reasoning came as plain text in a field of this name.
+/// The fields in which reasoning arrives as plain text.
 pub(crate) const REASONING_FIELDS: [&str; 2] = ["reasoning_content", "reasoning"];
-/// Reasoning came as a list of items to send back unchanged.
+/// The field in which reasoning arrives as a list of items, which are sent back unchanged.
 pub(crate) const DETAILS_FIELD: &str = "reasoning_details";
-/// Reasoning came as a part of the content.
+/// Marks reasoning that arrived as a part of the content.
 pub(crate) const CONTENT_FIELD: &str = "content";
 
-/// What is remembered between two events.
+/// The state between two events.
 #[derive(Debug)]
 pub(crate) struct Stream {
     origin: String,
-    /// Where the calls stand in the draft, by the server's own number.
+    /// The index of each call in the draft, by the server's own number.
     places: BTreeMap<u64, usize>,
     last_call: Option<usize>,
-    /// Where the items of `reasoning_details` stand, and how much they are.
+    /// The index of the `reasoning_details` items in the draft, and their size.
     details: Option<usize>,
     details_bytes: usize,
-    /// Whether it declined in words of its own.
+    /// Whether the model sent an explicit refusal.
     is_refusal: bool,
 }
 
-/// What `[DONE]` says: the answer is complete, also from servers that give no reason to stop.
+/// Handles `[DONE]`: the reply is complete, even if the server sends no stop reason.
 pub(crate) fn done(draft: &mut Draft) {
     if draft.stop.is_none() && !draft.is_empty() {
         draft.stop = Some(StopReason::EndTurn);
@@ -79,13 +79,13 @@ impl Stream {
         let message = &choice["message"];
         self.said(message, draft)?;
         for call in calls(message) {
-            // None of them continues another.
+            // The calls of a whole document are complete: none continues another.
             self.places.clear();
             self.last_call = None;
             self.call(call, draft)?;
         }
         self.stop(&choice, draft)?;
-        // A whole document cannot be cut off: without a reason the answer is complete.
+        // A whole document cannot be cut off: without a stop reason the reply is complete.
         draft.stop = draft.stop.or(Some(StopReason::EndTurn));
         Ok(())
     }
@@ -104,7 +104,7 @@ impl Stream {
         let reason = choice["finish_reason"].as_str().unwrap_or_default();
         if !reason.is_empty() {
             let stop = stop_reason(reason)?;
-            // What was declined in words is a refusal, whatever the server calls its end.
+            // An explicit refusal counts as one, whichever stop reason the server sends.
             draft.stop = Some(match self.is_refusal {
                 true => StopReason::Refusal,
                 false => stop,
@@ -134,7 +134,7 @@ impl Stream {
         if let Some(text) = content.as_str() {
             return draft.say(text);
         }
-        // Mistral's content may be a list, with its thinking in it.
+        // Mistral's content may be a list that contains its thinking.
         for part in content.as_array().into_iter().flatten() {
             match part["type"].as_str().unwrap_or_default() {
                 "text" => draft.say(part["text"].as_str().unwrap_or_default())?,
@@ -215,15 +215,15 @@ impl Stream {
         match &function["arguments"] {
             Value::String(text) => draft.extend_arguments(at, text),
             Value::Null => Ok(()),
-            // Some servers send a value where the format has text.
+            // Some servers send a value where the format specifies text.
             value @ (Value::Object(_) | Value::Array(_) | Value::Bool(_) | Value::Number(_)) => {
                 draft.extend_arguments(at, &value.to_string())
             }
         }
     }
 
-    /// The call that a piece belongs to. Servers that number every call 0, or none, give each its
-    /// own id; a piece without number and id continues the last call, unless it has a name.
+    /// Returns the call that a delta belongs to. Servers that number every call 0, or none, assign
+    /// an id to each; a delta without number and id continues the last call, unless it has a name.
     fn open_call(
         &self,
         number: Option<u64>,
@@ -247,7 +247,7 @@ impl Stream {
     }
 }
 
-/// Adds a piece of an item: to the last one if it has the same number and kind, else as a new one.
+/// Adds a delta of an item: to the last item if number and kind match, else as a new one.
 fn add_detail(items: &mut Vec<Value>, piece: &Value) {
     let is_same = |item: &Value| {
         piece["index"].is_u64() && item["index"] == piece["index"] && item["type"] == piece["type"]
@@ -266,7 +266,7 @@ fn add_detail(items: &mut Vec<Value>, piece: &Value) {
     }
 }
 
-/// Adds a field of a later piece: its words grow, the rest is what came last.
+/// Merges a field of a later delta: text is appended, other values are replaced.
 fn extend(known: &mut Value, key: &str, more: &Value) {
     match (known, more) {
         (Value::String(text), Value::String(more))
@@ -348,7 +348,7 @@ fn usage(usage: &Value, draft: &mut Draft) {
     .or(known.cache_write_tokens);
 }
 
-/// Tokens that were written. Some count reasoning apart; their total tells.
+/// Returns the output tokens. Some servers count reasoning separately, which their total reveals.
 fn output_tokens(usage: &Value) -> Option<u64> {
     let written = usage["completion_tokens"].as_u64()?;
     let thought = usage["completion_tokens_details"]["reasoning_tokens"].as_u64();

@@ -1,7 +1,8 @@
-//! What a refusal means, and so what may help. Decided here once, never by reading texts later.
+//! Classifies error responses, and thereby what may help. The decision is made here once, never by
+//! parsing messages later.
 //!
-//! A vendor says it by a status, by a code of its own, or only in words. [`Told`] gathers what it
-//! said; the tables below give the words their meaning; the status decides what they leave open.
+//! Vendors report the cause in a status, in a code of their own, or only in the message. [`Told`]
+//! collects these; the tables below map them to a meaning; the status decides the rest.
 
 use std::time::SystemTime;
 
@@ -13,7 +14,7 @@ use sortie_core::ports::model::{Fault, ModelError};
 
 use crate::{Dialect, bounds};
 
-/// A refusal, as it came.
+/// An error response as received.
 #[derive(Clone, Copy, Debug)]
 pub struct Refusal<'a> {
     /// The HTTP status.
@@ -30,7 +31,8 @@ pub struct Refusal<'a> {
     pub body: &'a [u8],
 }
 
-/// What a refusal means. The message is the vendor's own, in one line, and what to do next.
+/// Classifies an error response. The message of the error is the vendor's own, in one line, and
+/// what to do next.
 pub fn classify(dialect: &Dialect, refusal: &Refusal<'_>) -> ModelError {
     let body = &refusal.body[..refusal.body.len().min(bounds::ERROR_BODY_BYTES)];
     let told = match serde_json::from_slice(body) {
@@ -41,7 +43,7 @@ pub fn classify(dialect: &Dialect, refusal: &Refusal<'_>) -> ModelError {
     judge(dialect, refusal.status, &told, wait_ms)
 }
 
-/// Fails if what came with a good status is a refusal after all.
+/// Fails if a response with a success status contains an error.
 pub(crate) fn check(dialect: &Dialect, value: &Value, is_error: bool) -> Result<(), ModelError> {
     let is_refusal = is_error
         || is_something(&value["error"])
@@ -53,28 +55,28 @@ pub(crate) fn check(dialect: &Dialect, value: &Value, is_error: bool) -> Result<
     Ok(())
 }
 
-/// What a refusal inside an answer means.
+/// Classifies an error inside a reply.
 pub(crate) fn refused(dialect: &Dialect, value: &Value) -> ModelError {
     let told = Told::from_json(value);
     let wait_ms = told.wait_ms;
     judge(dialect, told.status.unwrap_or(200), &told, wait_ms)
 }
 
-/// What a vendor said, whatever shape it said it in.
+/// The error information of a vendor, independent of its format.
 #[derive(Debug, Default)]
 struct Told {
-    /// Its sentence.
+    /// The vendor's message.
     message: String,
-    /// Its codes and the sentence in lower case: what the tables are compared with.
+    /// The vendor's codes and the message in lower case, for comparison with the tables.
     codes: Vec<String>,
     words: String,
     /// A status inside the body.
     status: Option<u16>,
-    /// When to come back, if the body says so.
+    /// The retry delay, if the body contains one.
     wait_ms: Option<u64>,
 }
 
-/// Codes that mean one thing wherever they appear. Compared whole.
+/// Codes with the same meaning at every vendor. Compared whole.
 const CODES: [(&str, Meaning); 37] = [
     ("insufficient_quota", Meaning::Empty),
     ("exceeded_current_quota_error", Meaning::Empty),
@@ -115,7 +117,7 @@ const CODES: [(&str, Meaning); 37] = [
     ("not_found_error", Meaning::Model),
 ];
 
-/// Words of vendors whose codes do not tell, in lower case.
+/// Phrases of vendors whose codes are not specific, in lower case.
 const WORDS: [(&str, Meaning); 27] = [
     ("content filtering policy", Meaning::Filter),
     ("credit balance is too low", Meaning::Empty),
@@ -146,24 +148,24 @@ const WORDS: [(&str, Meaning); 27] = [
     ("content exists risk", Meaning::Filter),
 ];
 
-/// What a code or a word means.
+/// The meaning of a code or a phrase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Meaning {
-    /// The account is empty.
+    /// The account has no credit.
     Empty,
-    /// The key is not good.
+    /// The key is invalid.
     Key,
-    /// The history is too long.
+    /// The prompt exceeds the context window.
     Context,
-    /// The filter refused.
+    /// The content filter refused the prompt.
     Filter,
-    /// Fewer questions, please.
+    /// The provider rate-limits requests.
     Rate,
-    /// The servers are in trouble.
+    /// The servers failed.
     Server,
-    /// There is no such model.
+    /// The model does not exist.
     Model,
-    /// The question is not understood.
+    /// The request is invalid.
     Question,
 }
 
@@ -211,7 +213,8 @@ fn meaning(status: u16, told: &Told) -> Meaning {
         .find(|(code, _)| told.codes.iter().any(|told| told == code));
     let by_words = WORDS.iter().find(|(words, _)| told.words.contains(words));
     match (by_code, by_words) {
-        // Words about the length, the filter or the account are more exact than a general code.
+        // Phrases about the length, the filter or the account are more specific than a general
+        // code.
         (_, Some((_, meaning))) => *meaning,
         (Some((_, meaning)), None) => *meaning,
         (None, None) => by_status(status),
@@ -225,7 +228,7 @@ fn by_status(status: u16) -> Meaning {
         404 => Meaning::Model,
         413 => Meaning::Context,
         429 => Meaning::Rate,
-        // A refusal inside a good answer that gives no reason: the servers broke off.
+        // An error inside a successful response that gives no reason: the servers aborted.
         0..400 | 408 | 409 | 425 | 500.. => Meaning::Server,
         400..500 => Meaning::Question,
     }
@@ -248,7 +251,7 @@ fn sentence(dialect: &Dialect, status: u16, message: &str, advice: &str) -> Stri
 
 impl Told {
     fn from_json(value: &Value) -> Self {
-        // Gemini wraps its refusals in a list when it was asked for a stream.
+        // Gemini wraps its errors in a list if a stream was requested.
         let value = match value {
             Value::Array(items) => items.first().unwrap_or(value),
             Value::Null
@@ -308,7 +311,7 @@ fn is_something(value: &Value) -> bool {
     }
 }
 
-/// The sentence: providers behind a router say the real reason in `metadata.raw`.
+/// Returns the message: routers put the upstream provider's reason into `metadata.raw`.
 fn message_of(value: &Value) -> Option<String> {
     let raw = value["metadata"]["raw"].as_str().unwrap_or_default();
     let plain = ["message", "msg", "detail", "error", "error_msg"]
@@ -356,7 +359,7 @@ fn header_wait_ms(refusal: &Refusal<'_>) -> Option<u64> {
     })
 }
 
-/// `Please try again in 1.2s`, `retry after 13 seconds`, `retry in 6m0s`.
+/// Parses `Please try again in 1.2s`, `retry after 13 seconds`, `retry in 6m0s`.
 fn wait_in_words(message: &str) -> Option<u64> {
     let message = message.to_ascii_lowercase();
     ["try again in ", "retry in ", "retry after "]
@@ -364,7 +367,7 @@ fn wait_in_words(message: &str) -> Option<u64> {
         .find_map(|words| duration_ms(message.split_once(words)?.1))
 }
 
-/// Reads `1m30.5s`, `350ms`, `13 seconds` from the beginning of a text.
+/// Parses `1m30.5s`, `350ms`, `13 seconds` at the beginning of a text.
 fn duration_ms(text: &str) -> Option<u64> {
     let mut rest = text.trim_start();
     let mut total = None;
@@ -395,7 +398,8 @@ fn unit_ms(unit: &str) -> Option<f64> {
     }
 }
 
-/// Milliseconds, rounded up; a negative wait is none, and one of more than a day is a day.
+/// Returns milliseconds, rounded up; a negative delay becomes `None`, and one of more than a day
+/// becomes a day.
 fn whole_ms(ms: f64) -> Option<u64> {
     const MOST_MS: f64 = 86_400_000.0;
     #[expect(

@@ -1,4 +1,4 @@
-//! Reads answers, in pieces or whole.
+//! Decodes responses, streamed or whole.
 
 use std::fmt;
 
@@ -15,16 +15,16 @@ const LIMITS: Limits = Limits {
     stream_bytes: Some(bounds::STREAM_BYTES),
 };
 
-/// Whether a stream goes on.
+/// Whether a stream continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
-    /// More may come.
+    /// More data may follow.
     More,
-    /// The server said that it is done.
+    /// The server has signalled the end.
     Done,
 }
 
-/// Reads one streamed answer.
+/// Decodes one streamed response.
 pub struct Decoder {
     dialect: Dialect,
     sse: Reader,
@@ -35,7 +35,7 @@ pub struct Decoder {
     failed: Option<ModelError>,
 }
 
-/// What each format remembers between two events.
+/// The state that each format keeps between two events.
 enum Stream {
     Anthropic(anthropic::Stream),
     Chat(chat::Stream),
@@ -44,7 +44,7 @@ enum Stream {
 }
 
 impl Decoder {
-    /// A reader at the beginning of a stream.
+    /// Creates a decoder at the start of a stream.
     pub fn new(dialect: &Dialect) -> Self {
         Self {
             dialect: dialect.clone(),
@@ -57,8 +57,8 @@ impl Decoder {
         }
     }
 
-    /// Takes the next bytes, cut anywhere. What follows the end of the answer is ignored, and a
-    /// stream that failed stays failed.
+    /// Consumes the next bytes, split anywhere. Bytes after the end of the response are ignored,
+    /// and a stream that failed stays failed.
     pub fn bytes(&mut self, chunk: &[u8], deltas: &dyn DeltaSink) -> Result<Flow, ModelError> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
@@ -67,8 +67,8 @@ impl Decoder {
         outcome.map_err(|error| self.fail(error))
     }
 
-    /// The answer, once the stream has ended. A stream that was cut off is an error, never a short
-    /// answer.
+    /// Returns the reply once the stream has ended. A stream that was cut off is an error, never a
+    /// short reply.
     pub fn end(self) -> Result<ModelAnswer, ModelError> {
         if let Some(error) = self.failed {
             return Err(error);
@@ -77,7 +77,7 @@ impl Decoder {
         self.rest().map_err(|error| ModelError { shown, ..error })
     }
 
-    /// Whether text was handed to the sink.
+    /// Returns whether text was passed to the sink.
     pub fn shown(&self) -> bool {
         self.shown
     }
@@ -119,7 +119,7 @@ impl Decoder {
         let event = match std::mem::replace(&mut self.sse, Reader::new(LIMITS)).finish() {
             Ok(Rest::Document(body)) => return decode_whole(&self.dialect, &body, &NoDeltas),
             Ok(Rest::Event(event)) => event,
-            // Half a character, or too much, behind an answer that is complete.
+            // An incomplete character, or excess data, after a complete response.
             Err(_) if self.draft.stop.is_some() => None,
             Err(error) => return Err(unreadable(error)),
         };
@@ -181,7 +181,7 @@ impl Stream {
         }
     }
 
-    /// What the word `[DONE]` means: only Chat ends by it.
+    /// Handles `[DONE]`: only Chat ends with it.
     fn done(&self, draft: &mut Draft) -> Flow {
         match self {
             Self::Chat(_) => {
@@ -193,7 +193,7 @@ impl Stream {
     }
 }
 
-/// Reads an answer that came whole.
+/// Decodes a response that arrived as one document.
 pub fn decode_whole(
     dialect: &Dialect,
     body: &[u8],
@@ -209,14 +209,14 @@ pub fn decode_whole(
     Stream::new(dialect).whole(value, &mut draft)?;
     let fresh = std::mem::take(&mut draft.fresh);
     let answer = draft.finish()?;
-    // Shown only once it is known to be an answer: nothing that was read becomes void.
+    // Text is shown only once the document has decoded as a reply, so no shown text becomes void.
     if !fresh.is_empty() {
         deltas.text(&fresh);
     }
     Ok(answer)
 }
 
-/// What to say about an answer that is not JSON.
+/// Returns the error for a response that is not JSON.
 fn not_json(text: &str) -> ModelError {
     let text = text.trim_start();
     let message = if text.starts_with('<') {

@@ -1,4 +1,4 @@
-//! What a vendor's servers do differently, as data.
+//! The differences between vendors' servers, as data.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -11,7 +11,7 @@ use crate::Mode;
 pub enum Format {
     /// Anthropic Messages.
     Anthropic,
-    /// OpenAI Chat Completions and all that copy it.
+    /// OpenAI Chat Completions and compatible APIs.
     #[default]
     Chat,
     /// OpenAI Responses.
@@ -21,7 +21,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// Its name in data.
+    /// Returns the name of the format in `vendors.toml` and configuration.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Anthropic => "anthropic",
@@ -42,7 +42,7 @@ impl Format {
     }
 }
 
-/// A format and what one vendor's servers do differently. Every field has a default, so that a
+/// A wire format and how one vendor's servers deviate from it. Every field has a default, so that a
 /// vendor is a few lines of data.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default)]
@@ -50,68 +50,69 @@ pub struct Dialect {
     /// The wire format.
     #[serde(alias = "wire")]
     pub format: Format,
-    /// Who answers. Reasoning goes back only to the vendor it came from, so two vendors that share
-    /// a format need different names here.
+    /// The vendor that replies. Reasoning is sent back only to the vendor it came from, so two
+    /// vendors that share a format need different names here.
     pub vendor: String,
-    /// The model, where what it signed or encrypted means nothing to other models of the vendor.
+    /// The model, if other models of the vendor cannot use what it signed or encrypted.
     pub signs_for: String,
-    /// What follows the base URL, with `{model}` for the model's name; unset is the format's own.
+    /// The path after the base URL, with `{model}` for the model's name; defaults to that of the
+    /// format.
     pub path: Option<String>,
-    /// The same for answers in pieces, where it differs.
+    /// The path for streamed responses, if it differs.
     pub streaming_path: Option<String>,
-    /// Fields that the body always carries.
+    /// Fields that are added to every body.
     pub extra: Map<String, Value>,
 
-    /// How a thinking level is asked for.
+    /// How a thinking level is encoded.
     pub thinking: Thinking,
-    /// Whether Responses are asked for a summary of their reasoning.
+    /// Whether Responses requests ask for a summary of the reasoning.
     pub reasoning_summary: bool,
-    /// What happens to earlier reasoning in Chat histories.
+    /// How earlier reasoning is sent in Chat histories.
     pub reasoning_back: ReasoningBack,
     /// Whether a temperature may be sent.
     pub temperature: bool,
-    /// What Chat calls the limit of an answer.
+    /// The Chat field for the output limit.
     pub max_tokens_field: MaxTokensField,
-    /// The limit of an answer where the request has none.
+    /// The output limit if the request has none.
     pub default_max_tokens: Option<u64>,
-    /// The most tokens the model can write; limits above it are lowered to it.
+    /// The maximum number of output tokens of the model; higher limits are lowered to it.
     pub output_limit: Option<u64>,
 
-    /// How far answers can be bound to a JSON schema.
+    /// How far replies can be constrained to a JSON schema.
     pub schema: SchemaSupport,
     /// Whether the schema is sent as strict.
     pub strict_schema: bool,
-    /// Whether a schema may be asked for while tools are offered.
+    /// Whether a schema may be sent together with tools.
     pub schema_with_tools: bool,
 
-    /// Whether prompts are marked for Anthropic's cache.
+    /// Whether prompts carry marks for Anthropic's cache.
     pub cache_marks: bool,
     /// Whether OpenAI's `prompt_cache_key` is sent.
     pub prompt_cache_key: bool,
-    /// Whether a Chat stream is asked to report its usage.
+    /// Whether a Chat stream is requested to report its usage.
     pub stream_usage: bool,
 
-    /// Whether `tool_choice: "auto"` is said aloud.
+    /// Whether `tool_choice: "auto"` is sent explicitly.
     pub tool_choice: bool,
-    /// What `parallel_tool_calls` is set to; unset sends nothing.
+    /// The value of `parallel_tool_calls`; unset sends nothing.
     pub parallel_tool_calls: Option<bool>,
-    /// Which ids of calls the servers take.
+    /// Which call ids the servers accept.
     pub tool_ids: ToolIds,
-    /// Whether results of tools carry the tool's name.
+    /// Whether tool results carry the tool's name.
     pub tool_result_name: bool,
-    /// Whether a user's message may follow results of tools; where not, a short word of the
-    /// assistant stands between them.
+    /// Whether a user message may follow tool results; if not, a short assistant message is
+    /// inserted between them.
     pub user_after_tools: bool,
     /// Whether Gemini refuses calls in a history that carry no signature.
     pub signed_calls: bool,
 
-    /// In which role Chat is told who it is.
+    /// The role of the system prompt in Chat.
     pub system_role: SystemRole,
-    /// What stands for the words of an assistant that only called tools.
+    /// The content of an assistant message that only calls tools.
     pub empty_content: EmptyContent,
-    /// Whether the model can look at images; unset is what the format's models usually can.
+    /// Whether the model supports images; defaults to what is usual for models of the format.
     pub images: Option<bool>,
-    /// Whether Gemini takes images inside a result (since 3) rather than after it.
+    /// Whether Gemini accepts images inside a result (since 3) rather than after it.
     pub images_in_results: bool,
 }
 
@@ -152,7 +153,7 @@ impl Default for Dialect {
 }
 
 impl Dialect {
-    /// A format without any quirk.
+    /// Creates a dialect of a format without deviations.
     pub fn new(format: Format) -> Self {
         Self {
             format,
@@ -160,8 +161,8 @@ impl Dialect {
         }
     }
 
-    /// Whether the model is shown images. Models that speak Chat often cannot look, and refuse a
-    /// history with images in it, so they have to be known to be able to.
+    /// Returns whether images are sent to the model. Many Chat models do not support images and
+    /// refuse a history that contains them, so support must be configured explicitly.
     pub fn shows_images(&self) -> bool {
         self.images.unwrap_or(match self.format {
             Format::Anthropic | Format::Responses | Format::Gemini => true,
@@ -169,7 +170,7 @@ impl Dialect {
         })
     }
 
-    /// What follows the base URL, with `{model}` for the model's name.
+    /// Returns the path after the base URL, with `{model}` for the model's name.
     pub(crate) fn path(&self, mode: Mode) -> &str {
         let own = match mode {
             Mode::Streaming => self.streaming_path.as_ref().or(self.path.as_ref()),
@@ -178,7 +179,8 @@ impl Dialect {
         own.map_or(self.format.path(mode), String::as_str)
     }
 
-    /// The name under which reasoning is kept: that of who can read it again.
+    /// Returns the origin under which reasoning is stored: the vendor or model that can read it
+    /// again.
     pub(crate) fn origin(&self) -> String {
         let format = self.format.name();
         [format, &self.vendor, &self.signs_for]
@@ -189,11 +191,12 @@ impl Dialect {
     }
 }
 
-/// How a thinking level becomes a request. `default` or none sends nothing, whatever the style.
+/// How a thinking level is encoded in a request. `default` or no level sends nothing, whatever the
+/// style.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Thinking {
-    /// There is no way.
+    /// Thinking levels are not supported.
     #[default]
     None,
     /// `thinking: {type: adaptive}` and `output_config.effort`.
@@ -206,7 +209,7 @@ pub enum Thinking {
     GeminiLevel,
     /// `thinkingConfig.thinkingBudget`.
     GeminiBudget,
-    /// `thinking: {type: enabled | disabled}`, as GLM and DeepSeek have it.
+    /// `thinking: {type: enabled | disabled}`, as used by GLM and DeepSeek.
     Toggle,
     /// `enable_thinking`.
     QwenToggle,
@@ -216,21 +219,21 @@ pub enum Thinking {
     OllamaThink,
 }
 
-/// What happens to earlier reasoning in a Chat history.
+/// How earlier reasoning is sent in a Chat history.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReasoningBack {
-    /// It is left out.
+    /// It is omitted.
     Never,
-    /// It goes back in the field it came in.
+    /// It is sent in the field in which it arrived.
     #[default]
     Same,
-    /// As `Same`; and a message with calls that has none gets an empty one, because the servers
-    /// refuse a history without.
+    /// Like `Same`, but a message with calls and no reasoning gets an empty one, because the
+    /// servers refuse a history without it.
     Always,
 }
 
-/// What Chat calls the limit of an answer.
+/// The Chat field for the output limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MaxTokensField {
@@ -241,31 +244,31 @@ pub enum MaxTokensField {
     MaxCompletionTokens,
 }
 
-/// How far answers can be bound to a JSON schema.
+/// How far replies can be constrained to a JSON schema.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SchemaSupport {
-    /// To any schema.
+    /// Any schema is supported.
     #[default]
     Native,
-    /// Only to being a JSON object.
+    /// Only JSON objects in general are supported.
     Object,
-    /// Not at all.
+    /// No constraint is supported.
     None,
 }
 
-/// Which ids of calls the servers take.
+/// Which call ids the servers accept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolIds {
-    /// As they gave them.
+    /// The ids that the server assigned.
     #[default]
     AsGiven,
     /// Nine letters and digits.
     NineAlphanumeric,
 }
 
-/// In which role Chat is told who it is.
+/// The role of the system prompt in Chat.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SystemRole {
@@ -276,7 +279,7 @@ pub enum SystemRole {
     Developer,
 }
 
-/// What stands for the words of an assistant that only called tools.
+/// The content of an assistant message that only calls tools.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EmptyContent {
@@ -285,6 +288,6 @@ pub enum EmptyContent {
     Null,
     /// `""`.
     EmptyText,
-    /// No field at all.
+    /// The field is omitted.
     Omit,
 }

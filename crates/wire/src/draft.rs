@@ -1,4 +1,4 @@
-//! An answer while it arrives.
+//! A reply while it arrives.
 
 use std::collections::HashSet;
 
@@ -10,25 +10,25 @@ use sortie_core::ports::model::{AnswerPart, ModelAnswer, ModelError};
 use crate::bounds;
 use crate::bounds::too_long;
 
-/// What a stream that ended too early is told as.
+/// The error message for a stream that ended too early.
 pub(crate) const CUT_OFF: &str =
     "the answer was cut off before it was complete; asking again may help";
 const CUT_ARGUMENTS: &str = "the answer reached its limit of tokens in the middle of this call, \
     and nothing ran; call again with shorter arguments";
 
-/// An answer while it arrives.
+/// A reply while it arrives.
 #[derive(Debug, Default)]
 pub(crate) struct Draft {
     pieces: Vec<Piece>,
     text_bytes: usize,
     calls: usize,
-    /// Text that nobody has been shown yet.
+    /// Text that was not yet passed to the sink.
     pub(crate) fresh: String,
-    /// What it cost so far.
+    /// The usage reported so far.
     pub(crate) usage: Usage,
-    /// The model, as the server names it.
+    /// The model name that the server reports.
     pub(crate) model: String,
-    /// Why it stopped; none while it goes on.
+    /// The stop reason; `None` while the stream continues.
     pub(crate) stop: Option<StopReason>,
 }
 
@@ -47,12 +47,12 @@ pub(crate) struct CallDraft {
     pub(crate) name: String,
     /// The arguments as text.
     pub(crate) raw: String,
-    /// The arguments, where the wire has them as a value; text beats them.
+    /// The arguments, if the wire sends them as a value; text takes precedence.
     pub(crate) value: Option<Value>,
 }
 
 impl Draft {
-    /// Adds a part; returns its place.
+    /// Appends a part and returns its index.
     pub(crate) fn push(&mut self, piece: Piece) -> Result<usize, ModelError> {
         if self.pieces.len() >= bounds::PARTS {
             return Err(too_many("parts", bounds::PARTS));
@@ -69,7 +69,7 @@ impl Draft {
         Ok(self.pieces.len() - 1)
     }
 
-    /// Adds to the text at the end, or begins one.
+    /// Appends to the last text part, or begins one.
     pub(crate) fn say(&mut self, delta: &str) -> Result<(), ModelError> {
         if delta.is_empty() {
             return Ok(());
@@ -80,7 +80,7 @@ impl Draft {
         self.extend_text(self.pieces.len() - 1, delta)
     }
 
-    /// The place of the reasoning at the end, if its item is of this kind.
+    /// Returns the index of the last part if it is reasoning whose item is of this kind.
     pub(crate) fn last_reasoning(&self, is_kind: impl Fn(&Value) -> bool) -> Option<usize> {
         match self.pieces.last()? {
             Piece::Reasoning { text: _, native } => {
@@ -91,7 +91,7 @@ impl Draft {
         }
     }
 
-    /// Adds to the text or reasoning at a place; anything else there stays as it is.
+    /// Appends to the text or reasoning at an index; a part of another kind is left unchanged.
     pub(crate) fn extend_text(&mut self, at: usize, delta: &str) -> Result<(), ModelError> {
         self.count_text(delta.len())?;
         match self.pieces.get_mut(at) {
@@ -105,7 +105,7 @@ impl Draft {
         Ok(())
     }
 
-    /// Adds to the arguments of the call at a place.
+    /// Appends to the arguments of the call at an index.
     pub(crate) fn extend_arguments(&mut self, at: usize, delta: &str) -> Result<(), ModelError> {
         let Some(call) = self.call(at) else {
             return Ok(());
@@ -117,7 +117,7 @@ impl Draft {
         Ok(())
     }
 
-    /// The call at a place.
+    /// Returns the call at an index.
     pub(crate) fn call(&mut self, at: usize) -> Option<&mut CallDraft> {
         match self.pieces.get_mut(at) {
             Some(Piece::Call(call)) => Some(call),
@@ -125,7 +125,7 @@ impl Draft {
         }
     }
 
-    /// The vendor's own item of the reasoning at a place.
+    /// Returns the vendor's own item of the reasoning at an index.
     pub(crate) fn native(&mut self, at: usize) -> Option<&mut Option<Value>> {
         match self.pieces.get_mut(at) {
             Some(Piece::Reasoning { text: _, native }) => Some(native),
@@ -133,12 +133,12 @@ impl Draft {
         }
     }
 
-    /// Whether nothing has come yet.
+    /// Returns whether nothing has arrived yet.
     pub(crate) fn is_empty(&self) -> bool {
         self.pieces.is_empty()
     }
 
-    /// The answer. Without a reason to stop it was cut off.
+    /// Returns the reply. A draft without a stop reason was cut off, which is an error.
     pub(crate) fn finish(self) -> Result<ModelAnswer, ModelError> {
         let stop = self.stop.ok_or_else(|| ModelError::retryable(CUT_OFF))?;
         let is_cut = matches!(stop, StopReason::MaxTokens);
@@ -199,7 +199,7 @@ impl Piece {
     }
 }
 
-/// The arguments of a call: a JSON object, or kept as they came.
+/// Parses the arguments of a call: a JSON object, or else the raw text.
 pub(crate) fn understand(raw: String, value: Option<Value>, is_cut: bool) -> Arguments {
     if raw.trim().is_empty() {
         return match value {
@@ -230,7 +230,7 @@ fn malformed(raw: String, error: &str) -> Arguments {
     }
 }
 
-/// The id, with a number behind it where an earlier call of the answer has it already.
+/// Returns the id, with a numeric suffix if an earlier call of the reply has the same id.
 fn unique(id: String, ids: &mut HashSet<String>) -> String {
     let chosen = (1..)
         .map(|count| match count {
@@ -243,8 +243,8 @@ fn unique(id: String, ids: &mut HashSet<String>) -> String {
     chosen
 }
 
-/// The reason to stop, made to agree with what was said: servers differ in whether an answer with
-/// calls ends in its own way.
+/// Returns the stop reason, corrected to match the parts: servers differ in whether a reply with
+/// calls has its own stop reason.
 fn agreed(stop: StopReason, parts: &[AnswerPart]) -> StopReason {
     let calls = parts
         .iter()

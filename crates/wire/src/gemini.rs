@@ -1,7 +1,7 @@
 //! Google Gemini `generateContent`.
 //!
-//! A call may carry a signature of the thoughts before it, to be sent back with it. It is kept as
-//! reasoning without words that stands directly before the call.
+//! A call may carry a signature of the thoughts before it, which must be sent back with it. The
+//! signature is stored as reasoning without text directly before the call.
 
 use std::borrow::Cow;
 
@@ -20,9 +20,10 @@ use crate::history::{
     schema, temperature, thinking_tokens,
 };
 
-/// Tokens to think with at low, medium and high.
+/// The thinking budgets in tokens at low, medium and high.
 const BUDGETS: [u64; 3] = [1024, 8192, 24_576];
-/// What the vendor wants on calls of other models, whose thoughts it cannot have signed.
+/// The signature that the vendor requires on calls of other models, whose thoughts it cannot have
+/// signed.
 const UNSIGNED: &str = "skip_thought_signature_validator";
 
 #[derive(Serialize)]
@@ -145,7 +146,7 @@ enum Reply<'a> {
     Error(Cow<'a, str>),
 }
 
-/// The body of a request.
+/// Builds the body of a request.
 pub(crate) fn body(dialect: &Dialect, request: &ModelRequest) -> Result<Vec<u8>, ModelError> {
     let (response_mime_type, response_json_schema) = match schema(dialect, request) {
         Bound::Free => (None, None),
@@ -198,7 +199,7 @@ fn thinking<'a>(
             thinking_tokens(word, BUDGETS)?,
         )),
         (Thinking::GeminiBudget, Level::Off) => Some(ThinkingConfig::ThinkingBudget(0)),
-        // Thinking by level cannot be switched off.
+        // Thinking by level cannot be disabled.
         (_, Level::Unset | Level::Off | Level::Named(_)) => None,
     })
 }
@@ -253,7 +254,7 @@ fn answered<'a>(dialect: &Dialect, parts: Vec<Part<'a>>) -> Vec<ContentPart<'a>>
                 ..words(Cow::Borrowed(text))
             }),
             Part::Call(call) => {
-                // Only the first call of an answer is signed.
+                // Only the first call of a reply is signed.
                 let unsigned = (dialect.signed_calls && !has_called).then_some(UNSIGNED);
                 has_called = true;
                 sent.push(ContentPart {
@@ -272,7 +273,7 @@ fn answered<'a>(dialect: &Dialect, parts: Vec<Part<'a>>) -> Vec<ContentPart<'a>>
     sent
 }
 
-/// A signature that nothing follows came with no words, and goes back so.
+/// Returns a trailing signature as a part without text, as it arrived.
 fn signed(signature: &str) -> ContentPart<'_> {
     ContentPart {
         thought_signature: Some(signature),
@@ -319,7 +320,7 @@ fn results<'a>(dialect: &Dialect, outcomes: Vec<Outcome<'a>>) -> Vec<Content<'a>
     contents
 }
 
-/// What is remembered between two events.
+/// The state between two events.
 #[derive(Debug)]
 pub(crate) struct Stream {
     origin: String,
@@ -357,7 +358,7 @@ impl Stream {
             self.part(part, draft)?;
         }
         stop(&candidate, draft)?;
-        // Usage may follow the reason to stop, so the end is where the stream ends.
+        // Usage may follow the stop reason, so the reply ends with the stream.
         Ok(Flow::More)
     }
 
@@ -422,7 +423,7 @@ fn stop(candidate: &Value, draft: &mut Draft) -> Result<(), ModelError> {
         "MAX_TOKENS" => StopReason::MaxTokens,
         "SAFETY" | "RECITATION" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII" | "IMAGE_SAFETY"
         | "LANGUAGE" => StopReason::ContentFilter,
-        // The model is told, as it is of any call that cannot be read.
+        // The model gets an error result, as for any call that cannot be parsed.
         "MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" => {
             let message = candidate["finishMessage"].as_str().unwrap_or(reason);
             draft.push(Piece::Call(CallDraft {

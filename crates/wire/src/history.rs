@@ -1,8 +1,8 @@
-//! What all formats need of a turn: the history made fit to send, thinking levels, limits.
+//! What all formats need for a turn: the normalized history, thinking levels, limits.
 //!
-//! A history may come from another model. Reasoning of others is left out; ids and names of calls
-//! are made such that every server takes them and stay the same from turn to turn, as each depends
-//! only on what stands before it.
+//! A history may come from another model. Reasoning of other vendors is omitted. Ids and names of
+//! calls are rewritten so that every server accepts them; they stay stable from turn to turn,
+//! because each depends only on the messages before it.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -21,36 +21,36 @@ use sortie_core::ports::model::{ModelError, ModelRequest};
 
 use crate::dialect::{Dialect, Format, SchemaSupport, ToolIds};
 
-/// The longest id of a call that OpenAI's Chat takes; others take 64.
+/// The longest call id that OpenAI's Chat accepts; other servers accept 64 characters.
 const CHAT_ID_CHARS: usize = 40;
 const ID_CHARS: usize = 64;
-/// The longest name of a tool that all take.
+/// The longest tool name that all servers accept.
 const NAME_CHARS: usize = 64;
-/// What the model is shown of arguments that were no JSON.
+/// The maximum length of arguments that were not JSON, as shown to the model.
 const MALFORMED_CHARS: usize = 2000;
 const NOTHING: &str = "(no output)";
 const EMPTY: &str = "(empty message)";
 const MISSING_NAME: &str = "unnamed";
 
-/// One message, fit to send.
+/// One normalized message.
 #[derive(Debug)]
 pub(crate) enum Entry<'a> {
-    /// In the user's role.
+    /// A message in the user's role.
     Said(&'a str),
-    /// In the model's role; never empty.
+    /// A message in the model's role; never empty.
     Answered(Vec<Part<'a>>),
-    /// The results of the calls before.
+    /// The results of the preceding calls.
     Results(Vec<Outcome<'a>>),
 }
 
-/// A part of what the model said.
+/// A part of a message of the model.
 #[derive(Debug)]
 pub(crate) enum Part<'a> {
-    /// Words; never blank.
+    /// Text; never blank.
     Text(&'a str),
     /// Reasoning of the same vendor.
     Reasoning { text: &'a str, native: &'a Value },
-    /// A call.
+    /// A tool call.
     Call(CallOut<'a>),
 }
 
@@ -58,7 +58,7 @@ pub(crate) enum Part<'a> {
 #[derive(Debug)]
 pub(crate) struct CallOut<'a> {
     pub(crate) id: Cow<'a, str>,
-    /// Whether the id is the vendor's own.
+    /// Whether the id was assigned by the vendor.
     pub(crate) has_vendor_id: bool,
     pub(crate) name: Cow<'a, str>,
     pub(crate) arguments: ObjectOf<'a>,
@@ -75,14 +75,14 @@ pub(crate) struct Outcome<'a> {
     pub(crate) pictures: Vec<Picture<'a>>,
 }
 
-/// A picture to send.
+/// An image to send.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Picture<'a> {
     pub(crate) media_type: &'a str,
     pub(crate) bytes: &'a [u8],
 }
 
-/// The history, fit to send.
+/// Returns the normalized history.
 pub(crate) fn entries<'a>(dialect: &Dialect, request: &'a ModelRequest) -> Vec<Entry<'a>> {
     let mut digest = Digester {
         dialect,
@@ -103,7 +103,7 @@ struct Digester<'a, 'd> {
     request: &'a ModelRequest,
     origin: String,
     used: HashSet<Cow<'a, str>>,
-    /// The id and name under which the latest call of an id was sent: ids repeat where one history
+    /// The id and name under which the latest call of an id was sent: ids repeat if one history
     /// continues another.
     names: HashMap<&'a CallId, (Cow<'a, str>, Cow<'a, str>)>,
 }
@@ -129,7 +129,7 @@ impl<'a> Digester<'a, '_> {
         };
         let last = parts.iter().rposition(is_spoken)?;
         match self.dialect.format {
-            // Both refuse reasoning that nothing follows.
+            // Both formats refuse reasoning at the end of a message.
             Format::Anthropic | Format::Responses => parts.truncate(last + 1),
             Format::Chat | Format::Gemini => {}
         }
@@ -213,7 +213,7 @@ impl<'a> Digester<'a, '_> {
         Cow::Owned(self.made_id(id))
     }
 
-    /// The id itself, or another where a call before has it already.
+    /// Returns the id itself, or another if an earlier call uses it.
     fn unused(&self, id: Cow<'a, str>, call: &CallId) -> Cow<'a, str> {
         let mut candidate = id;
         let mut count = 0_u32;
@@ -224,7 +224,7 @@ impl<'a> Digester<'a, '_> {
         candidate
     }
 
-    /// An id that every server of the dialect takes, the same for the same text.
+    /// Returns an id that every server of the dialect accepts, the same for the same text.
     fn made_id(&self, text: &str) -> String {
         let digits = hex(&Sha256::digest(text.as_bytes()));
         match self.dialect.tool_ids {
@@ -241,8 +241,8 @@ fn is_blank(text: &str) -> bool {
     text.trim().is_empty()
 }
 
-/// The name, in letters that every server takes: a model may have made one up, and a history with
-/// it would be refused for ever.
+/// Returns the name in characters that every server accepts: a model may have invented a name, and
+/// servers would refuse every later request with it in the history.
 fn fit_name(name: &str) -> Cow<'_, str> {
     if name.is_empty() {
         return Cow::Borrowed(MISSING_NAME);
@@ -270,8 +270,8 @@ fn result_text(result: &ToolResult, left_out: usize) -> Cow<'_, str> {
     }
 }
 
-/// Arguments of a call as a JSON object. What was no object is shown as text in one, since servers
-/// refuse a history with anything else.
+/// Serializes the arguments of a call as a JSON object. Anything else is wrapped as text in an
+/// object, because servers refuse a history with other values.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ObjectOf<'a>(&'a Arguments);
 
@@ -287,7 +287,7 @@ impl Serialize for ObjectOf<'_> {
     }
 }
 
-/// Arguments of a call as text that is a JSON object.
+/// Serializes the arguments of a call as text that is a JSON object.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TextOf<'a>(pub(crate) ObjectOf<'a>);
 
@@ -298,7 +298,7 @@ impl Serialize for TextOf<'_> {
     }
 }
 
-/// A picture's bytes as base64.
+/// Serializes the bytes of an image as base64.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Base64Of<'a>(pub(crate) &'a [u8]);
 
@@ -308,7 +308,7 @@ impl Serialize for Base64Of<'_> {
     }
 }
 
-/// A picture as a `data:` URL.
+/// Serializes an image as a `data:` URL.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DataUrl<'a>(pub(crate) Picture<'a>);
 
@@ -325,19 +325,19 @@ impl Serialize for DataUrl<'_> {
     }
 }
 
-/// How hard to think.
+/// The requested thinking level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Level<'a> {
-    /// As the model likes.
+    /// The model's default.
     Unset,
-    /// Not at all.
+    /// No thinking.
     Off,
-    /// As much as this word says.
+    /// The level with this name.
     Named(&'a str),
 }
 
 impl<'a> Level<'a> {
-    /// The level that a request asks for.
+    /// Returns the thinking level of a request.
     pub(crate) fn of(request: &'a ModelRequest) -> Self {
         match request.options.thinking.as_deref() {
             None | Some("" | "default") => Self::Unset,
@@ -347,7 +347,7 @@ impl<'a> Level<'a> {
     }
 }
 
-/// The tokens for a level: low, medium and high as given, or a number.
+/// Returns the token budget of a level: `low`, `medium` and `high` as given, or a number.
 pub(crate) fn thinking_tokens(
     word: &str,
     [low, medium, high]: [u64; 3],
@@ -365,14 +365,14 @@ pub(crate) fn thinking_tokens(
     }
 }
 
-/// The most tokens of the answer, if anybody says so.
+/// Returns the maximum number of output tokens, if the request or the dialect sets one.
 pub(crate) fn answer_tokens(dialect: &Dialect, request: &ModelRequest) -> Option<u64> {
     let asked = request.options.sampling.max_tokens;
     let tokens = asked.or(dialect.default_max_tokens)?;
     Some(tokens.min(dialect.output_limit.unwrap_or(u64::MAX)))
 }
 
-/// The temperature, where it may be sent.
+/// Returns the temperature, if it may be sent.
 pub(crate) fn temperature(dialect: &Dialect, request: &ModelRequest) -> Option<f64> {
     request
         .options
@@ -381,7 +381,7 @@ pub(crate) fn temperature(dialect: &Dialect, request: &ModelRequest) -> Option<f
         .filter(|_| dialect.temperature)
 }
 
-/// The schema to bind the answer to, and how far that is possible.
+/// Returns the constraint on the reply, as far as the dialect supports it.
 pub(crate) fn schema<'a>(dialect: &Dialect, request: &'a ModelRequest) -> Bound<'a> {
     let may = dialect.schema_with_tools || request.tools.is_empty();
     match (&request.options.schema, dialect.schema) {
@@ -393,18 +393,18 @@ pub(crate) fn schema<'a>(dialect: &Dialect, request: &'a ModelRequest) -> Bound<
     }
 }
 
-/// What an answer is bound to.
+/// The constraint on a reply.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Bound<'a> {
-    /// Nothing.
+    /// No constraint.
     Free,
-    /// Being a JSON object.
+    /// The reply must be a JSON object.
     Object,
-    /// A schema.
+    /// The reply must match a schema.
     Schema(&'a Value),
 }
 
-/// What requests of one agent in one tree share, for servers that route by it.
+/// Returns a key that requests of one agent in one tree share, for servers that route by it.
 pub(crate) fn cache_key(dialect: &Dialect, request: &ModelRequest) -> Option<String> {
     let text = format!("{}/{}", request.asker.root, request.asker.agent);
     let key = || {

@@ -1,11 +1,12 @@
-//! How models are spoken to: four wire formats, read and written without I/O.
+//! Encodes requests to models and decodes their responses: four wire formats, without I/O.
 //!
-//! A vendor is a [`Dialect`]: a format and what its servers do differently, as data. [`encode`]
-//! turns a turn into the bytes to send, [`Decoder`] the bytes that come back into an answer,
-//! [`classify`] a refusal into a typed error. Every buffer is bounded; nothing is guessed.
+//! A vendor is a [`Dialect`]: a format and how its servers deviate from it, as data. [`encode`]
+//! turns a request into the bytes to send, [`Decoder`] turns the received bytes into a reply,
+//! [`classify`] turns an error response into a typed error. Every buffer is bounded; nothing is
+//! guessed.
 //!
-//! Usage is counted in one way for all: `input_tokens` are all tokens that were read, those from
-//! the cache and those written to it included.
+//! Usage is counted in one way for all vendors: `input_tokens` counts all input tokens, including
+//! those read from the cache and those written to it.
 
 mod anthropic;
 pub mod bounds;
@@ -33,25 +34,24 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 use sortie_core::ports::model::{ModelError, ModelRequest};
 
-/// Whether the answer comes in pieces.
+/// Whether the response is streamed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// In pieces, as server-sent events.
+    /// Streamed, as server-sent events.
     Streaming,
     /// Whole, as one JSON document.
     Whole,
 }
 
-/// What to send.
+/// An encoded request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Encoded {
-    /// What follows the base URL, for example `/v1/messages`; may carry a query.
+    /// The path after the base URL, for example `/v1/messages`; may contain a query.
     pub path: String,
-    /// The JSON body.
     pub body: Vec<u8>,
 }
 
-/// Turns a turn into what to send. `model` is the vendor's own name of it.
+/// Encodes a request. `model` is the vendor's own name of the model.
 pub fn encode(
     dialect: &Dialect,
     model: &str,
@@ -68,7 +68,7 @@ pub fn encode(
     Ok(Encoded { path, body })
 }
 
-/// A model's name as a part of a URL.
+/// Escapes a model's name for use in a URL.
 fn escaped(model: &str) -> String {
     model.bytes().fold(String::new(), |mut text, byte| {
         match byte {
@@ -80,14 +80,14 @@ fn escaped(model: &str) -> String {
     })
 }
 
-/// The bytes of a body, written straight from what it borrows.
+/// Serializes a body directly from the data it borrows.
 fn to_bytes(body: &impl Serialize) -> Result<Vec<u8>, ModelError> {
     serde_json::to_vec(body).map_err(|error| {
         ModelError::fatal(format!("the request cannot be written as JSON: {error}"))
     })
 }
 
-/// The hash of what sibling requests share: who the model is and what it may call.
+/// Returns the hash of what sibling requests share: the system prompt and the tools.
 pub fn prefix_key(request: &ModelRequest) -> [u8; 32] {
     let mut hash = Sha256::new();
     hash.update(request.system.len().to_le_bytes());

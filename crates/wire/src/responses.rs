@@ -58,7 +58,7 @@ struct Tool<'a> {
     name: &'a str,
     description: &'a str,
     parameters: &'a Value,
-    /// Said aloud, as the format's default is strict, and that wants schemas of a special form.
+    /// Sent explicitly: the format's default is strict, which requires schemas of a special form.
     strict: bool,
 }
 
@@ -90,7 +90,8 @@ enum TextFormat<'a> {
 enum Item<'a> {
     Said {
         role: &'static str,
-        /// Whether the model spoke on the way or at the end; newer models want it back.
+        /// Whether the message is commentary or the final answer; newer models require it in the
+        /// history.
         #[serde(skip_serializing_if = "Option::is_none")]
         phase: Option<&'a str>,
         content: &'a str,
@@ -123,7 +124,7 @@ enum OutputPart<'a> {
     InputImage { image_url: DataUrl<'a> },
 }
 
-/// The body of a request.
+/// Builds the body of a request.
 pub(crate) fn body(
     dialect: &Dialect,
     model: &str,
@@ -143,7 +144,7 @@ pub(crate) fn body(
         text: text(dialect, request),
         prompt_cache_key: cache_key(dialect, request),
         store: false,
-        // Models that do not reason refuse to be asked for it.
+        // Models without reasoning refuse a request for it.
         include: (dialect.thinking != Thinking::None).then_some(&ENCRYPTED),
         stream: mode == Mode::Streaming,
         extra: &dialect.extra,
@@ -213,7 +214,7 @@ fn items(entry: Entry<'_>) -> Vec<Item<'_>> {
     }
 }
 
-/// The item of a part; the phase of a message stands in a part before it.
+/// Returns the item of a part; the phase of a message is stored in the part before it.
 fn answered<'a>(part: Part<'a>, phase: &mut Option<&'a str>) -> Option<Item<'a>> {
     match part {
         Part::Text(content) => Some(Item::Said {
@@ -257,7 +258,7 @@ fn result(outcome: Outcome<'_>) -> Item<'_> {
     }
 }
 
-/// What is remembered between two events.
+/// The state between two events.
 #[derive(Debug)]
 pub(crate) struct Stream {
     dialect: Dialect,
@@ -265,13 +266,13 @@ pub(crate) struct Stream {
     slots: BTreeMap<u64, Slot>,
 }
 
-/// An item of the answer while it arrives.
+/// An item of the reply while it arrives.
 #[derive(Debug, Default)]
 struct Slot {
-    /// The item as it was last given as a whole.
+    /// The item as the server last sent it whole.
     item: Value,
     is_done: bool,
-    /// What came of its text or arguments in pieces, for items that are never given whole.
+    /// The deltas of its text or arguments, for items that are never sent whole.
     pieces: String,
     is_shown: bool,
 }
@@ -315,7 +316,7 @@ impl Stream {
         Ok(Flow::More)
     }
 
-    /// Reads the response as it stands at the end, and completes it by what came in pieces.
+    /// Decodes the final response, and completes it with the deltas.
     pub(crate) fn whole(
         &mut self,
         mut response: Value,
@@ -358,12 +359,12 @@ impl Stream {
             }
             "function_call" => draft.push(Piece::Call(call(slot))).map(drop),
             "reasoning" => draft.push(self.reasoning(slot.item)).map(drop),
-            // Calls of the vendor's own tools, and what was invented later.
+            // Calls of the vendor's own tools, and kinds that were introduced later.
             _ => Ok(()),
         }
     }
 
-    /// Kept beside the message, as a part of its own that only this wire reads.
+    /// Returns the phase of a message as a part of its own, which only this wire reads.
     fn phase(&self, phase: &str) -> Piece {
         Piece::Reasoning {
             text: String::new(),
@@ -378,7 +379,7 @@ impl Stream {
             .filter_map(|part| part["text"].as_str())
             .collect();
         let text = texts.join("\n");
-        // An item without its encrypted content could only be found if it had been stored.
+        // An item without its encrypted content could be resolved only if the vendor had stored it.
         let native = item["encrypted_content"].is_string().then(|| {
             json!({"wire": self.origin, "item": {
                 "type": "reasoning",
@@ -446,10 +447,10 @@ fn head(response: &Value, draft: &mut Draft) {
             Some("content_filter") => Some(StopReason::ContentFilter),
             Some(_) | None => Some(StopReason::MaxTokens),
         },
-        // Cancelled, or not finished after all.
+        // Cancelled, or incomplete.
         _ => None,
     };
-    // A refusal that was spoken stays one.
+    // A refusal in the text remains a refusal.
     draft.stop = stop.map(|stop| draft.stop.unwrap_or(stop));
 }
 

@@ -9,25 +9,25 @@ const LIMITS: Limits = Limits {
     tokens_per_minute: None,
 };
 
-/// How a simulated provider counts.
+/// How a simulated provider counts requests.
 #[derive(Clone, Copy, Debug)]
 enum Counts {
-    /// A bucket that fills steadily and holds one second's worth.
+    /// A bucket that refills steadily and holds the requests of one second.
     Bucket,
-    /// A bucket that holds one: each has to keep its distance.
+    /// A bucket that holds one request: requests must keep a minimum distance.
     Strict,
-    /// So many in each second of the clock.
+    /// A fixed number of requests in each second of the clock.
     Window,
-    /// So many in any second.
+    /// A fixed number of requests in any sliding second.
     Sliding,
 }
 
-/// A provider that takes so many questions each second and refuses the rest.
+/// A simulated provider that accepts a number of requests per second and refuses the rest.
 #[derive(Debug)]
 struct Provider {
     counts: Counts,
     per_second: f64,
-    /// Whether it says exactly when to come back, or in whole seconds.
+    /// Whether `retry-after` is exact or in whole seconds.
     exact: bool,
     answer_takes: Duration,
     start: Instant,
@@ -52,7 +52,7 @@ impl Provider {
         }
     }
 
-    /// When the next one is free, if this one is refused.
+    /// Returns the time until the next request is accepted, if this one is refused.
     fn take(&self) -> Option<Duration> {
         let now = self.start.elapsed();
         let mut state = locked(&self.state);
@@ -93,7 +93,7 @@ impl Provider {
     }
 }
 
-/// Asks through the gate until it is answered.
+/// Sends a request through the gate until the provider accepts it.
 async fn answered(gate: &Arc<Gate>, provider: &Provider) -> Duration {
     let mut place = gate.enter(Wish::default());
     loop {
@@ -113,7 +113,8 @@ async fn answered(gate: &Arc<Gate>, provider: &Provider) -> Duration {
     }
 }
 
-/// How long 32 children with so many turns each take, as a part of the ideal, and the refusals.
+/// Returns how long 32 children with `turns` turns each take, relative to the ideal schedule, and
+/// the number of refusals.
 async fn fan_out(
     counts: Counts,
     per_second: f64,
@@ -145,13 +146,13 @@ async fn fan_out(
     while let Some(child) = children.join_next().await {
         child.unwrap();
     }
-    // The last question leaves then, and still has to be answered.
+    // The last request is sent at that time, and its response still has to arrive.
     let ideal = f64::from(32 * turns) / per_second + provider.answer_takes.as_secs_f64();
     let refused = *locked(&provider.refused);
     (start.elapsed().as_secs_f64() / ideal, refused)
 }
 
-/// The slowest of many schedules, as a part of its ideal, and the most refusals of any.
+/// Returns the slowest of many schedules relative to its ideal, and the most refusals of any.
 async fn worst(counts: Counts, exact: &[bool]) -> (f64, u32, String) {
     let mut worst = (0.0, 0, String::new());
     for per_second in [1.0, 2.0, 5.0, 10.0, 20.0] {
@@ -178,17 +179,18 @@ async fn thirty_two_children_finish_close_to_the_ideal_schedule() {
         (Counts::Window, &[true, false], 1.3),
         (Counts::Sliding, &[true, false], 1.3),
         (Counts::Strict, &[true], 1.3),
-        // Told to wait a whole second after every step too far, it takes a while to find the pace.
+        // With a wait of a whole second after every refusal, the gate takes a while to find the
+        // pace.
         (Counts::Strict, &[false], 2.3),
     ] {
         let (part, refused, case) = worst(counts, exact).await;
         assert!(part <= most, "{part:.2} times the ideal: {case}");
-        // Learning is what keeps refusals rare: without it each second would bring some.
+        // Learning keeps refusals rare: without it each second would bring some.
         assert!(refused < 64, "{refused} refusals: {counts:?}");
     }
 }
 
-/// Writes down what a waiting question says.
+/// Records the waiting states that a request reports.
 #[derive(Debug, Default)]
 struct Heard(Mutex<Vec<String>>);
 

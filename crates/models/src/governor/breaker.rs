@@ -1,19 +1,19 @@
-//! Stops asking a provider that does not answer anybody.
+//! Circuit breaker: stops sending requests to a provider that does not respond.
 
 use std::time::Duration;
 
 use super::Moment;
 
-/// How many failures in a row, over all models of the provider, are one too many.
+/// The number of consecutive failures, over all models of the provider, that opens the breaker.
 const TOO_MANY: u32 = 5;
-/// How long nobody asks at first; each failed try doubles it.
+/// How long the breaker stays open at first; each failed probe doubles it.
 const FIRST_REST: Duration = Duration::from_secs(5);
-/// The longest rest.
+/// The longest time for which the breaker stays open.
 const LONGEST_REST: Duration = Duration::from_secs(120);
-/// How long a try may take before another one may be made: whoever made it may be gone.
+/// How long a probe may take before another one is allowed: the run that sent it may have ended.
 const TRY_TAKES: Duration = Duration::from_secs(60);
 
-/// Whether a provider is asked.
+/// The circuit breaker of a provider.
 #[derive(Debug, Default)]
 pub(crate) struct Breaker {
     state: State,
@@ -28,26 +28,26 @@ enum State {
     Open {
         until: Moment,
     },
-    /// One question finds out.
+    /// One request probes the provider.
     Trying {
         since: Moment,
         again: Moment,
     },
 }
 
-/// Whether a question may pass.
+/// Whether a request may pass the breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Passage {
-    /// It may.
+    /// The request may pass.
     Open,
-    /// It may, as the one that finds out.
+    /// The request may pass as the probe.
     Try,
-    /// Not before this.
+    /// The request may not pass before this moment.
     Closed(Moment),
 }
 
 impl Breaker {
-    /// Whether a question may pass now. Changes nothing.
+    /// Returns whether a request may pass now. Does not change the state.
     pub(crate) fn passage(&self, now: Moment) -> Passage {
         match self.state {
             State::Closed => Passage::Open,
@@ -57,7 +57,7 @@ impl Breaker {
         }
     }
 
-    /// Notes that a question passes.
+    /// Records that a request passes.
     pub(crate) fn pass(&mut self, now: Moment) {
         if self.passage(now) == Passage::Try {
             self.state = State::Trying {
@@ -67,12 +67,12 @@ impl Breaker {
         }
     }
 
-    /// Notes that the provider answered, in whatever words.
+    /// Records that the provider responded, even if with an error.
     pub(crate) fn answered(&mut self) {
         *self = Self::default();
     }
 
-    /// Notes that a question which left at `left` was not answered.
+    /// Records that a request sent at `left` got no response.
     pub(crate) fn failed(&mut self, left: Moment, now: Moment) {
         match self.state {
             State::Closed => {
@@ -81,14 +81,14 @@ impl Breaker {
                     self.rest(now);
                 }
             }
-            // It left before the rest began: that the provider was down is no news.
+            // The request was sent before the breaker opened: its failure is not new information.
             State::Open { .. } => {}
             State::Trying { since, .. } if left < since => {}
             State::Trying { .. } => self.rest(now),
         }
     }
 
-    /// Notes that the question that was to find out came back without news.
+    /// Records that the probe ended without an outcome.
     pub(crate) fn dropped(&mut self, left: Moment, now: Moment) {
         if let State::Trying { since, .. } = self.state
             && left >= since
@@ -97,7 +97,7 @@ impl Breaker {
         }
     }
 
-    /// One word for people.
+    /// Returns the name of the state for display.
     pub(crate) fn word(&self) -> &'static str {
         match self.state {
             State::Closed => "closed",
@@ -132,7 +132,7 @@ mod tests {
         assert_eq!(breaker.passage(at(1)), Passage::Open);
         breaker.failed(at(0), at(1));
         assert_eq!(breaker.passage(at(1)), Passage::Closed(at(6)));
-        // Those that left before are no news.
+        // Failures of requests sent before the breaker opened are ignored.
         breaker.failed(at(0), at(5));
         assert_eq!(breaker.passage(at(5)), Passage::Closed(at(6)));
 

@@ -1,22 +1,22 @@
-//! What providers say about their limits in the headers of their answers.
+//! Parses the limits that providers report in response headers.
 
 use std::time::Duration;
 
-/// A reset that is so near is waited for; a later one is a reason to go slowly.
+/// A reset within this time causes a pause; a later one lowers the pace.
 const NEAR: Duration = Duration::from_secs(2);
-/// The longest reset that is believed.
+/// The longest reset time that is accepted as plausible.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
-/// The part of an allowance below which one goes slowly.
+/// The fraction of an allowance below which the pace is lowered.
 const SCARCE: f64 = 0.05;
 
-/// What the headers of one answer say.
+/// The limits reported in the headers of one response.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct RateHint {
     pub requests: Option<Allowance>,
     pub tokens: Option<Allowance>,
 }
 
-/// How much is left of a limit.
+/// The remaining part of a limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Allowance {
     pub limit: Option<f64>,
@@ -24,7 +24,7 @@ pub(crate) struct Allowance {
     pub resets_in: Option<Duration>,
 }
 
-/// The headers that speak of one allowance.
+/// The names of the headers that describe one allowance.
 struct Names {
     limit: &'static [&'static str],
     remaining: &'static [&'static str],
@@ -64,7 +64,7 @@ const TOKENS: Names = Names {
 };
 
 impl RateHint {
-    /// Reads headers; `get` gives one by its lower-case name.
+    /// Parses the headers; `get` returns a header by its lower-case name.
     pub(crate) fn read<'a>(get: impl Fn(&str) -> Option<&'a str>) -> Self {
         let date = get("date");
         Self {
@@ -89,14 +89,14 @@ impl Allowance {
         })
     }
 
-    /// How long to pause, if nothing is left and more comes soon.
+    /// Returns how long to pause if nothing is left and the reset is near.
     pub(super) fn pause(self) -> Option<Duration> {
         let resets_in = self.resets_in?;
         (self.remaining < 1.0 && resets_in <= NEAR).then_some(resets_in)
     }
 
-    /// The pace to keep, per second, where little is left. Providers give the time until all is
-    /// there again, so what is missing divided by it is what comes back each second.
+    /// Returns the pace to keep, per second, if little is left. Providers report the time until the
+    /// whole allowance is restored, so the missing part divided by that time is the refill rate.
     pub(super) fn pace(self) -> Option<f64> {
         let (limit, resets_in) = (self.limit?, self.resets_in?);
         if limit < 1.0 || self.remaining > limit * SCARCE || resets_in.is_zero() {
@@ -106,8 +106,8 @@ impl Allowance {
     }
 }
 
-/// `250ms`, `1.5s`, `6m0s`, `1h2m3s`, plain seconds, or a time of day that the date header puts
-/// into relation.
+/// Parses `250ms`, `1.5s`, `6m0s`, `1h2m3s`, plain seconds, or a point in time, which is compared
+/// with the `date` header.
 fn reset(text: &str, date: Option<&str>) -> Option<Duration> {
     let text = text.trim();
     let until = seconds(text)
@@ -148,7 +148,7 @@ fn spelled(text: &str) -> Option<Duration> {
 fn clock_time(text: &str, date: &str) -> Option<Duration> {
     let then: jiff::Timestamp = text.parse().ok()?;
     let now = jiff::fmt::rfc2822::parse(date).ok()?.timestamp();
-    // One that lies behind is over.
+    // A reset in the past needs no wait.
     Some(Duration::try_from(then.duration_since(now)).unwrap_or_default())
 }
 

@@ -1,9 +1,10 @@
-//! Who may ask a model, and when: a pure state machine for each model of a provider.
+//! Decides when a request to a model may be sent: a pure state machine for each model of a
+//! provider.
 //!
-//! Questions wait in one queue, in the order they came. A provider that wants fewer questions is
-//! obeyed: everybody pauses as long as it said, and from then on questions leave one after the other
-//! at the pace that it was seen to accept, so that the next refusal is rare. Time is passed in, as
-//! the time since the machine was made; nothing here waits.
+//! Requests wait in one FIFO queue. When a provider rate-limits a request, all requests pause for
+//! as long as the provider demands; afterwards requests are sent evenly at the pace that the
+//! provider was observed to accept, so that the next refusal is rare. Time is passed in, as the
+//! time since the machine was created; nothing here waits.
 
 mod breaker;
 mod hint;
@@ -18,44 +19,44 @@ pub(crate) use breaker::{Breaker, Passage};
 pub(crate) use hint::{Allowance, RateHint};
 use pace::{Pace, Taken};
 
-/// Time since the machine was made.
+/// Time since the state machine was created.
 pub(crate) type Moment = Duration;
-/// A question in the queue; later ones have higher numbers.
+/// A request in the queue; later requests have higher numbers.
 pub(crate) type Ticket = u64;
 
-/// How far the number of questions at once may grow where nobody configured it.
+/// The highest concurrency that the governor may reach if none is configured.
 pub(crate) const MAX_CONCURRENT: u32 = 64;
-/// The longest pause that a provider can ask for at once: past it, it is asked again.
+/// The longest pause that one refusal can cause: after it, the next request is sent.
 const MAX_PAUSE: Duration = Duration::from_secs(300);
-/// The first pause after a refusal that does not say how long; each further one is twice as long.
+/// The first pause after a refusal without `retry-after`; each further one is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
-/// The longest of those.
+/// The longest pause after a refusal without `retry-after`.
 const MAX_UNTOLD_PAUSE: Duration = Duration::from_secs(60);
-/// How far back departures are remembered: the longest window that providers count in.
+/// How long departures are kept: the longest window in which providers count.
 const REMEMBERED: Duration = Duration::from_secs(60);
-/// How many departures are remembered at most.
+/// The maximum number of departures that are kept.
 const MAX_REMEMBERED: usize = 4096;
-/// How much more than the bare need may be under way at once, because answers take unequal time.
+/// How far the concurrency may exceed the bare need, because response times vary.
 const HEADROOM: f64 = 1.5;
 
-/// What a person or a vendor's entry says about a model's limits.
+/// The limits of a model, from configuration or the vendor's entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// How many questions may be under way at first.
+    /// The initial maximum number of requests in flight.
     pub start_concurrent: u32,
-    /// How many may ever be.
+    /// The highest number of requests in flight that can be reached.
     pub max_concurrent: u32,
-    /// How many may leave in a minute.
+    /// The maximum number of requests sent per minute.
     pub requests_per_minute: Option<u32>,
-    /// How many tokens they may carry in a minute.
+    /// The maximum number of tokens sent per minute.
     pub tokens_per_minute: Option<u64>,
 }
 
-/// Decides when the questions to one model may leave.
+/// Decides when the requests to one model may be sent.
 #[derive(Debug)]
 pub(crate) struct Valve {
     waiting: BTreeSet<Ticket>,
-    /// Those under way, and when they left.
+    /// The requests in flight, and when they were sent.
     under_way: BTreeMap<Ticket, Moment>,
     departures: VecDeque<(Moment, Ticket)>,
     concurrency: Concurrency,
@@ -66,51 +67,51 @@ pub(crate) struct Valve {
     next_ticket: Ticket,
 }
 
-/// How many may be under way.
+/// The limit of requests in flight.
 #[derive(Debug)]
 struct Concurrency {
     limit: u32,
     max: u32,
     successes: u32,
-    /// Grows with every answer until the provider refused for the first time.
+    /// Whether the limit grows with every response; ends with the provider's first refusal.
     growing_fast: bool,
-    /// Whether the provider was seen to count questions at once rather than per second.
+    /// Whether the provider was observed to limit concurrency instead of requests per second.
     counted: bool,
     mean_answer: Option<Duration>,
 }
 
-/// What the provider said last about coming too often.
+/// The provider's latest refusals.
 #[derive(Debug, Default)]
 struct Refusal {
     paused_until: Option<Moment>,
-    /// The first refusal of the present pause, and how long it said to wait.
+    /// The first refusal of the present pause, and its `retry-after`.
     told: Option<(Moment, Option<Duration>)>,
-    /// Questions that left before this have been judged already.
+    /// Requests sent before this moment have already been taken into account.
     judged_before: Moment,
     in_a_row: u32,
 }
 
-/// Whether a question may leave.
+/// Whether a request may be sent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Turn {
-    /// Now.
+    /// The request may be sent now.
     Go,
-    /// Not before this; an open end means until another one comes back.
+    /// The request may not be sent before this moment; `None` means until another one completes.
     Wait { until: Option<Moment> },
 }
 
-/// How a question came back.
+/// The outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// With an answer, or with an error that says nothing about limits.
+    /// The provider sent a completion, or an error that is unrelated to limits.
     Accepted,
-    /// With a wish for fewer questions.
+    /// The provider rate-limited the request.
     Refused { retry_after: Option<Duration> },
-    /// Not at all: the network or the provider failed, or somebody stopped it.
+    /// No response arrived: the network or the provider failed, or the request was cancelled.
     Lost,
 }
 
-/// What can be seen of a valve.
+/// The observable state of a valve.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct ValveState {
     pub in_flight: u32,
@@ -142,31 +143,31 @@ impl Valve {
         }
     }
 
-    /// Puts a new question at the end of the queue.
+    /// Appends a new request to the queue.
     pub(crate) fn enter(&mut self) -> Ticket {
         self.next_ticket += 1;
         self.waiting.insert(self.next_ticket);
         self.next_ticket
     }
 
-    /// Forgets a question, wherever it is.
+    /// Removes a request, whether queued or in flight.
     pub(crate) fn leave(&mut self, ticket: Ticket) {
         self.waiting.remove(&ticket);
         self.under_way.remove(&ticket);
     }
 
-    /// The place in the queue, from 1.
+    /// Returns the position in the queue, starting at 1.
     pub(crate) fn position(&self, ticket: Ticket) -> u32 {
         let before = self.waiting.range(..ticket).count();
         u32::try_from(before + 1).unwrap_or(u32::MAX)
     }
 
-    /// Who goes next.
+    /// Returns the request at the head of the queue.
     pub(crate) fn head(&self) -> Option<Ticket> {
         self.waiting.first().copied()
     }
 
-    /// Whether the question may leave, which carries about this many tokens.
+    /// Returns whether the request, of about `tokens` tokens, may be sent.
     pub(crate) fn ask(&mut self, ticket: Ticket, tokens: u64, now: Moment) -> Turn {
         if self.head() != Some(ticket) {
             return Turn::Wait { until: None };
@@ -181,7 +182,7 @@ impl Valve {
         Turn::Go
     }
 
-    /// Notes that the question has left. Only after [`Turn::Go`].
+    /// Records that the request was sent. Call only after [`Turn::Go`].
     pub(crate) fn depart(&mut self, ticket: Ticket, tokens: u64, now: Moment) {
         self.waiting.remove(&ticket);
         self.under_way.insert(ticket, now);
@@ -196,7 +197,7 @@ impl Valve {
         }
     }
 
-    /// Notes how a question came back. A refused one waits again, at its old place.
+    /// Records the outcome of a request. A refused request is queued again at its old position.
     pub(crate) fn returned(&mut self, ticket: Ticket, verdict: Verdict, jitter: f64, now: Moment) {
         let Some(left) = self.under_way.remove(&ticket) else {
             return;
@@ -219,14 +220,14 @@ impl Valve {
         }
     }
 
-    /// Corrects what a question was thought to carry.
+    /// Corrects the estimated token count of a request.
     pub(crate) fn carried(&mut self, thought: u64, really: u64, now: Moment) {
         if let Some(bucket) = &mut self.tokens {
             bucket.take(really as f64 - thought as f64, now);
         }
     }
 
-    /// Takes in what the provider said about its limits beside an answer.
+    /// Applies the limits that the provider reported in response headers.
     pub(crate) fn hint(&mut self, hint: &RateHint, now: Moment) {
         for allowance in [hint.requests, hint.tokens].into_iter().flatten() {
             if let Some(pause) = allowance.pause() {
@@ -238,7 +239,7 @@ impl Valve {
         }
     }
 
-    /// How long the question will wait at least, as far as anybody can tell.
+    /// Returns a lower bound of how long the request will wait.
     pub(crate) fn expected_wait(&self, ticket: Ticket, now: Moment) -> Duration {
         let paused = self.paused_for(now).unwrap_or_default();
         let ahead = f64::from(self.position(ticket) - 1);
@@ -246,12 +247,12 @@ impl Valve {
         paused + Duration::from_secs_f64(paced.min(86_400.0))
     }
 
-    /// Whether the provider's limit is what questions wait for, rather than each other.
+    /// Returns whether requests wait for the provider's limit rather than for each other.
     pub(crate) fn is_limited(&self, now: Moment) -> bool {
         self.paused_for(now).is_some() || self.pace.per_second().is_some()
     }
 
-    /// How long everybody pauses.
+    /// Returns the remaining time of the pause.
     pub(crate) fn paused_for(&self, now: Moment) -> Option<Duration> {
         let until = self.refusal.paused_until?;
         (until > now).then(|| until - now)
@@ -287,7 +288,8 @@ impl Valve {
         [requests, tokens, paced].into_iter().flatten().max()
     }
 
-    /// As many as the limit says, or as many as it takes to keep the pace with slow answers.
+    /// Returns the configured or learned limit, or the concurrency that keeps the pace despite slow
+    /// responses.
     fn limit(&self, now: Moment) -> u32 {
         let Some(pace) = self.pace.per_second() else {
             return self.concurrency.limit;
@@ -311,7 +313,8 @@ impl Valve {
             self.refusal.told = Some((now, told));
             self.pause_until(now + pause.min(MAX_PAUSE));
         } else if let Some(pause) = told {
-            // It left before the pause began: it says nothing new, except when to come back.
+            // The request was sent before the pause began: only its `retry-after` is new
+            // information.
             self.pause_until(now + pause.min(MAX_PAUSE));
         }
     }
@@ -321,8 +324,8 @@ impl Valve {
         *paused = (*paused).max(until);
     }
 
-    /// Ends a pause that is over, and settles what was learned: only now is it known which of the
-    /// questions that had left before it were accepted.
+    /// Ends a pause that is over, and updates the learned pace: only now is it known which of the
+    /// requests sent before the pause were accepted.
     fn resume(&mut self, now: Moment) {
         if self.paused_for(now).is_some() {
             return;
@@ -331,13 +334,15 @@ impl Valve {
         let Some((told_at, told)) = self.refusal.told.take() else {
             return;
         };
-        // The wait is about the window that the provider counts in; none counts in less than this.
+        // The wait approximates the window in which the provider counts; no provider counts in less
+        // than this.
         let window = told.unwrap_or(FIRST_PAUSE).clamp(FIRST_PAUSE, REMEMBERED);
         let pause_before = std::mem::replace(&mut self.refusal.judged_before, now);
         let lately = self.departed_since(told_at.saturating_sub(window * 2));
         self.concurrency.growing_fast = false;
         if lately == 0 && self.in_flight() > 0 {
-            // Nothing was accepted lately and still one more was too many: it counts those at once.
+            // No request was accepted lately and one more was still refused: the provider limits
+            // concurrency.
             self.concurrency.counted = true;
             self.concurrency.limit = self.in_flight();
             return;
@@ -403,7 +408,8 @@ impl Concurrency {
     }
 }
 
-/// One, two, four seconds and so on, with up to a quarter more so that clients do not march in step.
+/// Returns one, two, four seconds and so on, with up to a quarter of jitter so that clients do not
+/// retry in step.
 fn untold_pause(in_a_row: u32, jitter: f64) -> Duration {
     let doubled = FIRST_PAUSE.saturating_mul(1 << in_a_row.min(8));
     doubled

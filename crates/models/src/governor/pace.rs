@@ -1,50 +1,50 @@
-//! The pace at which a provider was seen to accept questions.
+//! The pace at which a provider was observed to accept requests.
 //!
-//! Before the first refusal there is none. A refusal tells how many questions the provider took in
-//! the window it counts in; from then on questions leave evenly, a little slower than that. The
-//! pace grows again: quickly while the guess is poor, slowly once it is good, and it stays just
-//! below the last pace that was refused for a while, because every refusal costs a pause.
+//! Before the first refusal there is none. A refusal shows how many requests the provider accepted
+//! in the window it counts in; from then on requests are sent evenly, a little slower than that.
+//! The pace grows again: quickly while the estimate is poor, slowly once it is good. For a while it
+//! stays just below the last refused pace, because every refusal costs a pause.
 
 use std::time::Duration;
 
 use super::Moment;
 
-/// How much of what was accepted in a burst is asked for evenly: a guess may be a little high.
+/// The fraction of an accepted burst that is sent evenly: the estimate may be a little high.
 const OF_A_BURST: f64 = 0.9;
-/// How much of what was accepted at an even pace is asked for.
+/// The fraction of an accepted even pace that is used.
 const OF_A_PACE: f64 = 0.95;
-/// How close to a refused pace one goes without a new reason.
+/// How close the pace may come to a refused pace without new evidence.
 const BELOW_REFUSED: f64 = 0.97;
-/// How long a refused pace is kept away from.
+/// How long the pace stays below a refused one.
 const KEPT_AWAY: Duration = Duration::from_secs(30);
-/// How much of a pace that was doubled once too often is asked for: what was refused is half of it,
-/// because it was doubled once more since.
+/// The fraction of a pace that was doubled once too often that is used: the refused pace is half of
+/// it, because it was doubled once more since.
 const OF_A_DOUBLED: f64 = 0.3;
-/// How much of a pace that was refused soon after a pause is asked for: it is far too fast.
+/// The fraction of a pace refused soon after a pause that is used: it is far too fast.
 const OF_A_FAILED: f64 = 0.75;
-/// How many questions at a pace say that it is not far too fast.
+/// The number of requests after which a pace is known not to be far too fast.
 const A_FEW: usize = 6;
-/// After how long without a refusal the pace is forgotten.
+/// The time without a refusal after which the pace is discarded.
 const FORGOTTEN: Duration = Duration::from_secs(300);
-/// How long ago questions must have waited for the pace, for it to have a reason to grow.
+/// The pace grows only if requests waited for it within this time.
 const RECENTLY: Duration = Duration::from_secs(2);
-/// How much of a late departure the next one may make up for.
+/// The maximum delay of one departure that the next one may make up for.
 const SLACK: Duration = Duration::from_millis(50);
-/// The slowest pace, per second: one question in a minute still finds out more.
+/// The slowest pace, per second: one request per minute still yields information.
 const SLOWEST: f64 = 1.0 / 60.0;
-/// Past this pace nobody counts.
+/// The pace, per second, above which no limit applies.
 const FASTEST: f64 = 2_000.0;
-/// How many accepted questions make a good guess.
+/// The number of accepted requests that make a good estimate.
 const ENOUGH: usize = 2;
-/// How long an even pace must have been kept to say something about the provider's.
+/// How long an even pace must have been kept to be evidence of the provider's limit.
 const LONG_ENOUGH: Duration = Duration::from_secs(2);
-/// The longest window whose guess is good though it was not seen to its end.
+/// The longest window whose estimate is good although its end was not observed.
 const SHORT_WINDOW: Duration = Duration::from_millis(1500);
 
 #[derive(Debug, Default)]
 pub(super) struct Pace {
     known: Option<Known>,
-    /// The earliest moment for the next departure.
+    /// The earliest moment of the next departure.
     next: Moment,
 }
 
@@ -59,23 +59,23 @@ struct Known {
     waited_at: Option<Moment>,
 }
 
-/// What a provider accepted before it refused.
+/// The requests that a provider accepted before it refused one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Taken {
-    /// How many in the window it counts in.
+    /// The number accepted in the window in which the provider counts.
     pub in_window: usize,
-    /// That window.
+    /// The length of that window.
     pub window: Duration,
-    /// How long it said to wait.
+    /// The `retry-after` of the refusal.
     pub told: Option<Duration>,
-    /// How many since the pause before.
+    /// The number accepted since the previous pause.
     pub since_pause: usize,
-    /// The time since then.
+    /// The time since the previous pause.
     pub time: Duration,
 }
 
 impl Taken {
-    /// How many it takes each second, going by one burst, and how well that is known.
+    /// Estimates the accepted requests per second from one burst, and how reliable the estimate is.
     fn first_guess(self) -> (f64, Growth) {
         let seen = self.in_window.max(1) as f64 / self.window.as_secs_f64();
         let told = self.told.map_or(1.0, |told| told.as_secs_f64());
@@ -84,35 +84,37 @@ impl Taken {
         } else if self.in_window >= ENOUGH {
             (seen, Growth::Slow)
         } else if told > 0.0 && told < 1.0 {
-            // Only one was taken, and the next would be so soon: they have to keep that distance.
+            // Only one request was accepted and the next is due that soon: requests must keep that
+            // distance.
             (1.0 / told, Growth::Slow)
         } else {
             (seen, Growth::Doubling)
         }
     }
 
-    /// How many it took each second, if it was seen for long enough.
+    /// Returns the accepted requests per second, if observed for long enough.
     fn evenly(self) -> Option<f64> {
         let long = self.time >= LONG_ENOUGH.max(self.window);
         (long && self.since_pause > 0).then(|| self.since_pause as f64 / self.time.as_secs_f64())
     }
 }
 
-/// How fast a pace grows: the better it is known, the slower.
+/// How fast a pace grows: the more reliable the estimate, the slower.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Growth {
-    /// Nothing is known: twice as fast with every question that was accepted since the last time.
+    /// No estimate: the pace doubles with every accepted request sent since the last doubling.
     Doubling,
-    /// Little is known.
+    /// A poor estimate.
     Quick,
-    /// It was found by doubling.
+    /// An estimate found by doubling.
     Steady,
-    /// It is known well.
+    /// A good estimate.
     Slow,
 }
 
 impl Growth {
-    /// How long after a refusal it does not grow, and how fast it grows then, each second.
+    /// Returns how long after a refusal the pace stays constant, and its growth per second
+    /// afterwards.
     const fn by_time(self) -> Option<(Duration, f64)> {
         match self {
             Self::Doubling => None,
@@ -128,7 +130,7 @@ impl Pace {
         self.known.as_ref().map(|known| known.per_second)
     }
 
-    /// When the next question may leave, if not now.
+    /// Returns when the next request may be sent, if not now.
     pub(super) fn until(&mut self, now: Moment) -> Option<Moment> {
         let known = self.known.as_mut()?;
         if self.next <= now {
@@ -147,7 +149,7 @@ impl Pace {
         self.next = self.next.max(now.saturating_sub(slack)) + gap;
     }
 
-    /// Lets the pace grow, if that is what questions wait for. The accepted one left at `left`.
+    /// Raises the pace if requests wait for it. The accepted request was sent at `left`.
     pub(super) fn accepted(&mut self, left: Moment, now: Moment) {
         let Some(known) = &mut self.known else {
             return;
@@ -160,7 +162,7 @@ impl Pace {
         known.grow(quiet, left, now);
     }
 
-    /// Learns from a refusal.
+    /// Lowers the pace after a refusal.
     pub(super) fn refused(&mut self, taken: Taken, now: Moment) {
         let before = self.known.as_ref().map(|known| known.per_second);
         let (per_second, growth) = match &self.known {
@@ -185,7 +187,7 @@ impl Pace {
         }
     }
 
-    /// Goes no faster than the provider said.
+    /// Limits the pace to the one that the provider reported.
     pub(super) fn slow_down_to(&mut self, per_second: f64, now: Moment) {
         if self.per_second().is_none_or(|known| known > per_second) {
             self.set(per_second, Growth::Slow, now);
@@ -208,7 +210,7 @@ impl Pace {
 impl Known {
     fn grow(&mut self, quiet: Duration, left: Moment, now: Moment) {
         let Some((hold, each_second)) = self.growth.by_time() else {
-            // Its own pace must have been accepted before it is doubled again.
+            // The present pace must have been accepted before it is doubled again.
             if left >= self.grown_at {
                 self.grown_at = now;
                 self.per_second = (self.per_second * 2.0).min(FASTEST);

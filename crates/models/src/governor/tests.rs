@@ -13,11 +13,11 @@ fn ms(millis: u64) -> Moment {
     Duration::from_millis(millis)
 }
 
-/// What a table does to a valve; times are milliseconds.
+/// An operation of a test table on a valve; times are milliseconds.
 #[derive(Clone, Copy, Debug)]
 enum Act {
     Enter,
-    /// The head tries to leave.
+    /// The head of the queue tries to leave.
     Go,
     Accepted(Ticket),
     Refused(Ticket, Option<u64>),
@@ -25,7 +25,7 @@ enum Act {
     Leave(Ticket),
 }
 
-/// Plays acts and writes down what the head heard, and the state at the end.
+/// Plays the operations and renders the decisions for the head, and the final state.
 fn play(limits: Limits, acts: &[(u64, Act)]) -> String {
     let mut valve = Valve::new(limits);
     let mut heard = Vec::new();
@@ -194,7 +194,8 @@ fn tables() {
 #[test]
 fn a_provider_that_counts_those_at_once_is_given_no_more() {
     use Act::*;
-    // Two are taken and answer slowly; a third is refused, also long after the two have left.
+    // Two requests are accepted and respond slowly; a third is refused, even long after the two
+    // were sent.
     let acts = [
         (0, Enter),
         (0, Enter),
@@ -225,7 +226,7 @@ fn tokens_are_counted_and_corrected() {
     assert_eq!(valve.ask(second, 10_000, ms(0)), later(10_000));
     valve.carried(30_000, 25_000, ms(0));
     assert_eq!(valve.ask(second, 10_000, ms(0)), later(5_000));
-    // More than it holds is let go when it is full, not never.
+    // A request that exceeds the whole bucket is sent when the bucket is full, instead of never.
     assert_eq!(valve.ask(second, 1_000_000, ms(0)), later(25_000));
 }
 
@@ -280,7 +281,7 @@ proptest! {
             prop_assert_eq!(&seen, &present);
             prop_assert!(valve.in_flight() <= max);
         }
-        // Whatever happened, all leave in the end, in their order.
+        // In every case all requests are sent in the end, in order.
         let mut order = Vec::new();
         for _ in 0..10_000 {
             let Some(head) = valve.head() else { break };

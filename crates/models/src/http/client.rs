@@ -7,18 +7,18 @@ use sortie_core::ports::model::ModelError;
 
 use crate::vendor::Environment;
 
-/// How long a connection may take to come about.
+/// The timeout for establishing a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Hosts that are always asked directly: a proxy cannot know this machine's own servers.
+/// Hosts that bypass the proxy: a proxy cannot reach this machine's own servers.
 const DIRECT: &str = "localhost,127.0.0.1,::1";
 
-/// A client that uses the proxies of the given variables, and no others.
+/// Creates a client that uses the proxies of the given variables, and no others.
 pub(crate) fn client(environment: &Environment) -> Result<reqwest::Client, ModelError> {
     let mut builder = reqwest::Client::builder()
-        // Otherwise it would read the process's environment.
+        // Otherwise reqwest would read the environment of the process.
         .no_proxy()
         .connect_timeout(CONNECT_TIMEOUT)
-        // A redirect would carry the key to a host that nobody named.
+        // A redirect would send the key to a host that is not configured.
         .redirect(redirect::Policy::none())
         .referer(false)
         .user_agent(concat!("sortie/", env!("CARGO_PKG_VERSION")));
@@ -50,7 +50,7 @@ pub(crate) fn client(environment: &Environment) -> Result<reqwest::Client, Model
         .map_err(|error| ModelError::fatal(format!("the HTTP client cannot start: {error}")))
 }
 
-/// A variable in either case, if it holds something.
+/// Returns a variable in upper or lower case, unless it is empty.
 fn set<'a>(environment: &'a Environment, name: &str) -> Option<&'a str> {
     let lower = name.to_ascii_lowercase();
     let value = environment.get(&lower).or_else(|| environment.get(name))?;

@@ -1,4 +1,4 @@
-//! One question and its answer over HTTP, with a bound on every wait and every size.
+//! One request and its response over HTTP, with a limit on every wait and every size.
 
 use std::error::Error as _;
 use std::time::Duration;
@@ -20,17 +20,17 @@ use crate::governor::RateHint;
 use crate::tool_mode::unsupported;
 use crate::warm::Lead;
 
-/// How much of a failure's cause an error repeats.
+/// The maximum length of a failure's cause in an error.
 const SHOWN_CAUSE_CHARS: usize = 300;
-/// How long one answer may take from its first byte to its last; a server that trickles for longer
-/// is as good as silent.
+/// The longest time between the first and the last byte of a response; a server that trickles for
+/// longer counts as silent.
 const LONGEST_ANSWER: Duration = Duration::from_secs(30 * 60);
 /// The same for servers on this machine, which may be slow.
 const LONGEST_LOCAL_ANSWER: Duration = Duration::from_secs(2 * 60 * 60);
-/// How long the end of a complete answer is waited for.
+/// How long to wait for the end of the stream after a complete response.
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(20);
 
-/// A question, ready to be sent as often as needed.
+/// A request that can be sent repeatedly.
 pub(super) struct Exchange<'a> {
     model: &'a HttpModel,
     mode: Mode,
@@ -94,7 +94,7 @@ impl<'a> Exchange<'a> {
         self.body.len() as u64
     }
 
-    /// Sends the question and reads the answer. The lead is given up with the first byte.
+    /// Sends the request and reads the response. The cache lead is released with the first byte.
     pub(super) async fn run(
         &self,
         lead: &mut Option<Lead>,
@@ -117,7 +117,7 @@ impl<'a> Exchange<'a> {
         if let Some(lead) = lead.take() {
             lead.arrived();
         }
-        // Some servers answer whole though they were asked for pieces.
+        // Some servers send one document although a stream was requested.
         let whole = self.mode == Mode::Whole || incoming.is_json();
         let answer = if whole {
             let body = incoming.all(first).await?;
@@ -153,7 +153,7 @@ impl<'a> Exchange<'a> {
             body: &body,
         };
         let mut error = sortie_wire::classify(&self.model.facts.dialect, &refusal);
-        // A provider may repeat what it was sent.
+        // A provider may echo what it was sent.
         error.message = self.redact(&error.message);
         Failure {
             error,
@@ -175,12 +175,12 @@ impl<'a> Exchange<'a> {
         ))
     }
 
-    /// Removes the secrets of the provider, and what looks like a key, from a text.
+    /// Removes the secrets of the provider, and text that looks like a key.
     fn redact(&self, text: &str) -> String {
         self.model.provider.redactor().redact(text).into_owned()
     }
 
-    /// Removes secrets that the provider repeats in its answer: the journal keeps the answer.
+    /// Removes secrets that the provider echoes in its response: the journal stores the response.
     pub(super) fn without_secrets(&self, mut answer: ModelAnswer) -> ModelAnswer {
         let redactor = self.model.provider.redactor();
         answer.model = redactor.redact_known(&answer.model).into_owned();
@@ -249,15 +249,15 @@ impl<'a> Exchange<'a> {
     }
 }
 
-/// An answer while it comes in.
+/// A response while it arrives.
 struct Incoming<'a> {
     exchange: &'a Exchange<'a>,
     response: Response,
-    /// When the first byte has to be there.
+    /// The deadline for the first byte.
     deadline: Option<Instant>,
-    /// When the last line came, or the answer began: half a line is no sign of life.
+    /// When the last line arrived, or the response began: half a line does not count as progress.
     alive: Instant,
-    /// When the answer has to be complete.
+    /// The deadline for the whole response.
     end: Instant,
 }
 
@@ -279,7 +279,7 @@ impl<'a> Incoming<'a> {
         kind.to_ascii_lowercase().starts_with("application/json")
     }
 
-    /// The next bytes; `None` at the end.
+    /// Returns the next bytes, or `None` at the end.
     async fn chunk(&mut self) -> Result<Option<Vec<u8>>, ModelError> {
         let provider = &self.exchange.model.provider;
         let (until, waited) = match self.deadline.take() {
@@ -293,7 +293,7 @@ impl<'a> Incoming<'a> {
                 false => self.exchange.endless(self.exchange.longest()),
             })?
             .map_err(|error| self.exchange.broken("cut its answer off", error))?;
-        // A document has no lines; there every byte counts.
+        // A document has no lines, so every byte counts as progress.
         let counts = self.exchange.mode == Mode::Whole || self.is_json();
         if let Some(bytes) = &chunk
             && (counts || bytes.contains(&b'\n'))
@@ -326,10 +326,10 @@ impl<'a> Incoming<'a> {
         decoder.end()
     }
 
-    /// Reads the end of an answer that is complete, so that the connection can be used again.
+    /// Reads the end of a complete response, so that the connection can be reused.
     async fn drain(&mut self) {
         let rest = async { while let Ok(Some(_)) = self.response.chunk().await {} };
-        // A server that keeps it open costs a new connection, no answer.
+        // If the server keeps the stream open, the cost is a new connection, not the response.
         tokio::time::timeout(DRAIN_TIMEOUT, rest).await.ok();
     }
 
@@ -350,7 +350,7 @@ impl<'a> Incoming<'a> {
         Ok(body)
     }
 
-    /// As much as comes, up to a bound: half a reason is better than none.
+    /// Reads what arrives, up to `most` bytes: part of an error message is better than none.
     async fn some(&mut self, most: usize) -> Vec<u8> {
         let mut body = Vec::new();
         while body.len() < most {
@@ -364,8 +364,8 @@ impl<'a> Incoming<'a> {
     }
 }
 
-/// Removes known secrets from the strings of a value. Shapes of keys stay: a changed argument would make
-/// the tool call another one.
+/// Removes known secrets from the strings of a value. Text that only looks like a key stays: a
+/// changed argument would change the tool call.
 fn redact_json(value: &mut Value, redactor: &Redactor) {
     match value {
         Value::String(text) => *text = redactor.redact_known(text).into_owned(),
@@ -393,7 +393,7 @@ fn secret_value(value: &Secret) -> Option<HeaderValue> {
     Some(value)
 }
 
-/// Host and port: all of a URL that an error may show.
+/// Returns host and port, the only parts of a URL that an error may show.
 fn host(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     match url.port() {

@@ -1,4 +1,4 @@
-//! What was asked and answered since the last instruction.
+//! The tool calls and results since the last instruction.
 
 use serde_json::Value;
 
@@ -7,39 +7,36 @@ use sortie_core::ports::model::ModelRequest;
 
 use super::Call;
 
-/// The calls of this run since its instruction, with their answers.
+/// The tool calls of this run since its instruction, with their results.
 #[derive(Debug)]
 pub(super) struct Evidence<'a> {
-    /// What the run is to do.
+    /// The instruction of the run.
     pub instruction: &'a str,
     offered: Vec<&'a str>,
     exchanges: Vec<Exchange<'a>>,
 }
 
-/// A call and its answer.
+/// A tool call and its result.
 #[derive(Debug)]
 pub(super) struct Exchange<'a> {
-    /// The tool.
     pub tool: &'a str,
-    /// What it was asked.
     pub arguments: &'a Value,
-    /// What it said.
     pub answer: Answer<'a>,
 }
 
-/// How a tool answered.
+/// The result of a tool call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer<'a> {
-    /// With this text; `cut` if the runtime left some of it out.
+    /// The tool returned this text; `cut` if the runtime truncated it.
     Text { text: &'a str, cut: bool },
-    /// It did not: this is what it said instead.
+    /// The tool failed with this message.
     Failed(&'a str),
-    /// Nobody asked it.
+    /// The tool was not called.
     Absent,
 }
 
 impl<'a> Evidence<'a> {
-    /// What a request shows.
+    /// Extracts the evidence from a request.
     pub(super) fn of(request: &'a ModelRequest) -> Self {
         let mut evidence = Self {
             instruction: &request.asker.task,
@@ -82,12 +79,12 @@ impl<'a> Evidence<'a> {
         }
     }
 
-    /// Whether a tool may be called now.
+    /// Returns whether a tool may be called now.
     pub(super) fn offers(&self, tool: &str) -> bool {
         self.offered.contains(&tool)
     }
 
-    /// The answer to a planned call.
+    /// Returns the result of a planned call.
     pub(super) fn answer(&self, call: &Call) -> Answer<'a> {
         let found = self
             .exchanges
@@ -96,7 +93,7 @@ impl<'a> Evidence<'a> {
         found.map_or(Answer::Absent, |one| one.answer)
     }
 
-    /// All exchanges with one tool, in order.
+    /// Returns all calls of one tool, in order.
     pub(super) fn with<'b>(&'b self, tool: &'b str) -> impl Iterator<Item = &'b Exchange<'a>> {
         self.exchanges.iter().filter(move |one| one.tool == tool)
     }

@@ -1,8 +1,8 @@
-//! Which language the reader writes.
+//! Detects the language of the user.
 
 use sortie_core::words::Lang;
 
-/// Chinese if the instruction or the system prompt is mostly Chinese.
+/// Returns Chinese if the instruction or the system prompt is mostly Chinese.
 pub(super) fn of(instruction: &str, system: &str) -> Lang {
     if is_chinese(instruction) || is_chinese(system) {
         Lang::Zh
@@ -11,7 +11,7 @@ pub(super) fn of(instruction: &str, system: &str) -> Lang {
     }
 }
 
-/// One Chinese character says about as much as four letters, so a few names and paths in Latin
+/// One Chinese character carries about as much as four letters, so a few names and paths in Latin
 /// letters do not make a sentence English, nor does one Chinese folder name make it Chinese.
 fn is_chinese(text: &str) -> bool {
     let han = text.chars().filter(|c| is_han(*c)).count();

@@ -1,4 +1,4 @@
-//! The main agent: sends three surveyors out, then makes one report of what they bring back.
+//! The main agent: starts three surveyors, then combines their results into one report.
 
 use serde_json::json;
 
@@ -9,17 +9,17 @@ use super::evidence::{Answer, Evidence};
 use super::survey::Survey;
 use super::{Call, EXPLORER, Step, words};
 
-/// The tool that sends a child out and waits for it.
+/// The tool that starts a child and waits for its result.
 pub(super) const TASK_TOOL: &str = "task";
-/// How much of a failure the report repeats.
+/// The maximum length of a failure in the report.
 const SHOWN_FAILURE_CHARS: usize = 240;
 
-/// Whether children were sent out already.
+/// Returns whether children were already started.
 pub(super) fn has_delegated(evidence: &Evidence<'_>) -> bool {
     evidence.with(TASK_TOOL).next().is_some()
 }
 
-/// Sends them out, or combines what they found.
+/// Starts the children, or combines their results.
 pub(super) fn next(evidence: &Evidence<'_>, lang: Lang) -> Step {
     if has_delegated(evidence) {
         return Step::Say(combine(evidence, lang));
@@ -44,7 +44,7 @@ fn order(survey: Survey, lang: Lang) -> Call {
     }
 }
 
-/// What one child brought back.
+/// The result of one child.
 struct Section {
     headline: String,
     body: String,
@@ -115,7 +115,7 @@ fn section(answer: Answer<'_>, lang: Lang) -> Section {
     }
 }
 
-/// A child's report, taken apart: first line, body, and what it could not find out.
+/// Splits a child's report into its first line, its body, and what it could not determine.
 fn understood(text: &str, lang: Lang) -> Section {
     let report = without_frame(without_closing_line(text));
     let (headline, rest) = report.split_once('\n').unwrap_or((report, ""));
@@ -147,7 +147,7 @@ fn quoted(body: &str, lang: Lang) -> String {
     }
 }
 
-/// The report without the line that the runtime puts below it.
+/// Returns the report without the line that the runtime appends.
 fn without_closing_line(text: &str) -> &str {
     let text = text.trim();
     match text.rsplit_once("\n\n") {
@@ -156,7 +156,8 @@ fn without_closing_line(text: &str) -> &str {
     }
 }
 
-/// The report without the two marked lines that the runtime puts around it, and its note above them.
+/// Returns the report without the two marker lines that the runtime puts around it, and its note
+/// above them.
 fn without_frame(text: &str) -> &str {
     let inner = || {
         let (before, close) = text.rsplit_once('\n')?;
@@ -167,7 +168,7 @@ fn without_frame(text: &str) -> &str {
     inner().unwrap_or(text)
 }
 
-/// The word that both marked lines share.
+/// Returns the word that both marker lines share.
 fn mark(line: &str) -> Option<&str> {
     let words = line.strip_prefix("----- ")?.strip_suffix(" -----")?;
     words.rsplit(' ').next()

@@ -1,7 +1,8 @@
-//! The built-in model: rules over tool results, no network, no understanding, and it says so.
+//! The built-in model: rules over tool results, without network or understanding, and its reports
+//! state that.
 //!
-//! It decides like any model, only from the request: it sees no file that a tool did not show it,
-//! and what a tool did not answer is reported as not found out.
+//! Like any model it decides only from the request: it sees no file that a tool did not show it,
+//! and it reports what a tool did not return as unknown.
 
 mod evidence;
 mod language;
@@ -28,7 +29,7 @@ use survey::Survey;
 /// The name of the built-in model.
 pub const OFFLINE_MODEL: &str = "offline";
 
-/// The agent that surveys are made by.
+/// The agent that makes surveys.
 const EXPLORER: &str = "explore";
 
 /// The built-in model.
@@ -38,7 +39,7 @@ pub struct OfflineModel {
 }
 
 impl OfflineModel {
-    /// A model that waits this long before each answer, so that a person can watch.
+    /// Creates a model that waits this long before each reply, so that a person can follow it.
     pub const fn with_pace(pace: Duration) -> Self {
         Self { pace }
     }
@@ -64,7 +65,7 @@ impl Model for OfflineModel {
     }
 }
 
-/// What the offline model answers to a request: a pure function of it.
+/// Returns the reply of the offline model to a request: a pure function of the request.
 pub fn decide(request: &ModelRequest) -> ModelAnswer {
     let evidence = Evidence::of(request);
     let lang = language::of(evidence.instruction, &request.system);
@@ -73,7 +74,7 @@ pub fn decide(request: &ModelRequest) -> ModelAnswer {
 
 fn step(request: &ModelRequest, evidence: &Evidence<'_>, lang: Lang) -> Step {
     let is_root = request.asker.depth == 0;
-    // An explorer is sent to look around, whatever its instruction is called.
+    // An explorer always surveys, whatever the wording of its instruction.
     let is_explorer = request.asker.agent.eq_ignore_ascii_case(EXPLORER);
     if is_root && !is_explorer && !survey::asked_for(evidence.instruction) {
         return Step::Say(words::about_itself(lang));
@@ -85,16 +86,16 @@ fn step(request: &ModelRequest, evidence: &Evidence<'_>, lang: Lang) -> Step {
     survey::next(survey, evidence, lang)
 }
 
-/// What comes next.
+/// The next step of the model.
 #[derive(Debug, PartialEq)]
 enum Step {
-    /// Look further.
+    /// Calls more tools.
     Look { say: String, calls: Vec<Call> },
-    /// The final word.
+    /// Returns the final answer.
     Say(String),
 }
 
-/// A call that a plan makes. Its arguments are how its answer is found again.
+/// A planned tool call. Its arguments identify its result in the history.
 #[derive(Clone, Debug, PartialEq)]
 struct Call {
     tool: &'static str,

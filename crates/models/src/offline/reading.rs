@@ -1,49 +1,45 @@
-//! Makes sense of what tools print. A line that is not understood is left out, never guessed at.
+//! Parses the output of tools. A line that cannot be parsed is omitted, never guessed.
 
 /// A list of paths.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Paths {
-    /// The files and folders, as the tool wrote them.
+    /// The files and folders, as the tool printed them.
     pub items: Vec<String>,
-    /// How many more the tool says there are.
+    /// How many more paths exist according to the tool.
     pub more: u64,
-    /// Whether some were left out without saying how many.
+    /// Whether some paths were omitted without a count.
     pub open_ended: bool,
 }
 
 impl Paths {
-    /// How many there are, listed or not; a lower bound if open-ended.
+    /// Returns the number of paths, listed or not; a lower bound if open-ended.
     pub(super) fn total(&self) -> u64 {
         self.items.len() as u64 + self.more
     }
 
-    /// Whether the list lacks some.
+    /// Returns whether the list is incomplete.
     pub(super) const fn is_partial(&self) -> bool {
         self.more > 0 || self.open_ended
     }
 }
 
-/// A number for each of some files.
+/// A count for each of some files.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Counts {
-    /// File and number.
     pub items: Vec<(String, u64)>,
-    /// Whether the tool or the runtime left some out.
+    /// Whether the tool or the runtime omitted some.
     pub partial: bool,
 }
 
-/// A line of a file that matched.
+/// A matching line of a file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Match {
-    /// The file.
     pub path: String,
-    /// The line's number.
     pub line: u64,
-    /// The line.
     pub text: String,
 }
 
-/// One path on each line.
+/// Parses one path per line.
 pub(super) fn paths(text: &str) -> Paths {
     let mut paths = Paths::default();
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
@@ -58,7 +54,7 @@ pub(super) fn paths(text: &str) -> Paths {
     paths
 }
 
-/// `path:number` on each line.
+/// Parses `path:number` per line.
 pub(super) fn counts(text: &str) -> Counts {
     let mut counts = Counts::default();
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
@@ -74,12 +70,12 @@ pub(super) fn counts(text: &str) -> Counts {
     counts
 }
 
-/// `path:line:text` on each line.
+/// Parses `path:line:text` per line.
 pub(super) fn matches(text: &str) -> Vec<Match> {
     text.lines().filter_map(match_line).collect()
 }
 
-/// The names that a directory listing shows at its top; folders end with a slash.
+/// Returns the names at the top of a directory listing; folders end with a slash.
 pub(super) fn entries(text: &str) -> Vec<String> {
     let lines = text
         .lines()
@@ -95,13 +91,13 @@ pub(super) fn entries(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Whether a file was read only in part.
+/// Returns whether only part of a file was read.
 pub(super) fn is_part_of_file(text: &str) -> bool {
     let last = text.lines().next_back().unwrap_or_default();
     last.starts_with("(lines ") && last.contains("offset=")
 }
 
-/// The lines of a file, without the numbers that the tool wrote before them.
+/// Returns the lines of a file, without the line numbers that the tool adds.
 pub(super) fn file_lines(text: &str) -> Vec<&str> {
     let lines: Vec<&str> = text.lines().collect();
     if let [only] = lines.as_slice()
@@ -130,7 +126,7 @@ fn match_line(line: &str) -> Option<Match> {
     })
 }
 
-/// A line number and what follows it.
+/// Splits off a line number.
 fn numbered(line: &str) -> Option<(u64, &str)> {
     let line = line.trim_start();
     let end = line
@@ -147,19 +143,20 @@ fn numbered(line: &str) -> Option<(u64, &str)> {
     text.map(|text| (number, text))
 }
 
-/// Words of a tool about its output rather than output.
+/// Returns whether a line is a tool's note about its output rather than output.
 fn is_note(line: &str) -> bool {
     let framed = line.starts_with(['(', '[', '…', '<']) || line.starts_with("...");
     framed || is_sentence(line)
 }
 
-/// Paths may contain spaces, but not a full stop before the end and four words.
+/// Returns whether a line is a sentence: paths may contain spaces, but not a full stop at the end
+/// and four words.
 fn is_sentence(line: &str) -> bool {
     let ends = line.ends_with(['.', '。', ':', '：']);
     ends && line.split_whitespace().count() >= 3 || line.ends_with('。')
 }
 
-/// The number in a note such as `(12 more files match; …)`.
+/// Returns the number in a note such as `(12 more files match; …)`.
 fn number_of_more(line: &str) -> u64 {
     let inner = line.trim_start_matches(['(', '[', '…', '.', ' ']);
     match inner.split_once(" more") {
@@ -168,7 +165,7 @@ fn number_of_more(line: &str) -> u64 {
     }
 }
 
-/// Whether a note says that something is missing.
+/// Returns whether a note reports omitted output.
 fn tells_of_more(line: &str) -> bool {
     let line = line.trim();
     if !is_note(line) {

@@ -1,15 +1,14 @@
-//! The fixed words of the offline model, in English and Chinese.
+//! The fixed texts of the offline model, in English and Chinese.
 
 use sortie_core::words::Lang;
 
 use super::survey::Survey;
 
-/// How big a folder is.
+/// The size of a folder.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Size {
-    /// Files.
     pub files: u64,
-    /// Folders that hold files.
+    /// Folders that contain files.
     pub folders: usize,
     /// Lines, if they were counted.
     pub lines: Option<u64>,
@@ -21,25 +20,21 @@ pub(super) struct Size {
     pub lines_at_least: bool,
 }
 
-/// A number that was counted, or a part of it.
+/// A count, which may be partial.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Counted {
-    /// The number.
     pub number: u64,
-    /// Whether there may be more.
+    /// Whether the true number may be higher.
     pub is_lower_bound: bool,
 }
 
-/// How many marks and tests there are; `None` was not counted.
+/// The number of marks and tests; `None` was not counted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Marks {
-    /// Marked lines.
     pub marked: Option<Counted>,
-    /// The files they are in.
+    /// The number of files with marked lines.
     pub marked_files: usize,
-    /// Tests.
     pub tests: Option<Counted>,
-    /// Test files.
     pub test_files: Option<Counted>,
 }
 
@@ -76,7 +71,7 @@ pub(super) fn signature(lang: Lang) -> String {
     pick(lang, SIGNATURE_EN, SIGNATURE_ZH)
 }
 
-/// Whether a line is the one that says who wrote a report.
+/// Returns whether a line is the signature of a report.
 pub(super) fn is_signature(line: &str) -> bool {
     [SIGNATURE_EN, SIGNATURE_ZH].contains(&line.trim())
 }
@@ -152,7 +147,7 @@ pub(super) fn unknown_title(lang: Lang) -> String {
     pick(lang, UNKNOWN_EN, UNKNOWN_ZH)
 }
 
-/// Whether a heading is the one above what could not be found out.
+/// Returns whether a heading is the one above the list of unknowns.
 pub(super) fn is_unknown_title(title: &str) -> bool {
     [UNKNOWN_EN, UNKNOWN_ZH].contains(&title.trim())
 }
@@ -184,7 +179,7 @@ pub(super) fn child_absent(lang: Lang) -> String {
     pick(lang, "no explorer was sent out", "没有派出子 Agent")
 }
 
-// What a surveyor says on its way.
+// Progress messages of a surveyor.
 
 pub(super) fn looking(survey: Survey, stage: usize, lang: Lang) -> String {
     match (survey, stage) {
@@ -334,7 +329,7 @@ pub(super) fn tests(count: u64, lang: Lang) -> String {
     }
 }
 
-/// A last line for what a list leaves out, if it does.
+/// Returns a last line for the omitted items of a list, if there are any.
 pub(super) fn and_more(count: u64, lang: Lang) -> Option<String> {
     (count > 0).then(|| match lang {
         Lang::En => format!("and {count} more"),
@@ -435,7 +430,7 @@ pub(super) fn test_files_title(lang: Lang) -> String {
     )
 }
 
-// What could not be found out.
+// Unknowns.
 
 pub(super) fn tool_failed(what: &str, why: &str, lang: Lang) -> String {
     match lang {

@@ -1,15 +1,15 @@
-//! Ids of runs in texts: UUIDs, which are new in every execution.
+//! Ids of runs in text: UUIDs, which differ in every execution.
 
 use std::collections::{HashMap, HashSet};
 
 use sortie_core::ports::model::ModelRequest;
 
-/// How long a UUID is in text.
+/// The length of a UUID in text.
 const ID_BYTES: usize = 36;
-/// How many ids of a request are kept.
+/// The maximum number of ids of a request that are kept.
 const MAX_IDS: usize = 4096;
 
-/// The ids that a request mentions, in the order of their first appearance.
+/// Returns the ids that a request mentions, in the order of their first appearance.
 pub(super) fn ids_of(request: &ModelRequest) -> Vec<String> {
     let mut seen = HashSet::new();
     let mut ids = Vec::new();
@@ -29,12 +29,12 @@ pub(super) fn ids_of(request: &ModelRequest) -> Vec<String> {
     ids
 }
 
-/// The text with `{id}` in the place of each id.
+/// Replaces each id in the text by `{id}`.
 pub(super) fn without_ids(text: &str) -> String {
     replaced(text, |_| Some("{id}".to_owned()))
 }
 
-/// The text with ids replaced by others.
+/// Replaces ids in the text by others.
 pub(super) fn with_ids(text: &str, others: &HashMap<&str, &str>) -> String {
     replaced(text, |id| {
         let id = id.to_ascii_lowercase();
@@ -57,7 +57,7 @@ fn replaced(text: &str, other: impl Fn(&str) -> Option<String>) -> String {
     result
 }
 
-/// The ids in a text and where they begin.
+/// Returns the ids in a text and their offsets.
 fn ids_in(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let bytes = text.as_bytes();
     let mut next = 0;

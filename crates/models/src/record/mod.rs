@@ -1,8 +1,8 @@
-//! Recording what models were asked and answered, and playing it back.
+//! Records the exchanges with models, and plays them back.
 //!
-//! A recording is a folder with `exchanges.jsonl`, one exchange on each line. Ids of runs are new in
-//! every execution, so an exchange keeps the ids it mentions in the order they first appear; played
-//! back, each is replaced by the one that stands at the same place today.
+//! A recording is a folder with `exchanges.jsonl`, one exchange per line. Run ids differ in every
+//! execution, so an exchange stores the ids it mentions in the order of their first appearance; at
+//! playback each is replaced by the id at the same position of the current request.
 
 mod ids;
 mod replay;
@@ -27,13 +27,12 @@ use sortie_core::ports::tool::ToolSpec;
 use ids::{ids_of, without_ids};
 pub use replay::ReplayModel;
 
-/// The file of a recording.
 const FILE: &str = "exchanges.jsonl";
-/// The version of its lines.
+/// The format version of the lines.
 const VERSION: u32 = 1;
-/// The longest line: past it the request is left out, which is only there to be read by people.
+/// The longest line: beyond it the request is omitted, which only serves human readers.
 const MAX_LINE_BYTES: usize = 16 << 20;
-/// The longest file that is written or read.
+/// The largest file that is written or read.
 const MAX_FILE_BYTES: u64 = 1 << 30;
 
 /// One line of a recording.
@@ -42,7 +41,7 @@ struct Exchange {
     version: u32,
     run: RunId,
     agent: String,
-    /// The task, with `{id}` in the place of each id.
+    /// The task, with each id replaced by `{id}`.
     task: String,
     turn: u32,
     /// The ids in the request, in the order of their first appearance.
@@ -111,7 +110,7 @@ struct Failure {
     shown: bool,
 }
 
-/// A model whose exchanges are written down.
+/// A model whose exchanges are recorded.
 #[derive(Debug)]
 pub struct RecordModel {
     inner: Arc<dyn Model>,
@@ -133,7 +132,7 @@ impl Model for RecordModel {
     ) -> Result<ModelAnswer, ModelError> {
         let result = self.inner.turn(request.clone(), deltas).await;
         if let Err(error) = self.recorder.write(&request, &result) {
-            // The run goes on: its journal is the truth, a recording is for tests.
+            // The run continues: its journal is authoritative, a recording only serves tests.
             tracing::warn!(%error, "an exchange could not be recorded");
         }
         result
@@ -147,7 +146,7 @@ pub(crate) struct Recorder {
     redactor: Redactor,
 }
 
-/// Whether a recording ends in the middle of a line.
+/// Returns whether a recording ends in the middle of a line.
 fn is_torn(path: &Path) -> bool {
     use std::io::{Read as _, Seek as _, SeekFrom};
     let last = File::open(path).and_then(|mut file| {
@@ -158,12 +157,12 @@ fn is_torn(path: &Path) -> bool {
         }
         Ok(last)
     });
-    // A file that is not there is not torn.
+    // A missing file is not torn.
     last.is_ok_and(|[last]| last != b'\n')
 }
 
 impl Recorder {
-    /// Opens the recording in this folder, to add to it.
+    /// Opens the recording in this folder for appending.
     pub(crate) fn open(folder: &Path, redactor: Redactor) -> std::io::Result<Self> {
         std::fs::create_dir_all(folder)?;
         let mut options = OpenOptions::new();
@@ -177,7 +176,7 @@ impl Recorder {
         let torn = is_torn(&path);
         let mut file = options.open(path)?;
         if torn {
-            // Whoever wrote before died in the middle of a line.
+            // The previous writer crashed in the middle of a line.
             file.write_all(b"\n")?;
         }
         Ok(Self {

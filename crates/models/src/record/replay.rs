@@ -16,13 +16,13 @@ use sortie_core::ports::model::{
 use super::ids::{ids_of, with_ids, without_ids};
 use super::{Exchange, FILE, MAX_FILE_BYTES, MAX_LINE_BYTES, Outcome, VERSION};
 
-/// How much of a task an error repeats.
+/// The maximum length of a task in an error.
 const SHOWN_TASK_CHARS: usize = 120;
 
-/// A model that answers from a recording.
+/// A model that replies from a recording.
 ///
-/// A run of today follows one recorded run: the first that had the same agent and task and that
-/// nobody follows yet. Within it, the n-th question of a turn gets the n-th answer of that turn.
+/// A run is matched to one recorded run: the first with the same agent and task that no other run
+/// is matched to. Within it, the n-th request of a turn gets the n-th recorded reply of that turn.
 #[derive(Debug)]
 pub struct ReplayModel {
     name: String,
@@ -40,7 +40,7 @@ struct State {
 }
 
 impl ReplayModel {
-    /// Reads the recording in this folder.
+    /// Opens the recording in this folder.
     pub fn open(folder: &Path) -> Result<Self, ModelError> {
         let path = folder.join(FILE);
         let wrong = |what: String| {
@@ -69,8 +69,8 @@ impl ReplayModel {
             }
             let exchange: Exchange = match serde_json::from_slice(&line) {
                 Ok(exchange) => exchange,
-                // A process that died while it recorded leaves half a line: at the end, or where the
-                // next one went on.
+                // A process that crashed while recording leaves half a line: at the end, or where
+                // the next process continued.
                 Err(error) if error.is_eof() => {
                     tracing::warn!(line = number, "half a line of the recording is left out");
                     continue;
@@ -98,7 +98,7 @@ impl ReplayModel {
         turn.push(exchange);
     }
 
-    /// The recorded exchange that answers a request.
+    /// Returns the recorded exchange for a request.
     fn exchange(&self, request: &ModelRequest) -> Result<&Exchange, ModelError> {
         let asker = &request.asker;
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);

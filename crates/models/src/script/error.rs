@@ -1,4 +1,4 @@
-//! Why a scenario file was not understood.
+//! Errors of scenario files.
 
 use std::io;
 use std::path::PathBuf;
@@ -12,35 +12,32 @@ pub enum ScriptError {
     /// The file could not be read.
     #[error("cannot read the script {}", path.display())]
     Read {
-        /// Which file.
+        /// The path of the script file.
         path: PathBuf,
-        /// Why.
         source: io::Error,
     },
     /// The text is too long to be a script.
     #[error("{name} is {bytes} bytes long; a script has at most {MAX_SCRIPT_BYTES}")]
     TooLong {
-        /// Which script.
         name: String,
-        /// How long it is.
+        /// The size of the script.
         bytes: u64,
     },
     /// The text is not a script.
     #[error("{name}:{line}:{column}: {problem}")]
     Invalid {
-        /// Which script.
         name: String,
         /// The line, from 1.
         line: u64,
         /// The column, from 1.
         column: u64,
-        /// What is wrong there, and what would be right.
+        /// What is wrong, and what would be correct.
         problem: String,
     },
 }
 
 impl ScriptError {
-    /// What the YAML reader found wrong.
+    /// Converts an error of the YAML parser.
     pub(super) fn from_yaml(name: &str, error: &serde_saphyr::Error) -> Self {
         let error = error.without_snippet();
         let location = error.location();
@@ -52,7 +49,7 @@ impl ScriptError {
         }
     }
 
-    /// The sentence with its cause, for a reader who gets only one string.
+    /// Returns the message with its cause, for consumers that take only one string.
     pub(crate) fn whole(&self) -> String {
         match self {
             Self::Read { source, .. } => format!("{self}: {source}"),
@@ -81,7 +78,7 @@ fn problem(error: &serde_saphyr::Error) -> String {
         return format!("the key `{key}` is given twice");
     }
     let whole = error.to_string();
-    // The place is shown before the problem already.
+    // The location already precedes the problem.
     let place = error
         .location()
         .map(|at| format!(" at line {}, column {}", at.line(), at.column()));

@@ -1,4 +1,4 @@
-//! What a scenario file may contain, as it is written. Unknown keys are refused.
+//! The format of scenario files. Unknown keys are refused.
 
 use std::fmt;
 
@@ -24,18 +24,18 @@ pub(super) struct File {
     pub rules: Vec<serde_saphyr::Spanned<Rule>>,
 }
 
-/// What holds for every rule that does not say otherwise.
+/// Defaults for rules that do not override them.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Defaults {
     #[serde(default)]
     pub latency_ms: u64,
     pub usage: Option<Tokens>,
-    /// What tokens cost, where an answer does not say what it cost.
+    /// The price of tokens, for replies that do not specify a cost.
     pub price: Option<Price>,
 }
 
-/// One rule: when it applies, what it asserts, what it answers.
+/// One rule: its conditions, its assertions, its reply.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Rule {
@@ -53,7 +53,7 @@ pub(super) struct Rule {
     pub usage: Option<Tokens>,
 }
 
-/// Conditions; all that are given must hold.
+/// Conditions; all given ones must hold.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct When {
@@ -72,7 +72,7 @@ pub(super) struct When {
     pub history_contains: Texts,
 }
 
-/// Assertions; the first that does not hold ends the run.
+/// Assertions; the first that fails ends the run.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Expect {
@@ -94,7 +94,7 @@ pub(super) struct Expect {
     pub system_contains: Texts,
 }
 
-/// A tool call to answer with.
+/// A tool call of the reply.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Call {
@@ -103,7 +103,7 @@ pub(super) struct Call {
     pub raw_args: Option<String>,
 }
 
-/// Something that goes wrong instead of the answer.
+/// A fault that replaces the reply.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Fault {
@@ -114,33 +114,33 @@ pub(super) struct Fault {
     pub retry_after_ms: Option<u64>,
 }
 
-/// What goes wrong.
+/// The kinds of faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum FaultKind {
-    /// An error that asking again does not help.
+    /// A permanent error: a retry does not help.
     Error,
-    /// An error that asking again may help.
+    /// A transient error: a retry may help.
     Retryable,
-    /// The provider wants fewer questions.
+    /// The provider rate-limits requests.
     RateLimited,
-    /// The key is not good.
+    /// The key is invalid.
     Auth,
-    /// The history is too long.
+    /// The prompt exceeds the context window.
     ContextOverflow,
-    /// The provider's filter refused the question.
+    /// The provider's content filter refused the prompt.
     ContentFilter,
-    /// A call whose arguments break off.
+    /// A call with truncated arguments.
     MalformedCall,
-    /// An answer with nothing in it.
+    /// A reply without content.
     Empty,
-    /// No answer, ever.
+    /// The reply never arrives.
     Hang,
-    /// The answer stops for another reason than being done.
+    /// The reply ends with another stop reason than a completed turn.
     Stop,
 }
 
-/// What the answer cost. What is not given is unknown.
+/// The usage of the reply. Fields that are not given are unknown.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Tokens {
@@ -163,7 +163,7 @@ impl From<Tokens> for Usage {
     }
 }
 
-/// A number, or a range of them: `3`, `"2.."`, `"2..4"` (both ends belong to it), `"..4"`.
+/// A number or an inclusive range: `3`, `"2.."`, `"2..4"`, `"..4"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Range {
     first: u64,

@@ -1,7 +1,7 @@
-//! A model that answers from a file: which answer is given to which run and turn.
+//! A model that replies from a file, which defines the reply for each run and turn.
 //!
-//! The first rule that fits a request answers it. Nothing is random and nothing is remembered
-//! between requests, except how often a rule with `fault.times` has failed for a run.
+//! The first matching rule determines the reply. Nothing is random and no state is kept between
+//! requests, except how often a rule with `fault.times` has failed for a run.
 
 mod error;
 mod format;
@@ -27,12 +27,13 @@ pub use error::ScriptError;
 use rule::{Given, Rule};
 use seen::Seen;
 
-/// The longest script that is read: a scenario is written by hand.
+/// The largest script that is read: scenarios are written by hand.
 const MAX_SCRIPT_BYTES: u64 = 1 << 20;
-/// How many (rule, run) pairs with faults are counted before the model refuses to go on.
+/// The maximum number of (rule, run) pairs with counted faults; beyond it the model returns an
+/// error.
 const MAX_COUNTED: usize = 100_000;
 
-/// A scenario: rules that say what the model answers.
+/// A scenario: rules that define the model's replies.
 #[derive(Debug)]
 pub struct Script {
     name: String,
@@ -55,7 +56,7 @@ impl Script {
         Self::named(&path.display().to_string(), &text)
     }
 
-    /// Understands the text of a scenario; errors and answers carry the name.
+    /// Parses the text of a scenario; errors and replies carry the name.
     pub fn named(name: &str, text: &str) -> Result<Self, ScriptError> {
         let bytes = text.len() as u64;
         if bytes > MAX_SCRIPT_BYTES {
@@ -118,7 +119,7 @@ pub struct ScriptModel {
 }
 
 impl ScriptModel {
-    /// A model that follows the script.
+    /// Creates a model that follows the script.
     pub fn new(script: impl Into<Arc<Script>>) -> Self {
         Self {
             script: script.into(),
@@ -126,12 +127,12 @@ impl ScriptModel {
         }
     }
 
-    /// What its tokens cost, if the script says so.
+    /// Returns the price of its tokens, if the script sets one.
     pub(crate) fn price(&self) -> Option<Price> {
         self.script.price
     }
 
-    /// The rule that answers, and what it gives.
+    /// Returns the rule that applies, and whether it gives its reply or its fault.
     fn choose(&self, seen: Seen<'_>) -> Result<(&Rule, Given), ModelError> {
         for rule in &self.script.rules {
             if !rule.fits(seen) {
@@ -152,7 +153,7 @@ impl ScriptModel {
         )))
     }
 
-    /// Whether the rule's fault happens now; counts it if it does.
+    /// Returns whether the rule's fault occurs now, and counts it if so.
     fn fails(&self, rule: &Rule, run: RunId) -> Result<bool, ModelError> {
         let Some(fault) = rule.fault() else {
             return Ok(false);

@@ -1,4 +1,4 @@
-//! One rule: whether it fits a request, what it asserts about it, and what it answers.
+//! One rule: whether it matches a request, its assertions, and its reply.
 
 use std::time::Duration;
 
@@ -13,24 +13,22 @@ use super::seen::Seen;
 use super::template::{check, check_value, expand, expand_value};
 use crate::price::Price;
 
-/// How many characters of a text an assertion's failure shows.
+/// The maximum length of a text in the message of a failed assertion.
 const SHOWN_CHARS: usize = 300;
 
-/// What a rule that was chosen gives.
+/// What a chosen rule returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Given {
-    /// Its fault.
     Fault,
-    /// Its answer.
     Answer,
 }
 
-/// A rule that was checked when the script was loaded.
+/// A rule that was validated when the script was loaded.
 #[derive(Debug)]
 pub(super) struct Rule {
-    /// Its place in the file, from 1.
+    /// The position in the file, starting at 1.
     pub number: usize,
-    /// How long it takes.
+    /// The delay of the reply.
     pub latency: Duration,
     line: u64,
     usage: Usage,
@@ -45,7 +43,7 @@ fn priced(usage: Usage, price: Option<Price>) -> Usage {
 }
 
 impl Rule {
-    /// The rule, or what is wrong with it.
+    /// Validates a rule; returns the problem if it is invalid.
     pub(super) fn new(
         number: usize,
         line: u64,
@@ -67,7 +65,7 @@ impl Rule {
         Ok(rule)
     }
 
-    /// What people call it.
+    /// Returns the name of the rule for messages.
     pub(super) fn title(&self) -> String {
         match &self.written.name {
             Some(name) => format!("rule {} ({name:?}, line {})", self.number, self.line),
@@ -75,18 +73,18 @@ impl Rule {
         }
     }
 
-    /// Its fault, if it has one.
+    /// Returns the fault of the rule, if it has one.
     pub(super) const fn fault(&self) -> Option<&Fault> {
         self.written.fault.as_ref()
     }
 
-    /// Whether it has an answer of its own beside a fault.
+    /// Returns whether the rule has a reply in addition to a fault.
     pub(super) fn answers(&self) -> bool {
         let rule = &self.written;
         rule.say.is_some() || rule.think.is_some() || !rule.calls.is_empty()
     }
 
-    /// Whether all of its conditions hold.
+    /// Returns whether all conditions hold.
     pub(super) fn fits(&self, seen: Seen<'_>) -> bool {
         let When {
             agent,
@@ -127,7 +125,7 @@ impl Rule {
                 .all(|text| seen.history_contains(text))
     }
 
-    /// The first assertion that does not hold, as a sentence.
+    /// Checks the assertions; returns the first that fails, as a sentence.
     pub(super) fn check(&self, seen: Seen<'_>) -> Result<(), String> {
         let expect = &self.written.expect;
         check_tools(expect, &seen.tools())?;
@@ -174,7 +172,7 @@ impl Rule {
         })
     }
 
-    /// What it answers, or why its templates cannot be filled in.
+    /// Returns the reply, or why its templates cannot be expanded.
     pub(super) fn answer(&self, seen: Seen<'_>, model: String) -> Result<ModelAnswer, String> {
         let mut parts = self.words(seen)?;
         for call in &self.written.calls {
@@ -192,7 +190,7 @@ impl Rule {
         Ok(self.finished(parts, stop, model))
     }
 
-    /// What its fault gives: an error, or a bad answer.
+    /// Returns the outcome of the fault: an error, or a bad reply.
     pub(super) fn faulty(
         &self,
         fault: &Fault,
@@ -248,7 +246,7 @@ impl Rule {
         Ok(parts)
     }
 
-    /// The rule's first call, its arguments broken off before the end.
+    /// Returns the rule's first call with truncated arguments.
     fn broken_call(&self, seen: Seen<'_>) -> Result<AnswerPart, String> {
         let call = self.written.calls.first();
         let name = match (call, seen.tools().first()) {
@@ -296,7 +294,7 @@ impl Rule {
     }
 }
 
-/// Whether the fault is to say nothing for ever.
+/// Returns whether the fault is a reply that never arrives.
 pub(super) fn hangs(fault: &Fault) -> bool {
     fault.kind == FaultKind::Hang
 }
@@ -333,7 +331,7 @@ fn arguments(call: &Call, seen: Seen<'_>) -> Result<Arguments, String> {
     }
 }
 
-/// The arguments as a vendor's adapter would understand them.
+/// Parses the arguments as a vendor's adapter would.
 fn parsed(raw: String) -> Arguments {
     match serde_json::from_str(&raw) {
         Ok(value) => Arguments::Json(value),

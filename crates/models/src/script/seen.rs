@@ -1,15 +1,15 @@
-//! What a rule can know about a request.
+//! The view of a request on which rules are evaluated.
 
 use sortie_base::truncate::truncate;
 use sortie_core::message::{Arguments, Block, Message, ToolResult};
 use sortie_core::ports::model::ModelRequest;
 
-/// How many of the last messages an error shows.
+/// The number of last messages that an error shows.
 const SHOWN_MESSAGES: usize = 6;
-/// How many characters of each message an error shows.
+/// The maximum length of each message in an error.
 const SHOWN_CHARS: usize = 200;
 
-/// A request, as rules look at it.
+/// A request, as rules see it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen<'a> {
     pub request: &'a ModelRequest,
@@ -20,7 +20,7 @@ impl<'a> Seen<'a> {
         Self { request }
     }
 
-    /// The answers to the last calls; empty before the first.
+    /// Returns the results of the last calls; empty before the first.
     pub(super) fn last_results(self) -> &'a [ToolResult] {
         let last = self.messages().rev().find_map(|message| match message {
             Message::Tools { results } => Some(results.as_slice()),
@@ -29,7 +29,7 @@ impl<'a> Seen<'a> {
         last.unwrap_or_default()
     }
 
-    /// The text of the last results, one after the other.
+    /// Returns the concatenated text of the last results.
     pub(super) fn last_result(self) -> Option<String> {
         let texts: Vec<&str> = self
             .last_results()
@@ -39,7 +39,7 @@ impl<'a> Seen<'a> {
         (!texts.is_empty()).then(|| texts.join("\n"))
     }
 
-    /// What the runtime said since the model last spoke.
+    /// Returns the runtime's notices since the last message of the model.
     pub(super) fn notices(self) -> Vec<&'a str> {
         let mut notices: Vec<&str> = self
             .messages()
@@ -54,19 +54,19 @@ impl<'a> Seen<'a> {
         notices
     }
 
-    /// Whether any message contains the text.
+    /// Returns whether any message contains the text.
     pub(super) fn history_contains(self, wanted: &str) -> bool {
         self.messages()
             .any(|message| parts(message).iter().any(|part| part.contains(wanted)))
     }
 
-    /// The names of the offered tools.
+    /// Returns the names of the offered tools.
     pub(super) fn tools(self) -> Vec<&'a str> {
         let tools = &self.request.tools;
         tools.iter().map(|tool| tool.name.as_str()).collect()
     }
 
-    /// The run, for a sentence.
+    /// Describes the run for a message.
     pub(super) fn asker(self) -> String {
         let asker = &self.request.asker;
         format!(
@@ -75,7 +75,7 @@ impl<'a> Seen<'a> {
         )
     }
 
-    /// The end of the history and the tools, bounded, for an error.
+    /// Returns the end of the history and the tools, truncated, for an error.
     pub(super) fn shown(self) -> String {
         let count = self.request.messages.len();
         let skipped = count.saturating_sub(SHOWN_MESSAGES);

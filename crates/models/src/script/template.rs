@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::seen::Seen;
 use sortie_base::nearest::nearest;
 
-/// The names that may stand between the braces; `:N` follows where a number is needed.
+/// The valid placeholder names; `:N` follows a name that needs a number.
 const NAMES: [&str; 9] = [
     "agent",
     "label",
@@ -28,12 +28,12 @@ enum Piece<'a> {
     },
 }
 
-/// Says what is wrong with the placeholders of a string, if anything is.
+/// Checks the placeholders of a string.
 pub(super) fn check(text: &str) -> Result<(), String> {
     pieces(text).map(drop)
 }
 
-/// Says what is wrong with the placeholders anywhere in a value.
+/// Checks the placeholders of all strings in a value.
 pub(super) fn check_value(value: &Value) -> Result<(), String> {
     match value {
         Value::String(text) => check(text),
@@ -43,7 +43,7 @@ pub(super) fn check_value(value: &Value) -> Result<(), String> {
     }
 }
 
-/// The string with its placeholders filled in.
+/// Expands the placeholders of a string.
 pub(super) fn expand(text: &str, seen: Seen<'_>) -> Result<String, String> {
     let mut whole = String::with_capacity(text.len());
     for piece in pieces(text)? {
@@ -55,7 +55,7 @@ pub(super) fn expand(text: &str, seen: Seen<'_>) -> Result<String, String> {
     Ok(whole)
 }
 
-/// The value with the placeholders in all its strings filled in.
+/// Expands the placeholders of all strings in a value.
 pub(super) fn expand_value(value: &Value, seen: Seen<'_>) -> Result<Value, String> {
     Ok(match value {
         Value::String(text) => Value::String(expand(text, seen)?),

@@ -48,7 +48,7 @@ fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
     folder
 }
 
-/// The whole demo: the main agent and its three children.
+/// Runs the whole demo: the main agent and its three children.
 fn demo(root: &Path, prompt: &str) -> Played {
     run(
         request("main", "demo", prompt, &LEAD_TOOLS),

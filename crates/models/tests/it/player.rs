@@ -1,4 +1,4 @@
-//! Plays the file tools over a real folder, in the words of the real ones.
+//! Simulates the file tools over a real folder, with the output format of the real ones.
 
 use std::path::Path;
 
@@ -10,10 +10,10 @@ use sortie_models::decide;
 
 use crate::support::{answered, request, result, results, shown};
 
-/// How many paths `glob` gives, as in the real tool.
+/// The maximum number of paths that `glob` returns, as in the real tool.
 const MAX_PATHS: usize = 200;
 
-/// All files below a folder with their text, by path.
+/// Returns all files below a folder with their text, by path.
 pub(crate) fn files(root: &Path) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut open = vec![root.to_owned()];
@@ -102,7 +102,7 @@ fn glob(files: &[(String, String)], pattern: &str) -> String {
     lines.join("\n")
 }
 
-/// `a{b,c}d` as `abd` and `acd`.
+/// Expands `a{b,c}d` to `abd` and `acd`.
 fn alternatives(pattern: &str) -> Vec<String> {
     let Some((head, rest)) = pattern.split_once('{') else {
         return vec![pattern.to_owned()];
@@ -114,7 +114,7 @@ fn alternatives(pattern: &str) -> Vec<String> {
         .collect()
 }
 
-/// A pattern of the form `**/name` or `name`, with `*` in the name.
+/// Matches a pattern of the form `**/name` or `name`, with `*` in the name.
 fn matches(pattern: &str, path: &str) -> bool {
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
     if let Some(wanted) = pattern
@@ -172,9 +172,8 @@ fn grep(files: &[(String, String)], pattern: &str, path: &str, output: &str) -> 
     lines.join("\n")
 }
 
-/// What happened in one run.
+/// The outcome of one run.
 pub(crate) struct Played {
-    /// The final text.
     pub(crate) report: String,
     /// Turns, the last one included.
     pub(crate) turns: u32,
@@ -193,7 +192,7 @@ pub(crate) fn child(root: &Path, task: &str, tools: &[&str]) -> Played {
     )
 }
 
-/// Runs the offline model until it reports; `answer` answers its calls.
+/// Runs the offline model until it reports; `answer` returns the results of its calls.
 pub(crate) fn run(
     mut request: ModelRequest,
     mut answer: impl FnMut(&ToolCall, &Value) -> ToolResult,

@@ -20,7 +20,7 @@ fn directory(base: &Path, record: bool) -> Directory {
     })
 }
 
-/// A question of a run about a child, with both ids in it.
+/// Returns a request of a run about a child, which mentions both ids.
 fn question(run: RunId, task: &str, child: RunId, turn: u32) -> ModelRequest {
     let mut question = request("main", "l", task, &[]);
     question.asker.run = run;
@@ -93,7 +93,7 @@ async fn a_recording_plays_back_with_the_ids_of_today() {
 async fn two_runs_with_one_task_do_not_mix_their_answers() {
     let folder = tempfile::tempdir().unwrap();
     let script = "version: 1\nrules:\n- when: { turn: 1 }\n  say: 'one of {{run}}'\n- say: 'two of {{run}}'\n";
-    // The script cannot know runs: each is recorded with its own words instead.
+    // A script cannot distinguish runs: each run is recorded with a text of its own instead.
     for (name, word) in [("a", "first"), ("b", "second")] {
         let script = script.replace("{{run}}", word);
         std::fs::write(folder.path().join(format!("{name}.yaml")), script).unwrap();

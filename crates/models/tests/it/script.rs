@@ -14,7 +14,7 @@ fn model(text: &str) -> ScriptModel {
     )
 }
 
-/// What the script answers, or `error:` / `retryable:` and the message.
+/// Returns the reply of the script, or `error:` / `retryable:` and the message.
 async fn ask(model: &ScriptModel, request: &ModelRequest) -> String {
     match model.turn(request.clone(), &NoDeltas).await {
         Ok(answer) => shown(&answer),
@@ -32,7 +32,7 @@ fn child() -> ModelRequest {
     )
 }
 
-/// A request with two results, and a notice that came after them.
+/// Returns a request with two results, followed by a notice.
 fn busy_child() -> ModelRequest {
     let mut request = child();
     with_results(&mut request, &["src/auth.rs:12\nsrc/user.rs:3", "second"]);
@@ -538,7 +538,7 @@ async fn words_are_heard_while_they_are_said() {
     assert_eq!(*heard.0.lock().unwrap(), "hello find auth");
 }
 
-/// The examples of the documentation, by language of their fence.
+/// Returns the examples of the documentation, by language of their fence.
 fn documented(fence: &str) -> Vec<String> {
     let text = include_str!("../../../../docs/scripted-model.md");
     let fence = format!("```{fence}\n");

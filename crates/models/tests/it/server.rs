@@ -1,26 +1,24 @@
-//! A provider on this machine that answers exactly what a test says, byte by byte.
+//! A local provider that responds exactly as a test defines, byte by byte.
 
 use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-/// What a server does with a connection once it has read the request.
+/// A step of a server on a connection after it has read the request.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
-    /// Sends this.
     Send(String),
-    /// Sends this again and again until the other side has enough.
+    /// Sends this repeatedly until the client disconnects.
     Endless(&'static str),
-    /// Waits so long.
     After(std::time::Duration),
-    /// Keeps the connection and says nothing more.
+    /// Keeps the connection open and sends nothing more.
     Hang,
-    /// Ends it in the middle.
+    /// Resets the connection.
     Reset,
 }
 
-/// A server that gives its replies one after the other, the last one for ever.
+/// A server that sends its responses in order and repeats the last one.
 #[derive(Debug)]
 pub(crate) struct Server {
     /// `http://127.0.0.1:PORT`.
@@ -35,7 +33,7 @@ impl Server {
         Self::answering(pick).await
     }
 
-    /// A server that chooses its reply by the number of the request and its text.
+    /// Starts a server that chooses its response by the number of the request and its text.
     pub(crate) async fn answering(
         pick: impl Fn(usize, &str) -> Vec<Step> + Send + Sync + 'static,
     ) -> Self {
@@ -53,7 +51,7 @@ impl Server {
         Self { url, seen, task }
     }
 
-    /// The requests so far, headers and body.
+    /// Returns the requests so far, headers and body.
     pub(crate) fn seen(&self) -> Vec<String> {
         self.seen.lock().unwrap().clone()
     }
@@ -114,7 +112,7 @@ async fn read(stream: &mut TcpStream) -> Option<String> {
     }
 }
 
-/// A whole reply with a body.
+/// Returns a whole response with a body.
 pub(crate) fn reply(status: &str, headers: &str, body: &str) -> Vec<Step> {
     vec![Step::Send(format!(
         "HTTP/1.1 {status}\r\n{headers}content-length: {}\r\nconnection: close\r\n\r\n{body}",
@@ -122,12 +120,12 @@ pub(crate) fn reply(status: &str, headers: &str, body: &str) -> Vec<Step> {
     ))]
 }
 
-/// The head of a reply whose body ends with the connection.
+/// Returns the head of a response whose body ends with the connection.
 pub(crate) fn open_head(kind: &str) -> String {
     format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\nconnection: close\r\n\r\n")
 }
 
-/// A Chat stream that says this.
+/// Returns a Chat stream with this text.
 pub(crate) fn says(text: &str) -> String {
     format!(
         "data: {{\"model\":\"m-1\",\"choices\":[{{\"index\":0,\"delta\":{{\"content\":{text:?}}}}}]}}\n\n\
@@ -137,7 +135,7 @@ pub(crate) fn says(text: &str) -> String {
     )
 }
 
-/// A good reply as a Chat stream.
+/// Returns a successful response as a Chat stream.
 pub(crate) fn good(text: &str) -> Vec<Step> {
     vec![Step::Send(open_head("text/event-stream") + &says(text))]
 }

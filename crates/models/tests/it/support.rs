@@ -1,4 +1,4 @@
-//! Requests, as a runtime would make them.
+//! Requests as the runtime makes them.
 
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ pub(crate) fn specs(names: &[&str]) -> Arc<[ToolSpec]> {
     names.iter().map(spec).collect()
 }
 
-/// Adds an answer to the history and returns its calls.
+/// Appends a reply to the history and returns its calls.
 pub(crate) fn answered(request: &mut ModelRequest, answer: &ModelAnswer) -> Vec<ToolCall> {
     let turn = request.asker.turn;
     let mut calls = Vec::new();
@@ -80,7 +80,7 @@ pub(crate) fn answered(request: &mut ModelRequest, answer: &ModelAnswer) -> Vec<
     calls
 }
 
-/// Adds results for calls.
+/// Appends results of calls.
 pub(crate) fn results(request: &mut ModelRequest, results: Vec<ToolResult>) {
     request.messages.push(Arc::new(Message::Tools { results }));
 }
@@ -96,7 +96,7 @@ pub(crate) fn result(call: &ToolCall, status: ResultStatus, text: impl Into<Stri
     }
 }
 
-/// A history in which one call of `tool` was answered with `texts`, one for each result.
+/// Appends one `grep` call for each of `texts`, with that text as its result.
 pub(crate) fn with_results(request: &mut ModelRequest, texts: &[&str]) {
     let parts = texts.iter().map(|_| AnswerPart::Call {
         provider_id: None,
@@ -124,7 +124,7 @@ pub(crate) fn with_notice(request: &mut ModelRequest, text: &str) {
     }));
 }
 
-/// An answer on one line per part.
+/// Renders a reply, one line per part.
 pub(crate) fn shown(answer: &ModelAnswer) -> String {
     let part = |part: &AnswerPart| match part {
         AnswerPart::Text(text) => format!("say {text}"),

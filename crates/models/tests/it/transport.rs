@@ -1,4 +1,4 @@
-//! Questions over real connections, to servers that misbehave.
+//! Requests over real connections to servers that misbehave.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -65,8 +65,8 @@ async fn ask(directory: &Directory, request: ModelRequest) -> Result<ModelAnswer
     model.turn(request, &Heard::default()).await
 }
 
-/// A byte every now and then, and never a line. Longer than any patience of these tests, and an answer
-/// to whoever waits for it.
+/// Returns a response that sends a byte now and then and never a line. It takes longer than any
+/// timeout of these tests, and is a valid reply for a client that waits for its end.
 fn trickle() -> Vec<Step> {
     let byte = || {
         vec![
@@ -83,7 +83,8 @@ fn question() -> ModelRequest {
     request("main", "l", "hello", &["read"])
 }
 
-/// What a server's reply becomes: the answer, or the fault, whether something was shown, and why.
+/// Renders the outcome of a server's response: the reply, or the fault, whether text was shown, and
+/// why.
 async fn outcome(reply: Vec<Step>) -> String {
     let hangs = reply.iter().any(|step| matches!(step, Step::Hang));
     let short = hangs.then_some(Duration::from_millis(80));
@@ -369,7 +370,8 @@ async fn a_model_without_tools_is_asked_in_words_from_then_on() {
     assert!(learned.contains("\"test/m\": \"fenced\""), "{learned}");
 }
 
-/// A local server that describes its model like this.
+/// Starts a local server that describes its model like this; returns whether the first request
+/// contains tools.
 async fn begins_with_tools(description: &str) -> bool {
     let description = description.to_owned();
     let server =

@@ -86,7 +86,7 @@ async fn every_vendor_can_be_asked() {
             vendor.name
         );
         let mut seen = server.seen();
-        // A local server is asked for the size of the model first, without a key.
+        // A local server is queried for the size of the model first, without a key.
         if vendor.local {
             let first = seen.remove(0);
             assert!(!first.contains("k-123456"), "{}: {first}", vendor.name);
@@ -305,7 +305,7 @@ async fn a_question_that_is_certainly_too_long_is_not_asked() {
     };
     let directory = Directory::new(DirectorySettings {
         models: BTreeMap::from([("ollama/small".to_owned(), window)]),
-        // Nobody is there: whoever is asked after all gives another error.
+        // No server listens there: a request to it would fail with another error.
         environment: variables(&[("OLLAMA_HOST", "127.0.0.1:9")]),
         ..DirectorySettings::default()
     });

@@ -1,4 +1,4 @@
-//! What is sent to servers that speak Chat.
+//! Encodes requests for servers that implement Chat.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ use crate::history::{
 };
 use crate::{Dialect, EmptyContent, MaxTokensField, Mode, ReasoningBack, SystemRole, Thinking};
 
-/// What the assistant says between results and a user's message, where servers want it to.
+/// The assistant message between tool results and a user message, for servers that require one.
 const BRIDGE: &str = "Understood.";
 
 #[derive(Serialize)]
@@ -166,7 +166,7 @@ fn null<S: Serializer>(serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_none()
 }
 
-/// The body of a request.
+/// Builds the body of a request.
 pub(crate) fn body(
     dialect: &Dialect,
     model: &str,
@@ -295,7 +295,7 @@ fn plain<'a>(role: &'static str, text: Cow<'a, str>) -> Message<'a> {
     }
 }
 
-/// One message of the assistant, while its parts are sorted into the fields of the format.
+/// One assistant message, while its parts are assigned to the fields of the format.
 #[derive(Default)]
 struct Sorted<'a> {
     text: Option<Cow<'a, str>>,
@@ -366,7 +366,7 @@ fn content<'a>(
     }
 }
 
-/// Adds words to others, in a line of their own.
+/// Appends text on a new line.
 fn append<'a>(words: &mut Option<Cow<'a, str>>, more: &'a str) {
     match words {
         None => *words = Some(Cow::Borrowed(more)),
@@ -389,7 +389,8 @@ fn call_out(call: CallOut<'_>) -> Call<'_> {
     }
 }
 
-/// Each result is a message of its own; pictures follow in the user's role, as results have none.
+/// Adds each result as a separate message; images follow in the user's role, because results cannot
+/// contain them.
 fn add_results<'a>(dialect: &Dialect, outcomes: Vec<Outcome<'a>>, messages: &mut Vec<Message<'a>>) {
     let mut pictures = Vec::new();
     for outcome in outcomes {

@@ -1,4 +1,4 @@
-//! Answers as vendors send them.
+//! Responses as vendors send them.
 
 use insta::assert_snapshot;
 use serde_json::json;

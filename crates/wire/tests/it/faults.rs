@@ -1,11 +1,11 @@
-//! What servers do wrong, and that it never becomes a wrong answer.
+//! Faults of servers, none of which may become a wrong reply.
 
 use serde_json::{Value, json};
 use sortie_wire::{Dialect, Format, bounds};
 
 use crate::support::{rendered, stream, whole};
 
-/// A Chat stream of these events, without the word that ends it.
+/// Returns a Chat stream of these events, without the final `[DONE]`.
 fn chat_events(events: &[Value]) -> String {
     events
         .iter()
@@ -27,7 +27,7 @@ fn call_delta(index: u64, id: &str, name: &str, arguments: &str) -> Value {
     ]}))
 }
 
-/// Checks the lines that tell about the answer, without the first, which counts.
+/// Checks the rendered lines of the reply, except the first, which contains counts.
 fn check(format: Format, stream_text: &str, expected: &str) {
     let shown = rendered(stream(&Dialect::new(format), stream_text.as_bytes()));
     assert!(
@@ -53,7 +53,7 @@ fn a_missing_end_after_a_reason_to_stop_is_complete() {
         "data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"}}\n\n",
         "EndTurn",
     );
-    // The line that is cut off had nothing to say any more.
+    // The truncated line contained nothing relevant.
     let cut = chat_events(&[delta(json!({"content": "hi"})), finish("stop")]) + "data: {\"usa";
     check(Format::Chat, &cut, "text \"hi\"");
 }
@@ -81,7 +81,8 @@ fn a_cut_off_stream_is_never_a_short_answer() {
     ] {
         let (format, text) = fixture;
         let complete = rendered(stream(&Dialect::new(format), text.as_bytes()));
-        // An event that no blank line ends is read, but nobody is shown its text any more.
+        // An event without a final blank line is decoded, but its text is no longer passed to the
+        // sink.
         let parts = |rendered: &str| -> Vec<String> {
             let lines = rendered.lines().skip(1);
             let parts = lines.filter(|line| !line.starts_with("shown"));
@@ -170,7 +171,7 @@ fn ids_and_names_of_calls_may_be_missing_or_doubled() {
         ],
         "call c f {}\ncall c-2 f {}\ncall c-3 g {}",
     );
-    // A server that gives no number: an id or a name begins a new call.
+    // A server that sends no number: an id or a name begins a new call.
     let bare = |id: Value, name: Value, arguments: &str| {
         delta(
             json!({"tool_calls": [{"id": id, "function": {"name": name, "arguments": arguments}}]}),
@@ -186,7 +187,7 @@ fn ids_and_names_of_calls_may_be_missing_or_doubled() {
         ],
         "call a f {\"x\":1}\ncall b f {}\ncall - g {}",
     );
-    // Some repeat id and name with every piece.
+    // Some servers repeat id and name in every delta.
     check_chat(
         &[
             call_delta(0, "c", "f", "{\"x\""),
@@ -351,7 +352,7 @@ fn an_error_inside_a_good_answer_is_an_error() {
     ];
     for (format, event, expected) in cases {
         check(format, &format!("data: {event}\n\n"), expected);
-        // Some servers answer with a document although a stream was asked for.
+        // Some servers send a document although a stream was requested.
         let document = rendered(whole(&Dialect::new(format), event.to_string().as_bytes()));
         let is_event = event["type"] == "response.failed";
         assert!(

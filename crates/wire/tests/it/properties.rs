@@ -1,4 +1,4 @@
-//! What holds for all requests and all streams.
+//! Properties of all requests and all streams.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ const STREAMS: [(Format, &str); 8] = [
     (Format::Chat, include_str!("fixtures/kimi_usage.sse")),
 ];
 
-/// Some turn of a conversation: a user's message, a call with its result, a notice, an answer.
+/// Returns a turn of a conversation: a user message, a call with its result, a notice, or a reply.
 fn turn(index: usize, kind: u8, words: &str) -> Vec<Message> {
     let id = format!("{index}-0");
     match kind % 4 {
@@ -61,7 +61,7 @@ fn conversation(turns: &[(u8, String)]) -> Vec<Message> {
         .collect()
 }
 
-/// A body without the marks of the cache, which move with its end.
+/// Returns a body without the cache marks, which move with its end.
 fn unmarked(dialect: &Dialect, request: &ModelRequest) -> String {
     body(dialect, request).replace(",\"cache_control\":{\"type\":\"ephemeral\"}", "")
 }
@@ -78,7 +78,7 @@ proptest! {
             let dialect = Dialect::new(format);
             let before = unmarked(&dialect, &request(conversation(&turns)));
             let after = unmarked(&dialect, &request(conversation(&longer)));
-            // All but the end of the list and of the body.
+            // Everything except the end of the list and of the body.
             let shared = before.strip_suffix("]}").unwrap();
             prop_assert!(after.starts_with(shared), "{format:?}\n{before}\n{after}");
         }
@@ -97,7 +97,7 @@ proptest! {
                 .iter()
                 .find_map(|key| first.find(key))
                 .unwrap();
-            // The tools stand before the messages, whatever the format.
+            // The tools precede the messages in every format.
             prop_assert!(first[..stable].contains("list_files"));
             prop_assert_eq!(&first[..stable], &second[..stable]);
         }
@@ -130,7 +130,7 @@ proptest! {
     ) {
         for format in FORMATS {
             let dialect = Dialect::new(format);
-            // Noise alone, and noise in the place of a part of something real.
+            // Noise alone, and noise that replaces a part of a valid stream.
             let slices: Vec<&[u8]> = pieces.iter().map(Vec::as_slice).collect();
             survives(&dialect, &slices);
             let real = real.as_bytes();
@@ -145,7 +145,7 @@ proptest! {
     fn strange_json_is_an_error_or_an_answer(value in strange(), which in 0..4_usize) {
         let dialect = Dialect::new(FORMATS[which]);
         let heard = Heard::default();
-        // Whatever comes of it, nothing may panic.
+        // Any result is fine as long as nothing panics.
         drop(decode_whole(&dialect, value.to_string().as_bytes(), &heard));
         survives(&dialect, &[format!("data: {value}\n\n").as_bytes()]);
     }
@@ -166,7 +166,7 @@ fn survives(dialect: &Dialect, pieces: &[&[u8]]) {
     }
 }
 
-/// JSON with the keys of the formats and anything behind them.
+/// Generates JSON with the keys of the formats and arbitrary values.
 fn strange() -> impl Strategy<Value = serde_json::Value> {
     let leaf = prop_oneof![
         Just(json!(null)),

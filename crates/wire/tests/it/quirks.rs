@@ -1,4 +1,4 @@
-//! What one vendor's servers want differently, and what goes back to whom.
+//! Deviations of single vendors, and which vendor gets reasoning back.
 
 use std::collections::BTreeSet;
 
@@ -190,7 +190,7 @@ fn an_id_that_a_server_gives_again_and_again_is_sent_once() {
     }
 }
 
-/// The answer of a vendor, sent back to it: the message of the assistant, or its parts.
+/// Sends the reply of a vendor back to it; returns the assistant message, or its parts.
 fn back(quirks: &Value, answer: &ModelAnswer, pointer: &str) -> Value {
     let history = continued(vec![user("hi")], answer);
     let body = body_json(&dialect(quirks.clone()), &request(history));
@@ -386,7 +386,7 @@ fn whether_a_message_was_the_last_word_is_sent_back() {
         back(&responses, &answer, "/input/1"),
         json!({"role": "assistant", "phase": "commentary", "content": "I look."})
     );
-    // Nobody else hears of it.
+    // Other formats do not receive the field.
     let chat = json!({"format": "chat"});
     let sent = back(&chat, &answer, "/messages");
     assert!(!sent.to_string().contains("commentary"), "{sent}");

@@ -1,4 +1,4 @@
-//! Refusals of all vendors, and what they mean.
+//! Error responses of all vendors, and their classification.
 
 use std::time::{Duration, SystemTime};
 
@@ -8,7 +8,7 @@ use sortie_wire::{Refusal, bounds, classify};
 
 use crate::support::dialect;
 
-/// The clock of the tests is far from that of the provider.
+/// The clock of the tests differs widely from that of the provider.
 const NOW: SystemTime = SystemTime::UNIX_EPOCH;
 
 fn fault(status: u16, retry_after: Option<&str>, body: &str) -> (Fault, String) {

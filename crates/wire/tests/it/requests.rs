@@ -1,4 +1,4 @@
-//! What is sent: whole bodies, one snapshot for each format.
+//! Encoded requests: whole bodies, one snapshot for each format.
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ use crate::support::{
     with_picture,
 };
 
-/// A conversation with everything in it: reasoning of this and of another vendor, parallel calls,
-/// one without an id, one that failed, arguments that were no JSON, a notice.
+/// Returns a conversation that covers all cases: reasoning of this and of another vendor, parallel
+/// calls, one without an id, one that failed, arguments that were not JSON, a notice.
 fn conversation(native: Value) -> ModelRequest {
     let reasoning = |text: &str, native: Value| Block::Reasoning {
         text: text.to_owned(),
@@ -528,7 +528,7 @@ fn pictures_go_where_the_format_has_them() {
         show,
         &[("/input/2/output", json!(left_out))],
     );
-    // The blob is gone.
+    // The blob was deleted.
     let lost = |request: &mut ModelRequest| {
         *request = with_picture();
         request.images = Arc::default();

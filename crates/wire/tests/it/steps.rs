@@ -83,7 +83,7 @@ fn a_fenced_step_is_one_block() {
         "I look.\n```json\n{\"tool\":\"f\",\"arguments\":{}}\n```\n",
         r#"ToolUse text "I look." | call - f {}"#,
     );
-    // Quoted, or an example: what does not end the message is never run.
+    // A quotation or an example: a block that does not end the message never runs.
     check(
         "For example:\n```tool\n{\"tool\":\"f\",\"arguments\":{}}\n```\nThat was only an example.",
         "ToolUse call -  malformed ",
@@ -186,7 +186,7 @@ fn histories_are_put_in_words() {
     "##);
 }
 
-/// Small models lose sight of the task behind a result, and fetch the same once more.
+/// Small models lose track of the task after a result, and repeat the call.
 #[test]
 fn the_newest_result_is_followed_by_the_task() {
     let mut request = conversation();
@@ -280,7 +280,7 @@ fn hard_schemas_become_those_of_any_object() {
     assert_eq!(schema["anyOf"][2]["required"], json!(["answer"]));
 }
 
-/// What each branch of the step schema is: the name of a tool, or `answer`.
+/// Returns the branches of the step schema: the name of a tool, or `answer`.
 fn branches(request: &ModelRequest) -> Vec<String> {
     let schema = without_tools(request, ToolMode::Schema).options.schema;
     let schema = schema.unwrap();
@@ -295,7 +295,7 @@ fn branches(request: &ModelRequest) -> Vec<String> {
         .collect()
 }
 
-/// A request with a tool that reads, one that writes and one that searches.
+/// Returns a request with a tool that reads, one that writes and one that searches.
 fn with_file_tools(messages: Vec<Message>) -> ModelRequest {
     let tool = |name: &str, required: Value| ToolSpec {
         name: name.to_owned(),
@@ -315,7 +315,7 @@ fn with_file_tools(messages: Vec<Message>) -> ModelRequest {
     request
 }
 
-/// A small model that may answer a question about a file at once does so, from nothing.
+/// A small model that may answer a question about a file at once does so without reading it.
 #[test]
 fn first_step_of_a_task_that_names_a_file_reads() {
     let all = ["read_file", "write_file", "grep", "answer"];
@@ -338,7 +338,7 @@ fn first_step_of_a_task_that_names_a_file_reads() {
             "{task}"
         );
     }
-    // Without a tool that reads, nothing is forced.
+    // Without a tool that reads, no call is forced.
     let mut request = with_file_tools(vec![user("What is in notes.txt?")]);
     request.tools = request.tools[1..].into();
     assert_eq!(branches(&request), &all[1..]);
@@ -386,7 +386,7 @@ fn arguments_are_shown_as_a_signature() {
          e?: {\"minimum\":1,\"type\":\"integer\"})"
     );
     assert_eq!(shown(json!({"type": "object"})), "## f()");
-    // What a line cannot say stays a schema.
+    // What one line cannot express stays a schema.
     assert_eq!(shown(json!({"anyOf": []})), "## f");
 }
 
@@ -403,7 +403,7 @@ fn steps_are_sampled_with_a_low_temperature_unless_one_is_given() {
     assert_eq!(temperature(&request, ToolMode::Schema), Some(0.9));
 }
 
-/// What a model wrote is what it reads of itself a turn later.
+/// The model reads its own steps a turn later exactly as it wrote them.
 #[test]
 fn steps_round_trip() {
     let step = |thought: &str| {

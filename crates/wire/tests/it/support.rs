@@ -1,4 +1,4 @@
-//! Requests as a runtime makes them, and answers as a reader can check them.
+//! Requests as the runtime makes them, and replies rendered for assertions.
 
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
@@ -21,7 +21,7 @@ pub(crate) const FORMATS: [Format; 4] = [
     Format::Gemini,
 ];
 
-/// Remembers the text it was told.
+/// Records the text that the decoder passes to the sink.
 #[derive(Debug, Default)]
 pub(crate) struct Heard(Mutex<String>);
 
@@ -38,7 +38,7 @@ impl Heard {
     }
 }
 
-/// A dialect from a few lines of data, as vendors are written down.
+/// Parses a dialect from a few lines of data, in the form of a vendor's entry.
 pub(crate) fn dialect(data: Value) -> Dialect {
     serde_json::from_value(data).unwrap()
 }
@@ -119,7 +119,7 @@ pub(crate) fn tools(results: Vec<ToolResult>) -> Message {
     Message::Tools { results }
 }
 
-/// The blocks that a run makes of an answer.
+/// Returns the blocks that a run stores for a reply.
 pub(crate) fn blocks(answer: &ModelAnswer, turn: u32) -> Vec<Block> {
     let block = |(index, part): (usize, &AnswerPart)| match part.clone() {
         AnswerPart::Text(text) => Block::Text { text },
@@ -138,7 +138,7 @@ pub(crate) fn blocks(answer: &ModelAnswer, turn: u32) -> Vec<Block> {
     answer.parts.iter().enumerate().map(block).collect()
 }
 
-/// The history after an answer, each of its calls answered by its own name.
+/// Returns the history after a reply; the result of each call is the call's own name.
 pub(crate) fn continued(mut messages: Vec<Message>, answer: &ModelAnswer) -> Vec<Message> {
     let blocks = blocks(answer, 1);
     let results = blocks.iter().filter_map(|block| match block {
@@ -151,7 +151,7 @@ pub(crate) fn continued(mut messages: Vec<Message>, answer: &ModelAnswer) -> Vec
     messages
 }
 
-/// A request whose last result shows a picture of the three bytes `png`.
+/// Returns a request whose last result contains an image of the three bytes `png`.
 pub(crate) fn with_picture() -> ModelRequest {
     let bytes: Arc<[u8]> = Arc::from(b"png".as_slice());
     let blob = BlobId::of(&bytes);
@@ -192,7 +192,7 @@ pub(crate) fn stream(dialect: &Dialect, bytes: &[u8]) -> (Result<ModelAnswer, Mo
     chunks(dialect, &[bytes])
 }
 
-/// Decodes a stream in chunks; what was shown comes second.
+/// Decodes a stream in chunks; returns the shown text second.
 pub(crate) fn chunks(
     dialect: &Dialect,
     chunks: &[&[u8]],
@@ -209,14 +209,13 @@ pub(crate) fn chunks(
     (decoder.end(), heard.text())
 }
 
-/// Decodes a document.
 pub(crate) fn whole(dialect: &Dialect, bytes: &[u8]) -> (Result<ModelAnswer, ModelError>, String) {
     let heard = Heard::default();
     let answer = decode_whole(dialect, bytes, &heard);
     (answer, heard.text())
 }
 
-/// An outcome in a few lines.
+/// Renders an outcome in a few lines.
 pub(crate) fn rendered((outcome, shown): (Result<ModelAnswer, ModelError>, String)) -> String {
     let answer = match outcome {
         Ok(answer) => answer,
@@ -274,7 +273,7 @@ pub(crate) fn part_line(part: &AnswerPart) -> String {
     }
 }
 
-/// A body with one field in a line, in the order in which it was written.
+/// Renders a body with one field per line, in the order in which it was written.
 pub(crate) fn pretty(body: &str) -> String {
     let mut lines = String::new();
     let mut depth = 0_usize;

@@ -28,12 +28,12 @@ fn read(text: &str) -> Option<TextCall> {
     text_call(text, &tools(), None)
 }
 
-/// A call that could run as it stands.
+/// Returns whether the text is a call that could run as it stands.
 fn is_whole_call(text: &str) -> bool {
     read(text).is_some_and(|call| call.is_offered && call.fits && !call.has_lead)
 }
 
-/// The ways to write a call that models are known for.
+/// Returns the known spellings of a call by models.
 fn spellings(name: &str, arguments: &Value) -> Vec<String> {
     let object = json!({"name": name, "arguments": arguments});
     let text = arguments.to_string();
@@ -103,7 +103,7 @@ fn every_spelling_of_a_call_is_recognised() {
 #[test]
 fn a_call_without_a_name_or_arguments_of_ours_is_recognised_only_alone() {
     for spelling in spellings("fly_to_moon", &json!({"speed": 1})) {
-        // `{"fly_to_moon": {…}}` and `fly_to_moon(…)` could be anything.
+        // `{"fly_to_moon": {…}}` and `fly_to_moon(…)` are ambiguous.
         let is_data = spelling.replace(char::is_whitespace, "") == r#"{"fly_to_moon":{"speed":1}}"#;
         let call = read(&spelling);
         assert_eq!(call.is_none(), is_data, "{spelling}: {call:?}");
@@ -201,7 +201,7 @@ fn words_are_held_back_only_while_they_may_be_a_call() {
     }
 }
 
-/// Text as files have it: quotes, fences, tags and line ends included.
+/// Generates text as it occurs in files, including quotes, fences, tags and line ends.
 fn content() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         "[ -~]{0,12}",

@@ -1,4 +1,4 @@
-//! What the project says about itself.
+//! Surveys the documentation of a project.
 
 use sortie_base::truncate::truncate;
 use sortie_core::words::Lang;
@@ -11,18 +11,18 @@ use crate::offline::evidence::{Answer, Evidence};
 use crate::offline::reading::file_lines;
 use crate::offline::{Call, words};
 
-/// How many documents besides the README are read.
+/// The number of documents besides the README that are read.
 const READ_OTHERS: usize = 2;
-/// How many headings of the README are shown.
+/// The number of headings of the README that are shown.
 const OUTLINED: usize = 24;
-/// How much of the first paragraph is quoted.
+/// The maximum length of the quoted first paragraph.
 const QUOTED_CHARS: usize = 400;
 
 const READMES: &str = "**/{README,readme,Readme}*";
 const DOCUMENTS: &str = "**/*.{md,rst,adoc}";
 const LICENCES: &str = "{LICENSE,LICENCE,COPYING}*";
 
-/// A line that opens a heading in Markdown.
+/// Matches a heading in Markdown.
 const HEADING: &str = "^#{1,6} ";
 
 pub(super) fn stage(number: usize, evidence: &Evidence<'_>) -> Vec<Call> {
@@ -83,7 +83,7 @@ pub(super) fn report(evidence: &Evidence<'_>, lang: Lang) -> Report {
     }
 }
 
-/// The README nearest to the root.
+/// Returns the README nearest to the root.
 fn readme(paths: Vec<String>) -> Option<String> {
     let is_readme = |path: &String| file_name(path).to_lowercase().starts_with("readme");
     let mut readmes: Vec<String> = nearest_first(paths).into_iter().filter(is_readme).collect();
@@ -101,7 +101,7 @@ fn others(documents: Vec<String>, readme: Option<&str>) -> Vec<String> {
     documents
 }
 
-/// The headings of a document with their levels; code blocks have none.
+/// Returns the headings of a document with their levels; code blocks are ignored.
 fn outline(text: &str) -> Vec<(usize, String)> {
     let mut headings = Vec::new();
     let mut is_code = false;
@@ -127,7 +127,7 @@ fn shown_outline(outline: &[(usize, String)], lang: Lang) -> Vec<String> {
     lines
 }
 
-/// The first paragraph that is prose: no heading, picture, badge, table, list or code.
+/// Returns the first paragraph that is prose: no heading, image, badge, table, list or code.
 fn first_paragraph(text: &str) -> Option<String> {
     let mut paragraph: Vec<&str> = Vec::new();
     let mut is_code = false;
@@ -152,7 +152,7 @@ fn first_paragraph(text: &str) -> Option<String> {
     (!whole.is_empty()).then(|| format!("“{}”", truncate(&whole, QUOTED_CHARS)))
 }
 
-/// Documents with their number of headings, and their title where they were read.
+/// Lists documents with their number of headings, and their title if they were read.
 fn listed(
     others: &[String],
     headings: &[(String, u64)],

@@ -1,4 +1,4 @@
-//! Marks of unfinished work, and tests.
+//! Surveys marks of unfinished work, and tests.
 
 use sortie_base::truncate::truncate;
 use sortie_core::words::Lang;
@@ -11,18 +11,18 @@ use crate::offline::evidence::{Answer, Evidence};
 use crate::offline::reading::{Match, matches};
 use crate::offline::{Call, words};
 
-/// How many of the files with most marks are looked into.
+/// The number of files with most marks that are examined.
 const LOOKED_INTO: usize = 3;
-/// How many marked lines of one file are quoted.
+/// The number of marked lines of one file that are quoted.
 const QUOTED_LINES: usize = 3;
-/// How much of a marked line is quoted.
+/// The maximum length of a quoted line.
 const QUOTED_CHARS: usize = 120;
 
 const MARKS: [&str; 4] = ["TODO", "FIXME", "HACK", "XXX"];
 const MARKED: &str = r"\b(TODO|FIXME|HACK|XXX)\b";
 const TEST_FILES: &str = "**/*{test,spec,Test,Spec}*";
 const TEST_FOLDERS: &str = "**/{test,tests,__tests__}/**/*";
-/// A line that opens a test in Rust, Python, Go, JavaScript, Java or C#.
+/// Matches the first line of a test in Rust, Python, Go, JavaScript, Java or C#.
 const TESTS: &str = r"^\s*(#\[(tokio::)?test|def test_|async def test_|func Test|(it|test)\(|@Test|\[(Fact|Test)\])";
 
 pub(super) fn stage(number: usize, evidence: &Evidence<'_>) -> Vec<Call> {
@@ -108,7 +108,7 @@ fn sum(items: &[(String, u64)]) -> u64 {
     items.iter().map(|(_, number)| number).sum()
 }
 
-/// Files with a test's name, and files in a folder of tests, each once.
+/// Returns files with a test's name and files in a test folder, without duplicates.
 fn test_files(by_name: Vec<String>, by_folder: Vec<String>) -> Vec<String> {
     let by_name = by_name.into_iter().filter(|path| is_test_file(path));
     let mut all: Vec<String> = by_name.chain(by_folder).collect();
@@ -117,7 +117,8 @@ fn test_files(by_name: Vec<String>, by_folder: Vec<String>) -> Vec<String> {
     all
 }
 
-/// The pattern also finds `latest.txt`; a test file has the word for itself.
+/// Returns whether `test` is a word of its own in the name: the glob pattern also matches
+/// `latest.txt`.
 fn is_test_file(path: &str) -> bool {
     let words = |text: &str| {
         let text = text.to_lowercase();

@@ -1,4 +1,4 @@
-//! Languages, biggest modules, entry points.
+//! Surveys languages, biggest modules and entry points.
 
 use std::collections::BTreeMap;
 
@@ -13,14 +13,14 @@ use crate::offline::evidence::{Answer, Evidence};
 use crate::offline::reading::{file_lines, paths};
 use crate::offline::{Call, words};
 
-/// How many manifests and entry points are read.
+/// The number of manifests and entry points that are read.
 const READ_MANIFESTS: usize = 2;
 const READ_ENTRY_POINTS: usize = 1;
-/// How many endings are counted one by one in a folder with too many files to list.
+/// The number of extensions that are counted one by one in a folder with too many files to list.
 const COUNTED_ENDINGS: usize = 3;
-/// How many lines of an entry point may hold the comment that says what it is.
+/// The number of lines at the top of an entry point in which its description is searched.
 const TOP_LINES: usize = 30;
-/// How much of a line from a file a report quotes.
+/// The maximum length of a quoted line.
 const QUOTED_CHARS: usize = 120;
 
 const MANIFESTS: [&str; 14] = [
@@ -72,7 +72,7 @@ const LOCK_FILES: [&str; 8] = [
     "composer.lock",
 ];
 
-/// File endings and what they are called; others are reported by their ending.
+/// File extensions and their languages; other files are reported by extension.
 const LANGUAGES: [(&str, &str); 32] = [
     ("rs", "Rust"),
     ("py", "Python"),
@@ -226,8 +226,8 @@ fn with_ending(ending: &str) -> Call {
     glob(&format!("*.{ending}"))
 }
 
-/// The most frequent endings, if the list of files is not whole and they must be counted one by
-/// one.
+/// Returns the most frequent extensions, if the list of files is incomplete and they must be
+/// counted one by one.
 fn endings_to_count(evidence: &Evidence<'_>) -> Vec<String> {
     let Answer::Text { text, cut } = evidence.answer(&all_files()) else {
         return Vec::new();
@@ -253,7 +253,8 @@ fn is_plain(ending: &str) -> bool {
     ending.chars().all(char::is_alphanumeric)
 }
 
-/// Files by language: as counted one by one where that was done, else from the list.
+/// Returns the number of files by language: counted one by one if that was done, else from the
+/// list.
 fn languages(files: &[String], evidence: &Evidence<'_>, lang: Lang) -> Vec<(String, u64)> {
     let mut by_language: BTreeMap<String, u64> = BTreeMap::new();
     let counted = endings_to_count(evidence);
@@ -279,7 +280,7 @@ fn languages(files: &[String], evidence: &Evidence<'_>, lang: Lang) -> Vec<(Stri
     biggest_first(by_language.into_iter().collect())
 }
 
-/// What follows the last dot of a file's name.
+/// Returns the extension of a file.
 fn ending(path: &str) -> Option<&str> {
     let (stem, ending) = file_name(path).rsplit_once('.')?;
     (!stem.is_empty()).then_some(ending)
@@ -298,7 +299,7 @@ fn language(path: &str, lang: Lang) -> String {
     )
 }
 
-/// Lines by folder, at most two levels deep: what people call a module.
+/// Returns the lines per folder, at most two levels deep: what people call a module.
 fn modules(lines: &[(String, u64)]) -> Vec<(String, u64)> {
     let mut by_folder: BTreeMap<String, u64> = BTreeMap::new();
     for (path, lines) in lines {
@@ -332,7 +333,7 @@ fn listed_lines(items: Vec<(String, u64)>, lang: Lang) -> Vec<String> {
     lines
 }
 
-/// Paths, each with what its file says about itself where it was read.
+/// Lists paths, each with the description found in its file, if it was read.
 fn described(paths: &[String], evidence: &Evidence<'_>, lang: Lang) -> Vec<String> {
     let listed = paths.iter().take(LISTED);
     let mut lines: Vec<String> = listed
@@ -348,7 +349,7 @@ fn described(paths: &[String], evidence: &Evidence<'_>, lang: Lang) -> Vec<Strin
     lines
 }
 
-/// What a manifest or an entry point says about itself.
+/// Returns the description in a manifest or an entry point.
 fn says(name: &str, lines: &[&str]) -> Option<String> {
     let quoted = |keys: &[&str]| lines.iter().find_map(|line| assigned(line, keys));
     if name == "go.mod" {
@@ -383,7 +384,7 @@ fn comment_text(line: &str, marks: &[&str]) -> Option<String> {
     (!text.is_empty()).then(|| format!("“{text}”"))
 }
 
-/// The text that a line of TOML, JSON or Python gives to one of the keys.
+/// Returns the text that a line of TOML, JSON or Python assigns to one of the keys.
 fn assigned(line: &str, keys: &[&str]) -> Option<String> {
     let (key, value) = line.split_once(['=', ':'])?;
     let key = key.trim().trim_matches(['"', '\'']);

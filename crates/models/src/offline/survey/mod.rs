@@ -1,4 +1,4 @@
-//! The three surveys: each a plan of calls in stages and a report computed from the answers.
+//! The three surveys: each is a plan of calls in stages and a report computed from the results.
 
 mod docs;
 mod hot_spots;
@@ -13,18 +13,18 @@ use super::evidence::{Answer, Evidence};
 use super::reading::{Counts, Paths, counts, entries, is_part_of_file, paths};
 use super::{Call, Step, words};
 
-/// How many items a list in a report shows.
+/// The maximum number of items of a list in a report.
 const LISTED: usize = 8;
-/// How many names of a directory a report shows.
+/// The maximum number of directory entries in a report.
 const LISTED_ENTRIES: usize = 24;
-/// How much of a failure a report repeats.
+/// The maximum length of a failure in a report.
 const SHOWN_FAILURE_CHARS: usize = 160;
-/// How many files a count may name: as many as the tool gives.
+/// The maximum number of files in a count: as many as the tool returns.
 const COUNTED_FILES: u64 = 1000;
-/// How many lines of a file are read: enough for an outline.
+/// The number of lines of a file that are read: enough for an outline.
 const READ_LINES: u64 = 400;
 
-/// Words that make an instruction a request for a survey.
+/// Words that mark an instruction as a request for a survey.
 const ASKS: [&str; 20] = [
     "survey",
     "explore",
@@ -48,22 +48,22 @@ const ASKS: [&str; 20] = [
     "概述",
 ];
 
-/// What can be surveyed.
+/// The kinds of surveys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Survey {
     /// Languages, modules, entry points.
     Layout,
-    /// What the project says about itself.
+    /// The documentation of the project.
     Docs,
     /// Marks of unfinished work, and tests.
     HotSpots,
 }
 
 impl Survey {
-    /// All of them, in the order of the report.
+    /// All surveys, in the order of the report.
     pub(super) const ALL: [Self; 3] = [Self::Layout, Self::Docs, Self::HotSpots];
 
-    /// The survey that the instruction names most clearly; `None` if it names none.
+    /// Returns the survey that best matches the instruction, or `None` if none matches.
     pub(super) fn recognise(instruction: &str) -> Option<Self> {
         let lower = instruction.to_lowercase();
         let score = |survey: &Self| {
@@ -73,7 +73,7 @@ impl Survey {
                 .filter(|w| lower.contains(**w))
                 .count()
         };
-        // The first of the best, so that a tie goes to the more general survey.
+        // Takes the first of the best, so that a tie selects the more general survey.
         let best = Self::ALL.iter().rev().max_by_key(|survey| score(survey))?;
         (score(best) > 0).then_some(*best)
     }
@@ -110,7 +110,7 @@ impl Survey {
         }
     }
 
-    /// The calls of a stage, given what the earlier ones found.
+    /// Returns the calls of a stage, given the results of the earlier ones.
     fn stage(self, number: usize, evidence: &Evidence<'_>) -> Vec<Call> {
         match self {
             Self::Layout => layout::stage(number, evidence),
@@ -128,16 +128,17 @@ impl Survey {
     }
 }
 
-/// Whether the instruction asks for something that this model can do.
+/// Returns whether the instruction requests something that this model can do.
 pub(super) fn asked_for(instruction: &str) -> bool {
     let lower = format!("{} ", instruction.to_lowercase());
     ASKS.iter().any(|word| lower.contains(word))
 }
 
-/// How many stages a plan has.
+/// The number of stages of a plan.
 const STAGES: usize = 3;
 
-/// The next calls of the survey, or its report. Without a survey to recognise it is the layout.
+/// Returns the next calls of the survey, or its report. If no survey was recognised, it is the
+/// layout.
 pub(super) fn next(recognised: Option<Survey>, evidence: &Evidence<'_>, lang: Lang) -> Step {
     let survey = recognised.unwrap_or(Survey::Layout);
     for number in 0..STAGES {
@@ -158,7 +159,7 @@ pub(super) fn next(recognised: Option<Survey>, evidence: &Evidence<'_>, lang: La
     Step::Say(report.render(lang))
 }
 
-/// What a survey found. The main agent takes the rendered form apart again.
+/// The findings of a survey. The main agent parses the rendered form again.
 #[derive(Debug)]
 struct Report {
     headline: String,
@@ -182,7 +183,7 @@ impl Report {
     }
 }
 
-/// Looks things up in the evidence and remembers what could not be found.
+/// Reads results from the evidence and collects what is missing.
 struct Reader<'e, 'a> {
     evidence: &'e Evidence<'a>,
     lang: Lang,
@@ -198,7 +199,7 @@ impl<'e, 'a> Reader<'e, 'a> {
         }
     }
 
-    /// The text of an answer; what is missing is noted.
+    /// Returns the text of a result; a missing result is recorded.
     fn text(&mut self, call: &Call) -> Option<&'a str> {
         let what = describe(call);
         match self.evidence.answer(call) {
@@ -231,7 +232,7 @@ impl<'e, 'a> Reader<'e, 'a> {
         found
     }
 
-    /// The top of a directory listing, in one line.
+    /// Returns the top of a directory listing.
     fn entries(&mut self, path: &str) -> Vec<String> {
         let names = self.text(&list_dir(path)).map(entries).unwrap_or_default();
         let more = words::and_more(more_than(LISTED_ENTRIES, names.len()), self.lang);
@@ -243,7 +244,7 @@ impl<'e, 'a> Reader<'e, 'a> {
         vec![line.join(", ")]
     }
 
-    /// The text of a file; if only a part was read, that is noted.
+    /// Returns the text of a file; records if only part of it was read.
     fn file(&mut self, path: &str) -> Option<&'a str> {
         let call = read(path);
         let text = self.text(&call)?;
@@ -267,7 +268,7 @@ impl<'e, 'a> Reader<'e, 'a> {
         self.unknown.push(note);
     }
 
-    /// What was noted, each thing once.
+    /// Returns what was recorded as missing, without duplicates.
     fn into_unknown(mut self) -> Vec<String> {
         let mut seen = Vec::new();
         self.unknown.retain(|item| {
@@ -283,7 +284,7 @@ const fn is_cut(answer: Answer<'_>) -> bool {
     matches!(answer, Answer::Text { cut: true, .. })
 }
 
-/// The paths that an earlier stage found; nothing if it found none.
+/// Returns the paths that an earlier stage found, or none.
 fn found_paths(evidence: &Evidence<'_>, call: &Call) -> Vec<String> {
     match evidence.answer(call) {
         Answer::Text { text, .. } => paths(text).items,
@@ -291,7 +292,7 @@ fn found_paths(evidence: &Evidence<'_>, call: &Call) -> Vec<String> {
     }
 }
 
-/// The numbers that an earlier stage found; nothing if it found none.
+/// Returns the counts that an earlier stage found, or none.
 fn found_counts(evidence: &Evidence<'_>, call: &Call) -> Vec<(String, u64)> {
     match evidence.answer(call) {
         Answer::Text { text, .. } => counts(text).items,
@@ -334,7 +335,7 @@ fn read(path: &str) -> Call {
     }
 }
 
-/// A call, as a report names it.
+/// Describes a call for a report.
 fn describe(call: &Call) -> String {
     let argument = |key: &str| call.arguments.get(key).and_then(|value| value.as_str());
     let what = [argument("pattern"), argument("path")];
@@ -346,7 +347,7 @@ fn describe(call: &Call) -> String {
     format!("{} {}", call.tool, what.join(" "))
 }
 
-/// How many items a list leaves out.
+/// Returns the number of items that a list omits.
 const fn more_than_listed(count: usize) -> u64 {
     more_than(LISTED, count)
 }
@@ -355,24 +356,24 @@ const fn more_than(shown: usize, count: usize) -> u64 {
     count.saturating_sub(shown) as u64
 }
 
-/// The file name of a path.
+/// Returns the file name of a path.
 fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// How deep a path lies.
+/// Returns the depth of a path.
 fn depth(path: &str) -> usize {
     path.matches('/').count()
 }
 
-/// The paths nearest to the root first.
+/// Sorts paths by depth, nearest to the root first.
 fn nearest_first(mut paths: Vec<String>) -> Vec<String> {
     paths.sort_by(|a, b| depth(a).cmp(&depth(b)).then_with(|| a.cmp(b)));
     paths.dedup();
     paths
 }
 
-/// The biggest first; equal ones by name.
+/// Sorts by size, biggest first, then by name.
 fn biggest_first(mut items: Vec<(String, u64)>) -> Vec<(String, u64)> {
     items.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     items
