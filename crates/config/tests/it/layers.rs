@@ -1,4 +1,4 @@
-//! Which layer wins, and what keys are called.
+//! Tests of the precedence of layers and the spelling of keys.
 
 use insta::assert_snapshot;
 use sortie_config::{Config, Flag, Origin};
@@ -157,7 +157,7 @@ fn an_agent_has_one_name_in_all_layers() {
 }
 
 #[test]
-fn unknown_keys_are_told_with_what_was_meant() {
+fn unknown_keys_are_reported_with_the_most_similar_key() {
     let case = Case::new()
         .user(
             r#"
