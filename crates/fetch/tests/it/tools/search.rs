@@ -21,7 +21,8 @@ fn tool(provider: &str, port: u16) -> WebSearch {
     WebSearch::new(&settings).unwrap().unwrap()
 }
 
-/// One search: the request line, headers that matter and body; and the list.
+/// Performs one search; returns the request line, relevant headers and body, and the list of
+/// results.
 async fn search(provider: &str, kind: &'static str, body: &'static str) -> (String, String) {
     let server = Server::start(move |_| answer(200, kind, body)).await;
     let tool = tool(provider, server.port);
