@@ -237,7 +237,7 @@ async fn a_listing_that_violates_the_protocol_is_read_as_far_as_possible() {
 }
 
 #[tokio::test]
-async fn the_guard_decides() {
+async fn a_server_that_the_guard_refuses_is_unavailable() {
     let stage = Stage::new();
     let (url, _) = serve(router("plain", &stage)).await;
     let guard = Guard::new(Allow::default()).unwrap();
@@ -253,7 +253,7 @@ async fn the_guard_decides() {
 }
 
 #[tokio::test]
-async fn headers_of_the_protocol_are_not_ours_to_set() {
+async fn configured_headers_cannot_replace_those_of_the_protocol() {
     let stage = Stage::new();
     let mut server = settings("http://127.0.0.1:1/mcp");
     server["headers"] = json!({ "Mcp-Session-Id": "x" });

@@ -245,7 +245,7 @@ async fn nothing_of_a_server_outlives_its_pool() {
 }
 
 #[tokio::test]
-async fn servers_that_cannot_be_used() {
+async fn unusable_servers_are_unavailable_and_offer_no_tools() {
     let check = async |change: fn(&mut Value), behaviour: &str, expected: &str| {
         let stage = Stage::new();
         let mut server = stage.program(behaviour);
@@ -309,7 +309,7 @@ async fn only_allowed_tools_are_offered() {
 }
 
 #[tokio::test]
-async fn a_program_gets_only_what_it_is_given() {
+async fn a_server_program_gets_only_the_configured_environment() {
     let stage = Stage::new();
     let (_pool, _) = stage.listed("plain").await;
     let pid = &stage.lines("starts")[0];
