@@ -176,7 +176,7 @@ fn links_that_lead_out_are_refused_and_reported() {
 }
 
 #[test]
-fn no_more_than_the_bound() {
+fn skills_beyond_the_limit_are_reported() {
     let world = World::new();
     for index in 0..300 {
         let name = format!("s{index:03}");

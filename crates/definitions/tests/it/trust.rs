@@ -101,7 +101,7 @@ proptest! {
 }
 
 #[test]
-fn the_property_can_fail() {
+fn exceeds_detects_a_free_mode() {
     let yaml = "description: d\npermissionMode: yolo\nhooks: {}\n";
     let world = World::with(&[("project/.claude/agents/x.md", &format!("---\n{yaml}---\nb"))]);
     let trusted = world.agents(true);
