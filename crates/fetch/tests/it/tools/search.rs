@@ -202,7 +202,7 @@ async fn policy_can_refuse_a_host() {
 }
 
 #[test]
-fn it_is_offered_only_where_it_is_set_up() {
+fn search_is_offered_only_if_configured() {
     assert!(
         WebSearch::new(&SearchSettings::default())
             .unwrap()
