@@ -102,7 +102,6 @@ pub fn sandbox_helper() -> Result<Option<SandboxHelper>, ExitCode> {
 /// A store that this process has locked, with what its runtime needs besides.
 #[derive(Debug)]
 pub struct OpenStore {
-    /// The store.
     pub store: SqliteStore,
     /// This process, as the lock file names it.
     pub owner: Owner,

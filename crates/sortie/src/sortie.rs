@@ -60,7 +60,7 @@ impl Defaults {
 }
 
 impl Sortie {
-    /// Returns a builder.
+    /// Returns a builder without options.
     pub fn builder() -> Builder {
         Builder::default()
     }
