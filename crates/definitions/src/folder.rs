@@ -27,7 +27,7 @@ const FILE_FLAGS: OFlags = OFlags::RDONLY
     .union(OFlags::NOCTTY)
     .union(OFlags::CLOEXEC);
 
-/// An open folder.
+/// A folder, opened by descriptor.
 #[derive(Debug)]
 pub(crate) struct Folder {
     descriptor: OwnedFd,
@@ -49,7 +49,7 @@ pub(crate) enum FolderError {
     /// Larger than the limit.
     #[error("it is larger than {0} bytes")]
     TooLarge(u64),
-    /// Not UTF-8.
+    /// The file is not UTF-8.
     #[error("it is not text in UTF-8")]
     NotText,
     /// An error of the operating system.
@@ -68,13 +68,9 @@ pub(crate) struct Entry {
 /// The type of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A regular file.
     File,
-    /// A folder.
     Folder,
-    /// A symbolic link.
     Link,
-    /// Anything else.
     Other,
 }
 
