@@ -9,7 +9,7 @@ use serde::Serialize;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "layer", content = "name", rename_all = "snake_case")]
 pub enum Origin {
-    /// The built-in default.
+    /// The default of the key; no source sets it.
     Default,
     /// The path of the user file.
     User(PathBuf),

@@ -71,7 +71,7 @@ fn sentences(problems: &[Problem], more: usize) -> String {
     lines.join("\n")
 }
 
-/// An invalid value.
+/// An invalid value and its origin.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Problem {
     /// The layer that set the value.
