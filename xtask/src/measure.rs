@@ -33,7 +33,8 @@ const MARKERS: [&str; 10] = [
 ];
 /// A doc comment of this many words or fewer repeats the name of its item.
 const FEW_WORDS: usize = 3;
-/// A column of runs that came in one change: its name stands where a new column needs a line.
+/// A sample column of runs that came in one change: the files that name it are those that a new
+/// column has to change.
 const SAMPLE_COLUMN: [&str; 2] = ["changes_fate", "ChangesFate"];
 /// The announce modes in code.
 const ANNOUNCE_MODE: &str = "Announce::";
@@ -123,7 +124,7 @@ fn as_table(columns: &Columns) -> String {
 
 #[derive(Debug, Default)]
 struct Options {
-    /// The checkouts to measure; this one if none is named.
+    /// Returns the checkouts to measure; this one if none is named.
     roots: Vec<PathBuf>,
     json: bool,
 }
@@ -296,7 +297,7 @@ fn prose(tree: &Tree) -> Vec<Measure> {
 /// Documents that quote the marker words in order to forbid them.
 const EXPLAINS_MARKERS: [&str; 2] = ["docs/glossary.md", "docs/measurements.md"];
 
-/// Whether a text contains a marker as whole words; `wish` includes its forms.
+/// Returns whether a text contains a marker as whole words; `wish` includes its forms.
 fn has_marker(text: &str) -> bool {
     let words: Vec<String> = text
         .split(|c: char| !c.is_alphanumeric())

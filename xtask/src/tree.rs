@@ -58,25 +58,25 @@ impl Tree {
         Ok(())
     }
 
-    /// The content of a text file.
+    /// Returns the content of a text file.
     pub(crate) fn text(&self, path: &str) -> Option<&str> {
         self.texts.get(path).map(String::as_str)
     }
 
-    /// Every text file with its content, sorted by path.
+    /// Returns every text file with its content, sorted by path.
     pub(crate) fn texts(&self) -> impl Iterator<Item = (&str, &str)> {
         self.texts
             .iter()
             .map(|(path, text)| (path.as_str(), text.as_str()))
     }
 
-    /// Whether a file or folder of this path exists.
+    /// Returns whether a file or folder of this path exists.
     pub(crate) fn contains(&self, path: &str) -> bool {
         self.paths.contains(path.trim_end_matches('/'))
     }
 
-    /// The full path of what a document names: a path of the root, or `runtime/executor.rs` for a file
-    /// of a crate's sources.
+    /// Returns the full path of a file that a document names: a path from the root, or
+    /// `runtime/executor.rs` for a file of a crate's sources.
     pub(crate) fn resolve(&self, path: &str) -> Option<String> {
         let path = path.trim_end_matches('/');
         let (first, rest) = path.split_once('/').unwrap_or((path, ""));
@@ -89,7 +89,7 @@ impl Tree {
         .find(|candidate| self.contains(candidate))
     }
 
-    /// Every file and folder, sorted.
+    /// Returns every file and folder, sorted.
     pub(crate) fn paths(&self) -> impl Iterator<Item = &str> {
         self.paths.iter().map(String::as_str)
     }

@@ -1,68 +1,69 @@
-//! Whom a run asks next, after how long, and when it gives up.
+//! Chooses the model for a run's next prompt, the delay before it, and when the run gives up.
 //!
-//! A run has a chain of models: its own and its fall-backs. It stays with the one that answered, so
-//! that caches and signatures go on to fit.
+//! A run has a chain of models: its own and its fallbacks. It stays with the model that last
+//! completed a prompt, so that caches and signatures remain valid.
 
 use sha2::{Digest, Sha256};
 use sortie_core::id::RunId;
 use sortie_core::ports::model::Fault;
 
-/// Failures of the last model of the chain in a row before the run ends.
+/// Consecutive failures of the last model of the chain before the run ends.
 const MAX_FAILURES: u32 = 5;
-/// Failures of a model in a row before the next of the chain is asked.
+/// Consecutive failures of a model before the run falls back to the next one of the chain.
 const FAILURES_BEFORE_FALLBACK: u32 = 2;
-/// Tool calls that a model writes as text, one after the other, before the next of the chain is
-/// asked or the run ends: the first, and two in the tool mode that is tried then.
+/// Consecutive tool calls that a model writes as text before the run falls back to the next model
+/// or ends: the first, and two in the tool mode that is tried next.
 const MAX_TEXT_CALLS: u32 = 3;
-/// The wait after the first failure; it doubles with each further one.
+/// The delay after the first failure; it doubles with each further one.
 const FIRST_DELAY_MS: u64 = 500;
-/// The longest wait that is not the provider's own wish.
+/// The longest delay that the provider did not request.
 const LONGEST_DELAY_MS: u64 = 30_000;
-/// The longest wait that a provider can ask for; a day is not a wait but a refusal.
+/// The longest delay that a provider can request; a day would amount to a refusal.
 const LONGEST_WISH_MS: u64 = 15 * 60 * 1000;
 
-/// Where a run is in its chain of models.
+/// The position of a run in its chain of models.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Asking {
-    /// The present model's place in the chain.
+    /// The current model's index in the chain.
     place: usize,
-    /// Failures of the present model in a row.
+    /// Consecutive failures of the current model.
     failures: u32,
-    /// Replies of the present model in a row that were tool calls written as text.
+    /// Consecutive replies of the current model that were tool calls written as text.
     text_calls: u32,
-    /// The wait that the provider asked for with its last refusal.
+    /// The delay that the provider requested with its last error.
     wish_ms: Option<u64>,
     overflow: Overflow,
-    /// The place of the model that found the history too long, until one answers.
+    /// The index of the model that rejected the history as too long, until a model completes a
+    /// prompt.
     too_long_for: Option<usize>,
 }
 
-/// How far a run is with a history that is too long.
+/// The state of a history that may be too long for the model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Overflow {
-    /// As far as anybody knows, it fits.
+    /// No model has rejected the history.
     #[default]
     Fits,
-    /// The model said that it does not.
+    /// The model rejected the history as too long.
     TooLong,
-    /// It was made shorter, and the model has not answered since.
+    /// The history was compacted, and the model has not completed a prompt since.
     Shortened,
 }
 
-/// What follows from a failure.
+/// The action that follows a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// Ask again: the same model or the next one.
+    /// Prompt again: the same model or the next one.
     Ask,
-    /// Make the history shorter, then ask again.
+    /// Compact the history, then prompt again.
     Compact,
     /// End the run.
     GiveUp,
 }
 
 impl Asking {
-    /// Takes a failure. `others` is the number of fall-backs; `can_shrink` says whether the history
-    /// can be made shorter.
+    /// Records a failure. `others` is the number of fallbacks; `can_shrink` says whether the
+    /// history can be compacted.
     pub(crate) fn failed(&mut self, fault: Fault, others: usize, can_shrink: bool) -> Verdict {
         let has_next = self.place < others;
         if let Fault::TextCall { .. } = fault {
@@ -87,7 +88,7 @@ impl Asking {
             Fault::Auth | Fault::BadRequest | Fault::ContextOverflow if has_next => {
                 self.next_model()
             }
-            // Another provider's filter must not be a way around this one's.
+            // A fallback to another provider must not bypass this provider's content filter.
             Fault::Auth
             | Fault::BadRequest
             | Fault::ContextOverflow
@@ -97,7 +98,7 @@ impl Asking {
         }
     }
 
-    /// The provider works, so nothing is waited for.
+    /// Records a tool call written as text. Sets no delay: the provider itself works.
     fn wrote_call(&mut self, has_next: bool) -> Verdict {
         self.text_calls += 1;
         self.failures = 0;
@@ -129,8 +130,8 @@ impl Asking {
         Verdict::Ask
     }
 
-    /// Takes an answer. One whose calls cannot be read leaves the model in the tool mode that is
-    /// tried.
+    /// Records a completion. One whose tool calls cannot be parsed leaves the model in the tool
+    /// mode that is being tried.
     pub(crate) fn answered(&mut self, is_readable: bool) {
         self.failures = 0;
         if is_readable {
@@ -141,29 +142,29 @@ impl Asking {
         self.too_long_for = None;
     }
 
-    /// The history was made shorter, for the model that had found it too long.
+    /// Records that the history was compacted, for the model that rejected it as too long.
     pub(crate) fn shortened(&mut self) {
         self.place = self.too_long_for.unwrap_or(self.place);
         self.failures = 0;
         self.overflow = Overflow::Shortened;
     }
 
-    /// Whether the last reply was a tool call written as text.
+    /// Returns whether the last reply was a tool call written as text.
     pub(crate) fn in_words(self) -> bool {
         self.text_calls > 0
     }
 
-    /// Whether the history has to be made shorter before the next question.
+    /// Returns whether the history has to be compacted before the next prompt.
     pub(crate) fn must_shorten(self) -> bool {
         self.overflow == Overflow::TooLong
     }
 
-    /// Whether the history was made shorter without an answer since.
+    /// Returns whether the history was compacted and no model has completed a prompt since.
     pub(crate) fn was_shortened(self) -> bool {
         self.overflow == Overflow::Shortened
     }
 
-    /// The present model of a chain.
+    /// Returns the current model of a chain.
     pub(crate) fn model<'a>(self, first: &'a str, others: &'a [String]) -> &'a str {
         match self.place.checked_sub(1) {
             None => first,
@@ -171,13 +172,13 @@ impl Asking {
         }
     }
 
-    /// Whether another model comes after the present one.
+    /// Returns whether another model follows the current one.
     pub(crate) fn has_next(self, others: usize) -> bool {
         self.place < others
     }
 
-    /// How long to wait before the next question. Runs that failed together do not come back
-    /// together: a part of the wait depends on the run.
+    /// Returns the delay before the next prompt. A part of it depends on the run, so that runs that
+    /// failed together do not retry together.
     pub(crate) fn delay_ms(self, run: RunId) -> u64 {
         let Some(doublings) = self.failures.checked_sub(1) else {
             return 0;
@@ -193,7 +194,7 @@ impl Asking {
     }
 }
 
-/// A number that looks random and is the same whenever the journal is read.
+/// Returns a pseudo-random number that is the same at every replay of the journal.
 fn lot(run: RunId, failures: u32) -> u8 {
     let mut hash = Sha256::new();
     hash.update(run.to_string().as_bytes());

@@ -1,5 +1,5 @@
-//! What can be configured about authority: rules, sandbox, approvals, budgets, and what is reached
-//! outside. The doc comments here are the descriptions in the JSON schema.
+//! Configuration of authority: rules, sandbox, approvals, budgets, web access and MCP servers. The
+//! doc comments here are the descriptions in the JSON schema.
 
 use std::collections::BTreeMap;
 

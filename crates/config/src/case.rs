@@ -1,6 +1,6 @@
-//! Spellings of a key.
+//! Conversions between the spellings of a key.
 
-/// The snake_case spelling of a camelCase name; other names stay as they are.
+/// Converts a camelCase name to snake_case; other names are returned unchanged.
 pub(crate) fn snake(name: &str) -> String {
     let mut out = String::with_capacity(name.len() + 4);
     for letter in name.chars() {
@@ -16,7 +16,7 @@ pub(crate) fn snake(name: &str) -> String {
     out
 }
 
-/// How a name looks inside the name of an environment variable.
+/// Returns the form that a name has inside the name of an environment variable.
 pub(crate) fn variable(name: &str) -> String {
     name.chars()
         .map(|letter| {

@@ -1,4 +1,4 @@
-//! Known keys in their one spelling, and values of the right type and range.
+//! Converts known keys to their canonical spelling, and checks the type and range of values.
 
 use toml::{Table, Value};
 
@@ -11,12 +11,12 @@ use crate::key::quoted;
 use crate::shape::{Leaf, SHAPE, Shape, Text};
 use crate::{Expected, Fault, Found, KeyPath, MAX_WARNINGS, Origin, UrlFault, Warning};
 
-/// The table of agents: the one place where names match without regard to case.
+/// The table of agents: the only one whose names match case-insensitively.
 pub(crate) const AGENTS: &str = "agents";
-/// How much of a wrong word is shown.
+/// The most characters of an invalid choice that are shown.
 const SHOWN_CHARS: usize = 40;
 
-/// The table with known keys only, in snake_case, and a warning for everything else.
+/// Returns the table with known keys only, in snake_case, and a warning for everything else.
 pub(crate) fn tidy(table: Table, origin: &Origin) -> (Table, Vec<Warning>) {
     let mut tidier = Tidier {
         origin,
@@ -63,7 +63,7 @@ impl Tidier<'_> {
         self.warnings.push(Warning::UnknownKey {
             origin: self.origin.clone(),
             key: path.join(name),
-            // Nobody reads more, so nothing is looked up for them.
+            // Later warnings are not shown, so no suggestion is computed for them.
             nearest: (self.warnings.len() < MAX_WARNINGS)
                 .then(|| probably(shape, path, name))
                 .flatten(),
@@ -79,8 +79,8 @@ impl Tidier<'_> {
     }
 }
 
-/// The spelling that counts, and what may stand there. A table where a value belongs is let through:
-/// its type is judged later.
+/// Returns the canonical spelling of a name, and its shape. A table in place of a value is accepted
+/// here: the type check rejects it later.
 fn known_spelling<'a>(shape: &'a Shape, name: &str) -> Option<(String, &'a Shape)> {
     match shape {
         Shape::Table(fields) => [name.to_owned(), snake(name)]
@@ -91,8 +91,8 @@ fn known_spelling<'a>(shape: &'a Shape, name: &str) -> Option<(String, &'a Shape
     }
 }
 
-/// Whether a name in a file stands for a key: in another spelling, or the name of an agent in
-/// another case.
+/// Returns whether a name in a file refers to a key: in another spelling, or as the name of an
+/// agent in another case.
 pub(crate) fn stands_for(shape: Option<&Shape>, above: &[String], name: &str, key: &str) -> bool {
     name == key
         || match shape {
@@ -102,7 +102,7 @@ pub(crate) fn stands_for(shape: Option<&Shape>, above: &[String], name: &str, ke
         }
 }
 
-/// The key that was probably meant: a similar one here, or the same one elsewhere.
+/// Returns the most similar known key: a similar name here, or the same name elsewhere.
 pub(crate) fn probably(shape: &Shape, path: &KeyPath, name: &str) -> Option<String> {
     let Shape::Table(fields) = shape else {
         return None;
@@ -118,7 +118,7 @@ pub(crate) fn probably(shape: &Shape, path: &KeyPath, name: &str) -> Option<Stri
         .map(|leaf| leaf.replace('*', "NAME"))
 }
 
-/// What stands at a path: the shape there, the path in its one spelling, or what was meant.
+/// Returns the canonical path and the shape of a key, or else the most similar known key.
 pub(crate) fn locate(path: &KeyPath) -> Result<(KeyPath, &'static Shape), Option<String>> {
     let mut shape: &Shape = &SHAPE;
     let mut at = KeyPath::root();
@@ -135,7 +135,7 @@ pub(crate) fn locate(path: &KeyPath) -> Result<(KeyPath, &'static Shape), Option
     Ok((at, shape))
 }
 
-/// Everything that is wrong with the values of a table.
+/// Returns all invalid values of a table.
 pub(crate) fn faults(table: &Table) -> Vec<(KeyPath, Fault)> {
     let mut faults = Vec::new();
     check_table(table, &SHAPE, &KeyPath::root(), &mut faults);
@@ -158,18 +158,18 @@ fn check_table(table: &Table, shape: &Shape, path: &KeyPath, faults: &mut Vec<(K
             (Some(Shape::Leaf(leaf)), value) => {
                 faults.extend(leaf_fault(leaf, value).map(|fault| (path, fault)));
             }
-            // Unknown keys are gone by now.
+            // Unknown keys were removed earlier.
             (None, _) => {}
         }
     }
 }
 
-/// What is wrong with one value.
+/// Returns what is wrong with one value.
 pub(crate) fn leaf_fault(leaf: &Leaf, value: &Value) -> Option<Fault> {
     match (leaf, value) {
         (Leaf::Boolean, Value::Boolean(_)) => None,
         (Leaf::Integer(least, most), Value::Integer(number)) => {
-            // Exact: the bounds are far below 2^53, and beyond it order is all that matters.
+            // Exact: the bounds are far below 2^53, and beyond it only the order matters.
             out_of_range(*number as f64, value, *least, *most)
         }
         (Leaf::Number(least, most), Value::Integer(number)) => {
@@ -215,7 +215,7 @@ fn wrong_type(expected: Expected, value: &Value) -> Fault {
 }
 
 fn out_of_range(number: f64, value: &Value, minimum: f64, maximum: f64) -> Option<Fault> {
-    // Not a number is in no range.
+    // NaN is outside every range.
     let inside = (minimum..=maximum).contains(&number);
     (!inside).then(|| Fault::OutOfRange {
         found: value.to_string(),
@@ -246,7 +246,8 @@ fn kind_fault(kind: Text, text: &str) -> Option<Fault> {
     }
 }
 
-/// Upper case only: so a key that was put here by mistake is refused, and not shown as a name.
+/// Accepts upper case only, so that a secret entered here by mistake is refused and not shown as a
+/// name.
 fn is_variable_name(text: &str) -> bool {
     let letters = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
     text.len() <= 128
@@ -264,7 +265,8 @@ fn url_fault(text: &str) -> Option<UrlFault> {
     if rest.contains(['?', '#']) {
         return Some(UrlFault::Query);
     }
-    // Some readers take a backslash for a slash: then the host would not be the one that is seen.
+    // Some URL parsers treat a backslash as a slash: they would connect to another host than the
+    // visible one.
     if rest.contains(|c: char| c.is_whitespace() || c == '\\') {
         return Some(UrlFault::Host);
     }

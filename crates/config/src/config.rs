@@ -1,4 +1,4 @@
-//! What can be configured. The doc comments here are the descriptions in the JSON schema.
+//! The types of the configuration. Their doc comments are the descriptions in the JSON schema.
 
 use std::collections::BTreeMap;
 

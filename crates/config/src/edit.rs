@@ -1,4 +1,4 @@
-//! Changes one key of a file and leaves the rest as it was: comments, order and spelling.
+//! Changes one key of a file and preserves the rest: comments, order and spelling.
 
 use std::path::{Path, PathBuf};
 
@@ -11,51 +11,32 @@ use crate::{ConfigError, Fault, KeyPath, check, environment, file};
 /// Why a file was not changed.
 #[derive(Debug, thiserror::Error)]
 pub enum EditError {
-    /// The file cannot be read or is no TOML.
+    /// The file cannot be read or is not valid TOML.
     #[error(transparent)]
     File(#[from] ConfigError),
-    /// Not the path of a key.
+    /// The text is not a key path.
     #[error("{text} is not the name of a key")]
-    NotAKey {
-        /// What was given.
-        text: String,
-    },
-    /// Nobody knows the key.
+    NotAKey { text: String },
+    /// The configuration has no such key.
     #[error("unknown key {key}{}", meant(nearest.as_deref()))]
     UnknownKey {
-        /// The key.
         key: KeyPath,
-        /// The path of the key that was probably meant.
+        /// The path of the most similar known key.
         nearest: Option<String>,
     },
-    /// A table: only values can be set.
+    /// The key is a table: only values can be set.
     #[error("{key} is a table; set one of the keys inside it")]
-    NotAValue {
-        /// The key.
-        key: KeyPath,
-    },
-    /// The value cannot be.
+    NotAValue { key: KeyPath },
+    /// The value is invalid for the key.
     #[error("{key}: {fault}")]
-    Invalid {
-        /// The key.
-        key: KeyPath,
-        /// What is wrong with the value.
-        fault: Fault,
-    },
-    /// The file has something else where a table belongs.
+    Invalid { key: KeyPath, fault: Fault },
+    /// The file has a value where a table is expected.
     #[error("{}: {key} is not a table", file.display())]
-    NotATable {
-        /// The file.
-        file: PathBuf,
-        /// The key.
-        key: KeyPath,
-    },
-    /// The file cannot be replaced.
+    NotATable { file: PathBuf, key: KeyPath },
+    /// The file cannot be written.
     #[error("cannot write {}", file.display())]
     Unwritable {
-        /// The file.
         file: PathBuf,
-        /// Why.
         source: std::io::Error,
     },
 }
@@ -64,8 +45,8 @@ fn meant(nearest: Option<&str>) -> String {
     nearest.map_or_else(String::new, |name| format!("; did you mean {name}?"))
 }
 
-/// Sets a key of a file, and makes the file if there is none. The value is written as in the
-/// environment: a TOML value, or plain text where the key wants text.
+/// Sets a key of a file, and creates the file if it does not exist. The value has the same form as
+/// in the environment: a TOML value, or plain text if the key expects text.
 pub fn set(path: &Path, key: &str, value: &str) -> Result<(), EditError> {
     let (key, leaf) = value_key(key)?;
     let value = environment::typed(value, Some(leaf));
@@ -76,7 +57,7 @@ pub fn set(path: &Path, key: &str, value: &str) -> Result<(), EditError> {
     edited.change(|document| {
         let (name, table) = holder(document.as_table_mut(), &key)?;
         let mut new = editable(&value);
-        // In its place, so that the comments above and beside it stay.
+        // Replaced in place, which preserves the comments above and beside the value.
         match table.get_mut(&name) {
             Some(item) => {
                 if let Some(old) = item.as_value() {
@@ -92,7 +73,7 @@ pub fn set(path: &Path, key: &str, value: &str) -> Result<(), EditError> {
     })
 }
 
-/// Removes a key of a file. Returns whether it was there.
+/// Removes a key of a file. Returns whether the file contained it.
 pub fn unset(path: &Path, key: &str) -> Result<bool, EditError> {
     let (key, _) = value_key(key)?;
     let edited = Edited::open(path)?;
@@ -127,7 +108,7 @@ fn value_key(text: &str) -> Result<(KeyPath, &'static Leaf), EditError> {
     }
 }
 
-/// A file that is being changed.
+/// A file and its parsed document during a change.
 struct Edited<'a> {
     path: &'a Path,
     text: String,
@@ -173,10 +154,10 @@ impl<'a> Edited<'a> {
     }
 }
 
-/// Something that is no table is in the way.
+/// The path of a value where a table is expected.
 struct Blocked(KeyPath);
 
-/// The table that holds a key, made where it is missing, and the key's name in it.
+/// Returns the table that contains a key, creating missing tables, and the key's name in it.
 fn holder<'a>(
     table: &'a mut dyn TableLike,
     key: &KeyPath,
@@ -205,12 +186,12 @@ fn new_table(inline: bool) -> Item {
         return Item::Value(InlineTable::new().into());
     }
     let mut table = Table::new();
-    // Has no header of its own unless it gets a value.
+    // The table gets no header of its own unless it gets a value.
     table.set_implicit(true);
     Item::Table(table)
 }
 
-/// The spelling in the file, or else the one that counts.
+/// Returns the spelling that the file uses, or else the canonical one.
 fn written_name(table: &dyn TableLike, above: &[String], segment: &str) -> String {
     let top: &Shape = &SHAPE;
     let shape = above
@@ -224,7 +205,7 @@ fn written_name(table: &dyn TableLike, above: &[String], segment: &str) -> Strin
         .to_owned()
 }
 
-/// Line ends and the mark at the beginning as they were.
+/// Restores the line endings and the byte order mark of the old text.
 fn in_style_of(old: &str, new: String) -> String {
     let windows = old.contains("\r\n") && old.matches('\n').count() == old.matches("\r\n").count();
     let new = if windows {

@@ -1,4 +1,4 @@
-//! Keys set by variables: `SORTIE__SUBAGENTS__MAX_CONCURRENT=8`, and a few short names.
+//! Keys set by environment variables: `SORTIE__SUBAGENTS__MAX_CONCURRENT=8`, and a few short names.
 
 use toml::{Table, Value};
 
@@ -11,11 +11,11 @@ const PREFIX: &str = "SORTIE__";
 const SEPARATOR: &str = "__";
 const SHORT_MODEL: &str = "SORTIE_MODEL";
 const SHORT_LANG: &str = "SORTIE_LANG";
-/// No key is deeper.
+/// The most segments of a key path.
 const MAX_SEGMENTS: usize = 8;
 
-/// One layer for each variable that sets a key, short names first, so that the long ones win.
-/// `known` has the names that people chose in files.
+/// Returns one layer for each variable that sets a key, short names first, so that the long ones
+/// win. `known` contains the names that the user chose in files.
 pub(crate) fn layers(environment: &[(String, String)], known: &Table) -> Vec<Layer> {
     let mut variables: Vec<_> = environment
         .iter()
@@ -44,7 +44,7 @@ fn layer(name: &str, text: &str, known: &Table) -> Option<Layer> {
     })
 }
 
-/// A locale such as `zh_CN.UTF-8` is a language too.
+/// Returns the language of a text, which may be a locale such as `zh_CN.UTF-8`.
 fn language(text: &str) -> &'static str {
     let word = text
         .trim_start()
@@ -74,14 +74,14 @@ fn key_of(name: &str, known: &Table) -> KeyPath {
     key
 }
 
-/// The name in a file that this part of a variable stands for.
+/// Returns the name in a file that matches this part of a variable.
 fn chosen_name(segment: &str, table: Option<&Table>) -> Option<String> {
     let wanted = variable(segment);
     let mut names = table?.keys();
     names.find(|name| variable(name) == wanted).cloned()
 }
 
-/// What stands at a key, if it is a value.
+/// Returns the definition of a key; `None` if the key is unknown or a table.
 pub(crate) fn leaf_at(key: &KeyPath) -> Option<&'static Leaf> {
     let mut shape: &Shape = &SHAPE;
     for segment in key.segments() {
@@ -93,10 +93,10 @@ pub(crate) fn leaf_at(key: &KeyPath) -> Option<&'static Leaf> {
     }
 }
 
-/// A table with one value at a path.
+/// Returns a table with one value at a path.
 pub(crate) fn table_of(key: &KeyPath, value: Value) -> Table {
     let mut segments = key.segments().iter().rev();
-    // A path of no key sets nothing.
+    // An empty path sets nothing.
     let Some(last) = segments.next() else {
         return Table::new();
     };
@@ -106,7 +106,7 @@ pub(crate) fn table_of(key: &KeyPath, value: Value) -> Table {
     })
 }
 
-/// What a typed text means: a TOML value where the key wants one, and text where it wants text.
+/// Converts a typed text to a value: TOML, or plain text if the key expects text.
 pub(crate) fn typed(text: &str, leaf: Option<&Leaf>) -> Value {
     let parsed = text.trim().parse::<Value>().ok();
     match leaf {

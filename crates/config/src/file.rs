@@ -1,4 +1,4 @@
-//! Configuration files: where they are, how they are read and replaced.
+//! Configuration files: where they are found, and how they are read and replaced.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -14,20 +14,20 @@ use crate::check::stands_for;
 use crate::shape::{SHAPE, Shape};
 use crate::{ConfigError, KeyPath};
 
-/// The name of a project's file.
+/// The name of a project file.
 pub const PROJECT_FILE: &str = "sortie.toml";
-/// The most that is read of a configuration file: a thousand times what people write.
+/// The most bytes that are read of a configuration file: a thousand times a typical one.
 pub const MAX_FILE_BYTES: u64 = 1024 * 1024;
-/// The folder that may hold the project's file instead.
+/// The folder that may contain the project file instead.
 const PROJECT_FOLDER: &str = ".sortie";
-/// What a repository's root has: a folder, or a file in a work tree.
+/// The entry that marks the root of a repository: a folder, or a file in a work tree.
 const REPOSITORY_MARK: &str = ".git";
-/// How much of the parser's words is told.
+/// The most characters of a parser message that are reported.
 const MESSAGE_CHARS: usize = 200;
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
-/// The project's file for a folder: the nearest one, up to the root of the repository and no further.
-/// Outside a repository only the folder itself is looked at.
+/// Returns the project file for a folder: the nearest one, up to the root of the repository.
+/// Outside a repository only the folder itself is searched.
 pub fn find_project_file(start: &Path) -> Option<PathBuf> {
     let start = fs::canonicalize(start).ok()?;
     let root = start.ancestors().find(|folder| is_repository(folder));
@@ -44,7 +44,7 @@ pub fn find_project_file(start: &Path) -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
-/// The folder that a project's file speaks for: the one that has to be trusted.
+/// Returns the folder that a project file applies to: the one that has to be trusted.
 pub fn project_folder(file: &Path) -> Option<&Path> {
     let folder = file.parent()?;
     if folder
@@ -59,18 +59,19 @@ pub fn project_folder(file: &Path) -> Option<&Path> {
 pub(crate) fn is_repository(folder: &Path) -> bool {
     match fs::symlink_metadata(folder.join(REPOSITORY_MARK)) {
         Ok(_) => true,
-        // What cannot be looked at may be one: then nothing above it counts.
+        // An entry that cannot be inspected may be a root, so the search does not continue above
+        // it.
         Err(error) => error.kind() != ErrorKind::NotFound,
     }
 }
 
-/// The text of a file, or `None` if there is no such file.
+/// Returns the text of a file, or `None` if the file does not exist.
 pub(crate) fn read(file: &Path) -> Result<Option<String>, ConfigError> {
     let unreadable = |source| ConfigError::Unreadable {
         file: file.to_owned(),
         source,
     };
-    // A file of a project may be replaced by a pipe, a device or an endless file at any time.
+    // A project file may be replaced by a pipe, a device or an endless file at any time.
     let bytes = match regular_file::read_followed(file, MAX_FILE_BYTES) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -93,12 +94,12 @@ pub(crate) fn read(file: &Path) -> Result<Option<String>, ConfigError> {
     Ok(Some(text))
 }
 
-/// The text without the mark that some editors begin files with.
+/// Returns the text without the byte order mark that some editors write.
 pub(crate) fn without_mark(text: &str) -> &str {
     text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text)
 }
 
-/// The table in a text.
+/// Parses the text of a file.
 pub(crate) fn parse(file: &Path, text: &str) -> Result<Table, ConfigError> {
     let text = without_mark(text);
     text.parse::<Table>().map_err(|error| {
@@ -107,7 +108,7 @@ pub(crate) fn parse(file: &Path, text: &str) -> Result<Table, ConfigError> {
     })
 }
 
-/// A syntax error without the line itself: it might hold a secret.
+/// Returns a syntax error without the line itself, which might contain a secret.
 pub(crate) fn syntax(file: &Path, text: &str, at: usize, message: &str) -> ConfigError {
     let before = text.get(..at).unwrap_or(text);
     let line_start = before.rfind('\n').map_or(0, |end| end + 1);
@@ -120,7 +121,7 @@ pub(crate) fn syntax(file: &Path, text: &str, at: usize, message: &str) -> Confi
     }
 }
 
-/// The line that a key is set in, from 1, whichever way it is spelled.
+/// Returns the number of the line that sets a key, from 1, in any spelling of the key.
 pub(crate) fn line_of(text: &str, key: &KeyPath) -> Option<usize> {
     let text = without_mark(text);
     let document = toml_edit::Document::parse(text).ok()?;
@@ -144,7 +145,7 @@ pub(crate) fn line_of(text: &str, key: &KeyPath) -> Option<usize> {
     Some(before.matches('\n').count() + 1)
 }
 
-/// Replaces a file that people edit, and creates the folder of a new one.
+/// Replaces a file that the user edits, and creates the folder of a new one.
 pub(crate) fn replace(file: &Path, text: &str) -> std::io::Result<()> {
     if let Some(folder) = file.parent() {
         private_files::make_folder(folder)?;

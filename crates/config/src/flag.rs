@@ -17,12 +17,12 @@ pub struct Flag {
 #[derive(Clone)]
 pub(crate) enum FlagValue {
     Typed(Value),
-    /// As it was typed: what it means depends on the key.
+    /// The text as typed; its type depends on the key.
     Typing(String),
 }
 
 impl Flag {
-    /// A flag of its own, for example `--model`, and the key that it sets.
+    /// Creates the value of a flag that sets one key, for example `--model`.
     pub fn new(flag: &str, key: &str, value: impl Into<Value>) -> Self {
         Self {
             flag: flag.to_owned(),
@@ -31,7 +31,7 @@ impl Flag {
         }
     }
 
-    /// A flag for any key: `key=value`, the value as in the environment.
+    /// Parses a flag for any key: `key=value`, with the value as in the environment.
     pub fn assignment(flag: &str, text: &str) -> Result<Self, ConfigError> {
         let bad = || ConfigError::BadAssignment {
             flag: flag.to_owned(),
@@ -52,7 +52,7 @@ impl fmt::Debug for Flag {
     }
 }
 
-/// The first `=` after which a key has ended; names in quotation marks may hold one.
+/// Splits at the first `=` after a complete key; quoted names may contain one.
 fn split_assignment(text: &str) -> Option<(KeyPath, &str)> {
     text.match_indices('=').find_map(|(at, _)| {
         let key = KeyPath::parse(text[..at].trim())?;

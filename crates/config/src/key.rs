@@ -1,4 +1,4 @@
-//! Paths of keys, and text made safe to print.
+//! Key paths, and text escaped for printing.
 
 use std::fmt::{self, Write as _};
 
@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 use sortie_base::hidden::is_hidden;
 use sortie_base::truncate::truncate;
 
-/// How much of one name is printed: names come from files that anybody may have written.
+/// The most characters of one name that are printed: names come from files of any author.
 const SHOWN_CHARS: usize = 80;
 
 /// The path of a key, for example `models."openai/gpt-5".temperature`.
@@ -14,18 +14,18 @@ const SHOWN_CHARS: usize = 80;
 pub struct KeyPath(Vec<String>);
 
 impl KeyPath {
-    /// The top: the path of no key.
+    /// Returns the empty path.
     pub fn root() -> Self {
         Self::default()
     }
 
-    /// Reads a path as TOML writes it.
+    /// Parses a path in TOML notation.
     pub fn parse(text: &str) -> Option<Self> {
         let keys = toml_edit::Key::parse(text).ok()?;
         Some(Self(keys.iter().map(|key| key.get().to_owned()).collect()))
     }
 
-    /// The path of a key below this one.
+    /// Returns the path of a key below this one.
     #[must_use]
     pub fn join(&self, name: &str) -> Self {
         let mut segments = self.0.clone();
@@ -33,7 +33,7 @@ impl KeyPath {
         Self(segments)
     }
 
-    /// Its names, from the top.
+    /// Returns the names of the path, outermost first.
     pub fn segments(&self) -> &[String] {
         &self.0
     }
@@ -72,7 +72,8 @@ fn shown_name(name: &str) -> String {
     if bare { short } else { quoted(&short) }
 }
 
-/// The text in quotation marks, with everything escaped that a terminal would act on.
+/// Returns the text in quotation marks, with all characters escaped that a terminal would
+/// interpret.
 pub(crate) fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');

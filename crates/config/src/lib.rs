@@ -1,14 +1,14 @@
-//! Sortie's configuration: five layers, each key with the layer that set it.
+//! Sortie's configuration: five layers, and for each key the layer that set it.
 //!
-//! Defaults, the user's file, the project's file, the environment and flags, each stronger than the
-//! one before. What is known, which type and range it has and what is secret is said once, by the
-//! types in [`Config`]; the JSON schema made from them drives every check.
+//! The layers are defaults, the user file, the project file, the environment and flags; each takes
+//! precedence over the one before. The types in [`Config`] are the only definition of keys, types,
+//! ranges and secrets; the JSON schema generated from them drives every check.
 //!
-//! Three rules hold:
-//! 1. A project file of a folder that is not trusted can only narrow ([`TrustStore`], `restrict.rs`).
-//! 2. No secret is in anything that can be printed: [`Secret`] prints `[redacted]`, and errors and
-//!    warnings never quote text that they did not understand.
-//! 3. Nothing here reads the environment, the clock or the network: [`Sources`] are values.
+//! Three invariants:
+//! 1. The project file of an untrusted folder can only restrict ([`TrustStore`], `restrict.rs`).
+//! 2. No printed output contains a secret: [`Secret`] prints `[redacted]`, and errors and warnings
+//!    never quote text that could not be parsed.
+//! 3. This crate does not read the environment, the clock or the network: [`Sources`] are values.
 
 mod authority;
 mod case;

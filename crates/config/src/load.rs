@@ -1,4 +1,4 @@
-//! Five layers become one configuration.
+//! Merges five layers into one configuration.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,25 +15,24 @@ use crate::{
     Warning, check, environment, file, restrict,
 };
 
-/// Where the configuration comes from. A file that does not exist sets nothing.
+/// The sources of the configuration. A file that does not exist sets nothing.
 #[derive(Clone, Default)]
 pub struct Sources {
-    /// The user's file.
+    /// The path of the user file.
     pub user_file: Option<PathBuf>,
-    /// The project's file.
+    /// The path of the project file.
     pub project_file: Option<PathBuf>,
-    /// The environment, all of it or the part that begins with `SORTIE`.
+    /// The environment variables: all of them, or those that begin with `SORTIE`.
     pub environment: Vec<(String, String)>,
-    /// What flags set; later ones win.
+    /// The keys that flags set; a later flag wins.
     pub flags: Vec<Flag>,
-    /// Whether the project's folder is trusted.
     pub trusted: bool,
-    /// Providers that everybody knows, so that variables can name them: `OPENAI_CHAT` is
+    /// The names of built-in providers, so that variables can refer to them: `OPENAI_CHAT` is
     /// `openai-chat`.
     pub provider_names: Vec<String>,
 }
 
-/// Prints no value of a variable: the environment is full of secrets.
+/// Prints no value of a variable: the environment contains secrets.
 impl fmt::Debug for Sources {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
@@ -47,19 +46,18 @@ impl fmt::Debug for Sources {
     }
 }
 
-/// The configuration, who set what, and what was left out.
+/// The configuration, the origin of each value, and the warnings.
 #[derive(Clone, Debug)]
 pub struct Loaded {
-    /// What holds.
     pub config: Config,
-    /// Who set each value.
+    /// The layer that set each value.
     pub origins: BTreeMap<KeyPath, Origin>,
-    /// What was left out.
+    /// The values that were ignored, and why.
     pub warnings: Vec<Warning>,
 }
 
 impl Loaded {
-    /// Who set a key, if it is set.
+    /// Returns the layer that set a key, if the key is set.
     pub fn origin(&self, key: &str) -> Option<&Origin> {
         self.origins.get(&KeyPath::parse(key)?)
     }
@@ -70,7 +68,7 @@ pub fn load(sources: &Sources) -> Result<Loaded, ConfigError> {
     let mut reader = Reader::default();
     let user = reader.file(sources.user_file.as_deref(), Origin::User)?;
     let project = reader.file(sources.project_file.as_deref(), Origin::Project)?;
-    // Names from a file that is not trusted must not catch a variable that was meant for another.
+    // Names from an untrusted file must not capture a variable that was meant for another name.
     let mut named = vec![user.clone()];
     if sources.trusted {
         named.push(project.clone());
@@ -104,7 +102,7 @@ pub fn load(sources: &Sources) -> Result<Loaded, ConfigError> {
     })
 }
 
-/// Keys that were set in one place.
+/// The keys that one source sets.
 #[derive(Clone)]
 pub(crate) struct Layer {
     pub(crate) origin: Origin,
@@ -112,7 +110,7 @@ pub(crate) struct Layer {
 }
 
 impl Layer {
-    /// The names of providers, with nothing set.
+    /// Returns a layer with the names of providers and no values.
     fn of_providers(names: &[String]) -> Self {
         let providers: Table = names
             .iter()
@@ -132,13 +130,13 @@ impl Layer {
     }
 }
 
-/// What is collected while layers are read.
+/// The state of reading the layers.
 #[derive(Default)]
 struct Reader {
     warnings: Vec<Warning>,
-    /// The text of each file, to find lines in.
+    /// The text of each file, in which line numbers of problems are looked up.
     texts: Vec<(PathBuf, String)>,
-    /// Names of agents as they were first written, by their lower case.
+    /// The first spelling of each agent's name, by its lower-case form.
     agents: BTreeMap<String, String>,
 }
 
@@ -171,7 +169,7 @@ impl Reader {
             let value = match &flag.value {
                 FlagValue::Typed(value) => value.clone(),
                 FlagValue::Typing(text) => {
-                    // Whatever the spelling, the key decides what the text means.
+                    // The key decides how the text is parsed, in any spelling of the key.
                     let place = check::locate(&flag.key).map(|(key, _)| key);
                     let leaf = place.ok().and_then(|key| environment::leaf_at(&key));
                     environment::typed(text, leaf)
@@ -186,7 +184,7 @@ impl Reader {
         layers.map(|layer| self.tidied(layer)).collect()
     }
 
-    /// Known keys, in one spelling.
+    /// Returns the layer with known keys only, in their canonical spelling.
     fn tidied(&mut self, layer: Layer) -> Layer {
         let Layer { origin, table } = layer;
         let (mut table, mut warnings) = check::tidy(table, &origin);
@@ -195,7 +193,8 @@ impl Reader {
         Layer { origin, table }
     }
 
-    /// `[agents.Explore]` here and `[agents.explore]` there speak about the same agent.
+    /// Renames agents to their first spelling: `[agents.Explore]` in one layer and
+    /// `[agents.explore]` in another configure the same agent.
     fn one_name_for_each_agent(&mut self, table: &mut Table, origin: &Origin) -> Vec<Warning> {
         let mut warnings = Vec::new();
         let Some(Value::Table(agents)) = table.get_mut(AGENTS) else {
@@ -217,7 +216,7 @@ impl Reader {
         warnings
     }
 
-    /// What a project's file may set although its folder is not trusted.
+    /// Returns the part of an untrusted project's layer that only restricts.
     fn narrowed(&mut self, project: Layer, own: &[Layer]) -> Layer {
         let Some(path) = project.origin.file() else {
             return project;
@@ -248,7 +247,7 @@ impl Reader {
         }
     }
 
-    /// Refuses values that cannot be.
+    /// Checks the values of all layers.
     fn judge(&self, layers: &[Layer]) -> Result<(), ConfigError> {
         let faults = layers.iter().flat_map(|layer| {
             let faults = check::faults(&layer.table).into_iter();
@@ -294,7 +293,7 @@ fn unfit(error: &toml::de::Error) -> ConfigError {
     }
 }
 
-/// The layers on top of each other: tables are merged, everything else is replaced.
+/// Merges the layers: tables are merged, all other values are replaced.
 fn merged(layers: &[Layer]) -> (Table, BTreeMap<KeyPath, Origin>) {
     let mut table = Table::new();
     let mut origins = BTreeMap::new();

@@ -1,28 +1,28 @@
-//! Who set a key.
+//! The origin of a value.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-/// The layer that set a key. Later ones are stronger.
+/// The layer that set a key. Later variants take precedence over earlier ones.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "layer", content = "name", rename_all = "snake_case")]
 pub enum Origin {
-    /// Nobody: what holds without any configuration.
+    /// The default of the key; no source sets it.
     Default,
-    /// The user's file.
+    /// The path of the user file.
     User(PathBuf),
-    /// The project's file.
+    /// The path of the project file.
     Project(PathBuf),
-    /// A variable.
+    /// The name of an environment variable.
     Environment(String),
-    /// A flag.
+    /// The name of a command-line flag.
     Flag(String),
 }
 
 impl Origin {
-    /// The file, if it is one.
+    /// Returns the path, if the layer is a file.
     pub fn file(&self) -> Option<&Path> {
         match self {
             Self::User(file) | Self::Project(file) => Some(file),

@@ -1,4 +1,4 @@
-//! The users' page says about every key what the code does.
+//! Tests that the user documentation describes every key as the code defines it.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use crate::{Config, Sources, load};
 
 const PAGE: &str = include_str!("../../../docs/config.md");
 
-/// The row of the page's table for a key.
+/// Returns the row of the documentation table for a key.
 fn row(key: &str, leaf: &Leaf) -> String {
     let default = default_of(key).map_or_else(|| "–".to_owned(), |value| format!("`{value}`"));
     let (values, trust) = (values_of(leaf), without_trust(key));
@@ -36,7 +36,7 @@ fn description_of(key: &str) -> String {
         };
         description = at["description"].as_str().unwrap_or(description);
     }
-    // A row is one line.
+    // A table row cannot contain line breaks.
     description.replace('\n', " ")
 }
 

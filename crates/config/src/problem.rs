@@ -1,78 +1,64 @@
-//! What can be wrong, as data; the Display is the English sentence.
+//! Errors and warnings as data; `Display` writes them in English.
 //!
-//! No sentence quotes text from a place that was not understood: it might be a secret.
+//! No message quotes text from a position that the parser did not understand: it might be a secret.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use crate::{KeyPath, Origin};
 
-/// How many problems are told at once.
+/// The most problems that one error reports.
 pub const MAX_PROBLEMS: usize = 20;
-/// How many warnings about one file are told; how many more there were is counted.
+/// The most warnings about one file; further ones are only counted.
 pub const MAX_WARNINGS: usize = 50;
 
-/// Why there is no configuration.
+/// Why the configuration could not be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// A file could not be read.
     #[error("cannot read {}", file.display())]
     Unreadable {
-        /// The file.
         file: PathBuf,
-        /// Why.
         source: std::io::Error,
     },
-    /// A folder, a pipe or a device.
+    /// The path is a folder, a pipe or a device.
     #[error("{} is not a regular file", file.display())]
-    NotAFile {
-        /// The path.
-        file: PathBuf,
-    },
-    /// More than anybody writes by hand.
+    NotAFile { file: PathBuf },
+    /// The file is larger than any configuration written by hand.
     #[error("{} is larger than {limit_bytes} bytes", file.display())]
     TooLarge {
-        /// The file.
         file: PathBuf,
-        /// The most that is read.
+        /// The most bytes that are read.
         limit_bytes: u64,
     },
-    /// Not UTF-8.
+    /// The file is not UTF-8.
     #[error("{} is not UTF-8 text", file.display())]
-    NotText {
-        /// The file.
-        file: PathBuf,
-    },
-    /// Not TOML.
+    NotText { file: PathBuf },
+    /// The file is not valid TOML.
     #[error("{}:{line}:{column}: {message}", file.display())]
     Syntax {
-        /// The file.
         file: PathBuf,
-        /// The line, from 1.
+        /// The line number, from 1.
         line: usize,
         /// The column in characters, from 1.
         column: usize,
-        /// What the parser says.
+        /// The parser's message.
         message: String,
     },
-    /// A flag names no key.
+    /// The text of a flag contains no key.
     #[error("{flag}: expected KEY=VALUE, for example subagents.max_concurrent=8")]
-    BadAssignment {
-        /// The flag.
-        flag: String,
-    },
-    /// Values that cannot be.
+    BadAssignment { flag: String },
+    /// Some values are invalid.
     #[error("{}", sentences(problems, *more))]
     Invalid {
-        /// The first of them.
+        /// The first [`MAX_PROBLEMS`] problems.
         problems: Vec<Problem>,
-        /// How many more there are.
+        /// The number of further problems.
         more: usize,
     },
-    /// The checks and the types disagree: a mistake of ours.
+    /// The checks passed, but the types reject the configuration: a bug in Sortie.
     #[error("the configuration passed every check and still does not fit: {message}")]
     Unfit {
-        /// What does not fit.
+        /// The message of the deserializer.
         message: String,
     },
 }
@@ -85,16 +71,14 @@ fn sentences(problems: &[Problem], more: usize) -> String {
     lines.join("\n")
 }
 
-/// A value that cannot be.
+/// An invalid value and its origin.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Problem {
-    /// Who set it.
+    /// The layer that set the value.
     pub origin: Origin,
-    /// The line in the file, from 1.
+    /// The line number in the file, from 1.
     pub line: Option<usize>,
-    /// The key.
     pub key: KeyPath,
-    /// What is wrong with it.
     pub fault: Fault,
 }
 
@@ -113,42 +97,35 @@ impl std::error::Error for Problem {}
 /// What is wrong with a value.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Fault {
-    /// Another type.
+    /// The value has another type.
     #[error("expected {expected}, found {found}")]
-    WrongType {
-        /// What should be there.
-        expected: Expected,
-        /// What is there.
-        found: Found,
-    },
-    /// Too small or too large.
+    WrongType { expected: Expected, found: Found },
+    /// The number is too small or too large.
     #[error("expected {minimum} to {maximum}, found {found}")]
     OutOfRange {
-        /// The number.
         found: String,
-        /// The least.
         minimum: f64,
-        /// The most.
         maximum: f64,
     },
-    /// None of the words.
+    /// The text is none of the accepted choices.
     #[error("expected {}, found {found}", choices.join(", "))]
     NotAChoice {
-        /// The word, quoted and shortened.
+        /// The text, quoted and truncated.
         found: String,
-        /// The words. None of them is suggested: a guess at what was meant could widen rights.
+        /// The accepted choices. The message suggests none of them: a wrong guess could widen
+        /// rights.
         choices: Vec<String>,
     },
-    /// Empty text.
+    /// The text is empty.
     #[error("is empty; remove the key to leave it unset")]
     Empty,
-    /// A line break or another character that does not print.
+    /// The text contains a line break or another non-printable character.
     #[error("holds a character that does not print, such as a line break")]
     Unprintable,
-    /// Not an address to send requests to.
+    /// The text is not an address that requests can be sent to.
     #[error("{0}")]
     Url(#[from] UrlFault),
-    /// Not the name of a variable: perhaps the key itself.
+    /// The text is not the name of an environment variable: perhaps it is the secret itself.
     #[error(
         "expected the name of an environment variable (A-Z, 0-9 and _), \
          not the key itself"
@@ -159,37 +136,32 @@ pub enum Fault {
 /// What is wrong with an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UrlFault {
-    /// Neither http nor https.
+    /// The scheme is neither http nor https.
     #[error("expected an address that begins with https:// or http://")]
     Scheme,
-    /// No host, or one that cannot be.
+    /// The host is missing or invalid.
     #[error("expected a host name after ://")]
     Host,
-    /// Not a number from 1 to 65535.
+    /// The port is not a number from 1 to 65535.
     #[error("expected a port from 1 to 65535")]
     Port,
-    /// A user or a password.
+    /// The address contains a user or a password.
     #[error("an address must hold no user and no password; use api_key or headers")]
     User,
-    /// A query or a fragment.
+    /// The address contains a query or a fragment.
     #[error("an address must end before any ? or #; use query")]
     Query,
 }
 
-/// A type that was expected.
+/// The type that a key expects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expected {
-    /// A table.
     Table,
-    /// Text.
     Text,
-    /// A list of texts.
+    /// A list of strings.
     TextList,
-    /// A whole number.
     Integer,
-    /// A number.
     Number,
-    /// True or false.
     Boolean,
 }
 
@@ -206,18 +178,14 @@ impl fmt::Display for Expected {
     }
 }
 
-/// A type that was found. Texts are not shown: they might be secret.
+/// The type that a value has. Strings are not shown: they might be secret.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Found {
-    /// A table.
     Table,
-    /// Text.
     Text,
-    /// A list.
     List,
-    /// A number, as it was written.
+    /// A number, as written in the source.
     Number(String),
-    /// True or false.
     Boolean(bool),
     /// A date or a time.
     Time,
@@ -236,45 +204,41 @@ impl fmt::Display for Found {
     }
 }
 
-/// What was left out of the configuration, and why.
+/// A value that was ignored, and why.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Warning {
-    /// Nobody knows the key.
+    /// The configuration has no such key.
     #[error("{origin}: unknown key {key}{}", meant(nearest.as_deref()))]
     UnknownKey {
-        /// Who set it.
+        /// The layer that set the key.
         origin: Origin,
-        /// The key.
         key: KeyPath,
-        /// The path of the key that was probably meant.
+        /// The path of the most similar known key.
         nearest: Option<String>,
     },
-    /// The same key in two spellings.
+    /// One layer sets the same key in two spellings.
     #[error("{origin}: {key} is set twice; {ignored} is ignored")]
     SetTwice {
-        /// Who set it.
+        /// The layer that set the key.
         origin: Origin,
-        /// The key that counts.
+        /// The key that is used.
         key: KeyPath,
-        /// The spelling that does not.
+        /// The spelling that is ignored.
         ignored: String,
     },
-    /// The folder is not trusted.
+    /// An untrusted folder may not set this value.
     #[error("{}: {key} is ignored: {restriction}; `sortie trust` trusts this folder", file.display())]
     NeedsTrust {
-        /// The project's file.
+        /// The path of the project file.
         file: PathBuf,
-        /// The key.
         key: KeyPath,
-        /// Why it needs trust.
         restriction: Restriction,
     },
-    /// More warnings than anybody reads.
+    /// Further warnings of a layer, beyond [`MAX_WARNINGS`].
     #[error("{origin}: {count} more warnings")]
     More {
-        /// What they are about.
+        /// The layer that the warnings are about.
         origin: Origin,
-        /// How many.
         count: usize,
     },
 }
@@ -283,22 +247,22 @@ fn meant(nearest: Option<&str>) -> String {
     nearest.map_or_else(String::new, |name| format!("; did you mean {name}?"))
 }
 
-/// Why a key needs trust.
+/// Why a value is ignored in an untrusted folder.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Restriction {
-    /// The key as such.
+    /// An untrusted folder may not set the key at all.
     #[error("a folder that is not trusted cannot set it")]
     Key,
-    /// More than holds without the file.
+    /// The value is higher than the one in effect without the file.
     #[error("a folder that is not trusted cannot raise it above {limit}")]
     Raises {
-        /// What holds without the file.
+        /// The value in effect without the file.
         limit: i64,
     },
-    /// Switches something on.
+    /// The value enables something.
     #[error("a folder that is not trusted can only set it to false")]
     SwitchesOn,
-    /// Not a plain `vendor/model`.
+    /// The value is not a plain `vendor/model`.
     #[error("a folder that is not trusted can only name a model as vendor/model")]
     Model,
 }

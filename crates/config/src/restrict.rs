@@ -1,7 +1,7 @@
-//! What the file of a folder that is not trusted may set: only what narrows.
+//! Limits what the project file of an untrusted folder may set: only values that restrict.
 //!
-//! [`RULES`] has every key. What is not in it needs trust, so a new key is closed until somebody
-//! decides otherwise; a test asks for that decision.
+//! [`RULES`] lists every key. A key that is missing there needs trust, so a new key is refused by
+//! default; a test fails until a rule for it is added.
 
 use std::path::Path;
 
@@ -10,26 +10,27 @@ use toml::{Table, Value};
 use crate::shape::{SHAPE, Shape};
 use crate::{KeyPath, Restriction, Warning};
 
-/// What a folder that is not trusted may do with a key.
+/// What the project file of an untrusted folder may do with a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rule {
-    /// Nothing.
+    /// It may not set the key.
     NeedsTrust,
-    /// Set it: it moves no secret and gives no authority.
+    /// It may set any value: the key exposes no secret and grants no authority.
     Free,
-    /// Name models of known vendors.
+    /// It may name models of known vendors.
     Model,
-    /// Lower it. Where it is not set, this key holds instead; where that is not set, nothing does.
+    /// It may lower the value. If the key is unset, the value of this key is the limit; if that is
+    /// unset too, no limit applies.
     Lower(Option<&'static str>),
-    /// The same for a time, where 0 is no limit.
+    /// The same for a duration, where 0 means no limit.
     LowerTime(Option<&'static str>),
-    /// Switch it off.
+    /// It may set the key to false.
     SwitchOff,
-    /// Add to the list; what is on it stays.
+    /// It may add items to the list; existing items stay.
     Add,
 }
 
-/// Every key, `*` for a name that people choose.
+/// The rule of every key; `*` stands for a name that the user chooses.
 const RULES: &[(&str, Rule)] = &[
     ("lang", Rule::Free),
     ("model", Rule::Model),
@@ -45,9 +46,9 @@ const RULES: &[(&str, Rule)] = &[
     ("subagents.max_concurrent", Rule::Lower(None)),
     ("subagents.max_depth", Rule::Lower(None)),
     ("subagents.max_children", Rule::Lower(None)),
-    // Tasks of other folders would leave the lists, too.
+    // Tasks of other folders would disappear from the lists, too.
     ("subagents.archive_after_minutes", Rule::NeedsTrust),
-    // A deleted transcript cannot be looked into.
+    // A deleted transcript cannot be inspected.
     ("subagents.default_cleanup", Rule::NeedsTrust),
     ("subagents.allowed_agents", Rule::NeedsTrust),
     ("subagents.allowed_models", Rule::NeedsTrust),
@@ -86,10 +87,10 @@ const RULES: &[(&str, Rule)] = &[
     ("models.*.max_tokens", Rule::Lower(Some("max_tokens"))),
     ("models.*.thinking", Rule::Free),
     ("models.*.context_window", Rule::NeedsTrust),
-    // Decides what text counts as a call.
+    // Decides which text counts as a tool call.
     ("models.*.tools", Rule::NeedsTrust),
     ("models.*.fallbacks", Rule::Model),
-    // A price of 0 would make every budget endless.
+    // A price of 0 would disable every cost budget.
     ("models.*.price.input", Rule::NeedsTrust),
     ("models.*.price.output", Rule::NeedsTrust),
     ("models.*.price.cache_read", Rule::NeedsTrust),
@@ -99,7 +100,7 @@ const RULES: &[(&str, Rule)] = &[
     ("agents.*.fallbacks", Rule::Model),
     ("agents.*.thinking", Rule::Free),
     ("agents.*.temperature", Rule::Free),
-    // Stronger than the limit of any model, so no single key bounds it.
+    // Overrides the limit of any model, so no single key bounds it.
     ("agents.*.max_tokens", Rule::NeedsTrust),
     (
         "agents.*.max_iterations",
@@ -176,23 +177,23 @@ const RULES: &[(&str, Rule)] = &[
     ("telemetry.endpoint", Rule::NeedsTrust),
     ("telemetry.headers.*", Rule::NeedsTrust),
     ("telemetry.capture_content", Rule::NeedsTrust),
-    // Whoever reads the log chose how.
+    // The operator who reads the log chooses its format.
     ("log.format", Rule::NeedsTrust),
 ];
 
-/// Words that stand for another model of the configuration.
+/// Names that refer to another configured model.
 const MODEL_WORDS: [&str; 3] = ["inherit", "small", "plan"];
 
-/// What the file is measured by.
+/// The values that the file is compared with.
 #[derive(Clone, Copy)]
 pub(crate) struct Bounds<'a> {
-    /// What holds without the file: environment and flags included.
+    /// The values in effect without the file, environment and flags included.
     pub(crate) own: &'a Table,
-    /// What the file's values would replace.
+    /// The values that the file's values would replace.
     pub(crate) below: &'a Table,
 }
 
-/// The part of a table that only narrows, and a warning for each key that was taken out.
+/// Returns the part of a table that only restricts, and a warning for each key that was removed.
 pub(crate) fn narrow(table: Table, bounds: Bounds<'_>, file: &Path) -> (Table, Vec<Warning>) {
     let mut narrower = Narrower {
         bounds,
@@ -203,7 +204,7 @@ pub(crate) fn narrow(table: Table, bounds: Bounds<'_>, file: &Path) -> (Table, V
     (table, narrower.warnings)
 }
 
-/// A place in the file.
+/// A position in the file.
 struct Place<'a> {
     path: KeyPath,
     pattern: Vec<&'a str>,
@@ -259,11 +260,11 @@ impl Narrower<'_> {
             return self.value(value, place);
         }
         let Value::Table(inside) = value else {
-            // A value where a table belongs: its type is refused later.
+            // A value where a table is expected: the type check rejects it later.
             return Some(value);
         };
         let inside = self.table(inside, place);
-        // An emptied table must not leave the name of a new provider behind.
+        // An emptied table would still define the name of a new provider.
         (!inside.is_empty()).then_some(Value::Table(inside))
     }
 
@@ -304,7 +305,7 @@ impl Narrower<'_> {
             (Some(number), Some(limit)) if size(number) > size(limit) => {
                 Err(Restriction::Raises { limit })
             }
-            // Not a whole number: its type is refused later.
+            // Not an integer: the type check rejects it later.
             (Some(_) | None, Some(_) | None) => Ok(value),
         }
     }
@@ -335,7 +336,7 @@ fn plain_models(value: Value) -> Result<Value, Restriction> {
         Value::Array(names) => names
             .iter()
             .all(|name| name.as_str().is_none_or(is_plain_model)),
-        // Not a name: its type is refused later.
+        // Not a string: the type check rejects it later.
         Value::Integer(_)
         | Value::Float(_)
         | Value::Boolean(_)
@@ -349,7 +350,8 @@ fn plain_models(value: Value) -> Result<Value, Restriction> {
     }
 }
 
-/// `vendor/model`, and nothing that a script, a recording or an address could be made of.
+/// Returns whether a name is `vendor/model` and cannot refer to a script, a recording or an
+/// address.
 fn is_plain_model(name: &str) -> bool {
     if MODEL_WORDS.contains(&name) {
         return true;
@@ -368,15 +370,15 @@ fn is_plain_model(name: &str) -> bool {
 fn switched_off(value: Value) -> Result<Value, Restriction> {
     match value.as_bool() {
         Some(true) => Err(Restriction::SwitchesOn),
-        // Not a boolean: its type is refused later.
+        // Not a boolean: the type check rejects it later.
         Some(false) | None => Ok(value),
     }
 }
 
-/// What is on the list already and then the new items; nothing if none is new.
+/// Returns the existing items followed by the new ones; `None` if no item is new.
 fn added(value: Value, below: &Table, path: &KeyPath) -> Option<Value> {
     let Value::Array(new) = value else {
-        // Not a list: its type is refused later.
+        // Not a list: the type check rejects it later.
         return Some(value);
     };
     let old = at(below, path.segments()).and_then(Value::as_array);

@@ -5,12 +5,12 @@ use serde_json::{Map, Value};
 
 use crate::Config;
 
-/// The JSON schema of `sortie.toml`, for editors and for other programs.
+/// Returns the JSON schema of `sortie.toml`, for editors and other programs.
 pub fn schema() -> Value {
     generated(SchemaSettings::draft2020_12())
 }
 
-/// The same with every part written out where it is used.
+/// Returns the schema with every reference replaced by its definition.
 pub(crate) fn inlined() -> Value {
     generated(SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true))
 }
@@ -22,7 +22,7 @@ fn generated(settings: SchemaSettings) -> Value {
     schema
 }
 
-/// TOML has no null: what may be missing is simply not there.
+/// Removes `null` from the schema: TOML has no null, and an unset key is absent.
 fn drop_null(value: &mut Value) {
     match value {
         Value::Object(object) => {
@@ -51,7 +51,7 @@ fn drop_null_of(schema: &mut Map<String, Value>) {
             let only = only.clone();
             schema.remove("anyOf");
             for (key, value) in only {
-                // What is said about the field is nearer than what is said about its type.
+                // The description of a field takes precedence over that of its type.
                 schema.entry(key).or_insert(value);
             }
         }

@@ -1,4 +1,4 @@
-//! `sortie serve`, and what is told about what goes on.
+//! Configuration of `sortie serve`, of telemetry and of the log.
 
 use std::collections::BTreeMap;
 

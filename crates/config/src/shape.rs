@@ -1,4 +1,4 @@
-//! What the schema says, in the form that checks are made with.
+//! The JSON schema, converted to the form that the checks use.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -10,40 +10,36 @@ use crate::schema;
 /// The shape of the whole configuration.
 pub(crate) static SHAPE: LazyLock<Shape> = LazyLock::new(|| Shape::of(&schema::inlined()));
 
-/// What may stand at a place.
+/// What the configuration may contain at one path.
 #[derive(Debug)]
 pub(crate) enum Shape {
     /// A table with these keys.
     Table(BTreeMap<String, Shape>),
-    /// A table with names that people choose.
+    /// A table whose names the user chooses.
     Names(Box<Shape>),
-    /// A value.
     Leaf(Leaf),
 }
 
-/// A value.
+/// The type of a value.
 #[derive(Debug)]
 pub(crate) enum Leaf {
-    /// True or false.
     Boolean,
-    /// A whole number.
+    /// An integer from the first bound to the second.
     Integer(f64, f64),
-    /// Any number.
+    /// A number from the first bound to the second.
     Number(f64, f64),
-    /// One of these words.
+    /// A string that is one of these choices.
     Choice(Vec<String>),
-    /// Text.
     Text(Text),
-    /// A list of texts.
+    /// A list of strings.
     TextList,
 }
 
-/// What a text is.
+/// The kind of a string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Text {
-    /// Anything.
     Any,
-    /// An address.
+    /// An address that requests can be sent to.
     Url,
     /// The name of an environment variable.
     VariableName,
@@ -61,7 +57,7 @@ impl Shape {
         Self::Leaf(Leaf::of(schema))
     }
 
-    /// The part below one name.
+    /// Returns the shape below one name.
     pub(crate) fn below(&self, name: &str) -> Option<&Self> {
         match self {
             Self::Table(fields) => fields.get(name),
@@ -70,7 +66,7 @@ impl Shape {
         }
     }
 
-    /// Every value's path, `*` for a name that people choose.
+    /// Returns the path and type of every value; `*` stands for a name that the user chooses.
     pub(crate) fn leaves(&self) -> Vec<(String, &Leaf)> {
         match self {
             Self::Table(fields) => fields
@@ -120,10 +116,10 @@ impl Text {
     }
 }
 
-/// The words of an enum: each with its description, or all in one list.
+/// Returns the choices of an enum: variants with a description, and all others in one list.
 fn choices(schema: &Value) -> Option<Vec<String>> {
     let words: Vec<&Value> = match (schema["oneOf"].as_array(), schema["enum"].as_array()) {
-        // A variant with a description stands alone, the others share a list.
+        // A variant with a description has an entry of its own; the others share a list.
         (Some(variants), _) => variants
             .iter()
             .flat_map(|variant| match variant["enum"].as_array() {

@@ -1,4 +1,4 @@
-//! The configuration as people see it: every value, and who set it.
+//! The configuration for display: every value and its origin.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -6,27 +6,27 @@ use serde_json::Value;
 use crate::key::quoted;
 use crate::{KeyPath, Loaded, Origin};
 
-/// A value and who set it.
+/// A value and the layer that set it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ShownKey {
-    /// The key.
     pub key: KeyPath,
     /// The value; a secret is redacted.
     pub value: Value,
-    /// Who set it.
+    /// The layer that set the value.
     pub origin: Origin,
 }
 
 impl ShownKey {
-    /// The value as TOML writes it.
+    /// Returns the value in TOML notation.
     pub fn text(&self) -> String {
         written(&self.value)
     }
 }
 
-/// Every value that is set, by key.
+/// Returns every value that is set, by key.
 pub fn show(loaded: &Loaded) -> Vec<ShownKey> {
-    // Secrets serialise redacted, and keys of the configuration are all text: it cannot fail.
+    // This cannot fail: secrets serialise as redacted, and all keys of the configuration are
+    // strings.
     let config = serde_json::to_value(&loaded.config).unwrap_or_default();
     let mut shown = Vec::new();
     collect(&config, &KeyPath::root(), loaded, &mut shown);

@@ -1,4 +1,4 @@
-//! Which folders the user trusts: kept outside every workspace.
+//! The folders that the user trusts, stored outside every workspace.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -8,84 +8,63 @@ use serde::{Deserialize, Serialize};
 
 use crate::file;
 
-/// The layout of the file.
+/// The version of the file format.
 const VERSION: u32 = 1;
-/// Nobody trusts more folders than this fills.
+/// The most bytes that are read: more than any list of trusted folders needs.
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
-/// Who may write besides the owner.
+/// The permission bits that let other users write.
 #[cfg(unix)]
 const OTHERS_WRITE: u32 = 0o022;
 
-/// The trusted folders.
+/// The trusted folders, and the file that stores them.
 #[derive(Debug)]
 pub struct TrustStore {
     file: PathBuf,
     folders: Vec<PathBuf>,
 }
 
-/// What became of taking trust away.
+/// The outcome of [`TrustStore::revoke`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Revoked {
-    /// It is not trusted any more.
+    /// The folder was trusted and no longer is.
     Removed,
-    /// It was not trusted.
+    /// The folder was not trusted.
     NotThere,
 }
 
-/// Why trust could not be read or changed. Until it can, nothing is trusted.
+/// Why the trust file could not be read or changed. While it cannot be read, no folder is trusted.
 #[derive(Debug, thiserror::Error)]
 pub enum TrustError {
-    /// The file cannot be read or replaced.
+    /// The file cannot be read or written.
     #[error("cannot use {}; until it can be, no folder is trusted", file.display())]
-    Unusable {
-        /// The file.
-        file: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// Not what was written.
+    Unusable { file: PathBuf, source: io::Error },
+    /// The file is not the JSON that [`TrustStore`] writes.
     #[error(
         "{} is damaged; no folder is trusted. Repair it, or remove it to begin anew",
         file.display()
     )]
     Damaged {
-        /// The file.
         file: PathBuf,
-        /// How.
         source: serde_json::Error,
     },
-    /// Written by a later Sortie, too large, or not a list of absolute paths.
+    /// The file was written by a later version, is too large, or is not a list of absolute paths.
     #[error(
         "{} is not a list of folders that this version understands; no folder is trusted",
         file.display()
     )]
-    NotUnderstood {
-        /// The file.
-        file: PathBuf,
-    },
-    /// Somebody else may have written it.
+    NotUnderstood { file: PathBuf },
+    /// Another user may have written the file.
     #[error(
         "{} can be written by other users; no folder is trusted. Check it, then `chmod 600` it",
         file.display()
     )]
-    Writable {
-        /// The file.
-        file: PathBuf,
-    },
-    /// The folder is not there, or no folder.
+    Writable { file: PathBuf },
+    /// The folder does not exist or is not a folder.
     #[error("cannot trust {}", folder.display())]
-    NoFolder {
-        /// The folder.
-        folder: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// A path that JSON cannot hold.
+    NoFolder { folder: PathBuf, source: io::Error },
+    /// The folder's path is not UTF-8, so JSON cannot represent it.
     #[error("cannot trust {}: its path is not UTF-8", folder.display())]
-    NotText {
-        /// The folder.
-        folder: PathBuf,
-    },
+    NotText { folder: PathBuf },
 }
 
 #[derive(Serialize, Deserialize)]
@@ -95,7 +74,7 @@ struct Written {
 }
 
 impl TrustStore {
-    /// Reads the file; one that does not exist trusts nothing.
+    /// Reads the file. Without a file no folder is trusted.
     pub fn open(file: &Path) -> Result<Self, TrustError> {
         Ok(Self {
             file: file.to_owned(),
@@ -103,7 +82,7 @@ impl TrustStore {
         })
     }
 
-    /// Trusts a folder, by the path that links in it lead to. Returns that path.
+    /// Trusts a folder under its canonical path, with links resolved. Returns that path.
     pub fn trust(&mut self, folder: &Path) -> Result<PathBuf, TrustError> {
         let folder = existing_folder(folder)?;
         if folder.to_str().is_none() {
@@ -118,7 +97,7 @@ impl TrustStore {
         Ok(folder)
     }
 
-    /// Takes trust away from a folder, also from one that is gone.
+    /// Revokes the trust in a folder, even if the folder no longer exists.
     pub fn revoke(&mut self, folder: &Path) -> Result<Revoked, TrustError> {
         let path = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
         let mut removed = false;
@@ -134,18 +113,18 @@ impl TrustStore {
         })
     }
 
-    /// Whether a folder is trusted, by itself. A folder inside a trusted one is not: an agent that
-    /// works in the trusted one can write settings there.
+    /// Returns whether this exact folder is trusted. A folder inside a trusted one is not: an agent
+    /// that works in the trusted one can write settings there.
     pub fn is_trusted(&self, folder: &Path) -> bool {
         existing_folder(folder).is_ok_and(|folder| self.folders.contains(&folder))
     }
 
-    /// The trusted folders, in order.
+    /// Returns the trusted folders, sorted.
     pub fn list(&self) -> &[PathBuf] {
         &self.folders
     }
 
-    /// Reads, changes and replaces the file, one process at a time.
+    /// Reads, changes and replaces the file under a lock that excludes other processes.
     fn change(&mut self, change: impl FnOnce(&mut Vec<PathBuf>)) -> Result<(), TrustError> {
         let unusable = |source| TrustError::Unusable {
             file: self.file.clone(),
@@ -177,7 +156,7 @@ fn existing_folder(folder: &Path) -> Result<PathBuf, TrustError> {
     Ok(path)
 }
 
-/// Held while the file is changed. Beside it, as the file itself is replaced.
+/// Locks a file beside the trust file: a change replaces the trust file itself.
 fn lock(file: &Path) -> io::Result<File> {
     if let Some(folder) = file.parent() {
         sortie_base::private_files::make_folder(folder)?;
@@ -229,7 +208,7 @@ fn others_may_write(_: &fs::Metadata) -> bool {
 }
 
 fn written(file: &Path, folders: &[PathBuf]) -> Result<String, TrustError> {
-    // Paths that are not text were refused before they came here.
+    // Paths that are not UTF-8 were rejected earlier.
     let folders = folders.iter().map(|folder| folder.display().to_string());
     let written = Written {
         version: VERSION,

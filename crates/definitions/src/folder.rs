@@ -1,4 +1,4 @@
-//! Folders by open descriptor, so that what is read is what was found.
+//! Folders by open descriptor, so that a read returns the entry that the search found.
 //!
 //! Every path is resolved beneath a descriptor: a symbolic link may point to another path in the
 //! folder, and nowhere else.
@@ -27,7 +27,7 @@ const FILE_FLAGS: OFlags = OFlags::RDONLY
     .union(OFlags::NOCTTY)
     .union(OFlags::CLOEXEC);
 
-/// An open folder.
+/// A folder, opened by descriptor.
 #[derive(Debug)]
 pub(crate) struct Folder {
     descriptor: OwnedFd,
@@ -49,7 +49,7 @@ pub(crate) enum FolderError {
     /// Larger than the limit.
     #[error("it is larger than {0} bytes")]
     TooLarge(u64),
-    /// Not UTF-8.
+    /// The file is not UTF-8.
     #[error("it is not text in UTF-8")]
     NotText,
     /// An error of the operating system.
@@ -60,7 +60,6 @@ pub(crate) enum FolderError {
 /// An entry of a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
-    /// Its name.
     pub(crate) name: OsString,
     /// The type; links are not followed.
     pub(crate) kind: Kind,
@@ -69,13 +68,9 @@ pub(crate) struct Entry {
 /// The type of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A regular file.
     File,
-    /// A folder.
     Folder,
-    /// A symbolic link.
     Link,
-    /// Anything else.
     Other,
 }
 
@@ -188,7 +183,7 @@ impl Folder {
 
     fn kind(&self, name: &OsStr, told: FileType) -> Kind {
         let mut file_type = told;
-        // Some file systems do not tell the type while listing.
+        // Some file systems do not report the type in a listing.
         if told == FileType::Unknown
             && let Ok(stat) = rustix::fs::statat(&self.descriptor, name, AtFlags::SYMLINK_NOFOLLOW)
         {
@@ -210,7 +205,7 @@ impl Folder {
 fn explain(errno: Errno, folder: &Path) -> FolderError {
     match errno {
         Errno::NOENT | Errno::NOTDIR => FolderError::Missing,
-        // LOOP: a link where none may be, or links in a circle.
+        // LOOP: a link where none is allowed, or a cycle of links.
         Errno::XDEV | Errno::LOOP => FolderError::Outside(folder.to_owned()),
         Errno::NXIO => FolderError::NotAFile,
         other => FolderError::System(other.into()),

@@ -1,4 +1,4 @@
-//! What an operator can set, with the defaults of the product.
+//! The operator's settings of the runtime, with their defaults.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -10,155 +10,152 @@ use sortie_core::ports::store::{AdmissionCaps, DeathLimits, LaneLimit};
 use sortie_core::run::{Cleanup, Confinement, Isolation, Lane, Sampling};
 use sortie_core::words::Lang;
 
-/// What an operator can set.
+/// The operator's settings of the runtime.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// How many runs may run at once.
+    /// The most runs that execute at once, by lane.
     pub lanes: Lanes,
-    /// Depth and number of runs in a tree.
+    /// Limits on the depth and the number of runs in a tree.
     pub caps: AdmissionCaps,
-    /// Whether runs may send out subagents at all.
+    /// Whether runs may spawn subagents at all.
     pub subagents_enabled: bool,
-    /// Agents that may be sent out; `*` is all.
+    /// Patterns of the agents that may be spawned; `*` matches all.
     pub allowed_agents: Vec<String>,
     /// Models that a spawn call may name beside those that are configured; `*` matches any run of
     /// characters. `None` is every model of the providers of configured models.
     pub allowed_models: Option<Vec<String>>,
-    /// The model for agents that want a small one.
+    /// The model of agents that request a small one.
     pub small_model: Option<String>,
-    /// The model for agents that plan.
+    /// The model of agents that plan.
     pub plan_model: Option<String>,
-    /// The model of children whose agent wants none in particular, else their parent's.
+    /// The model of children whose agent names none; `None` uses the parent's model.
     pub child_model: Option<String>,
-    /// What holds for every model, unless something nearer says otherwise.
+    /// Defaults of all models; more specific settings override them.
     pub every_model: ModelDefaults,
-    /// What holds for single models, by name, which may hold `*`.
+    /// Defaults of single models, by name or by a pattern with `*`.
     pub models: BTreeMap<String, ModelDefaults>,
-    /// What an operator set for single agents, by their names in small letters.
+    /// Settings of single agents, by their names in lower case.
     pub agents: BTreeMap<String, AgentSettings>,
-    /// What happens to the transcripts of children whose caller says nothing.
+    /// What happens to the transcript of a child whose caller does not specify it.
     pub default_cleanup: Cleanup,
-    /// The rules of who may do what.
+    /// The policy rules.
     pub policy: PolicySettings,
-    /// How people are asked.
+    /// How approval requests are handled.
     pub approvals: ApprovalSettings,
-    /// What shell commands are started in.
+    /// The sandbox of shell commands.
     pub confinement: Confinement,
-    /// The skills of children.
+    /// Which skills children have.
     pub skills: SkillSettings,
-    /// The limits of main runs.
+    /// The default limits of main runs.
     pub main: RunDefaults,
-    /// The limits of children.
+    /// The default limits of children.
     pub child: RunDefaults,
-    /// How long a claim holds without a heartbeat.
+    /// How long a lease is valid without a heartbeat.
     pub lease: Duration,
-    /// How many deaths of its process a run survives.
+    /// How many crashes of its process a run survives.
     pub deaths: DeathLimits,
-    /// How long tools under way may still take when the runtime shuts down.
+    /// How long running tools may still take when the runtime shuts down.
     pub shutdown_grace: Duration,
-    /// When transcripts of ended runs are archived; `None` is never.
+    /// The age at which transcripts of ended runs are archived; `None` is never.
     pub archive_after: Option<Duration>,
-    /// When records of ended trees are removed; `None` is never.
+    /// The age at which records of ended trees are deleted; `None` is never.
     pub clean_up_after: Option<Duration>,
-    /// How often the store is asked for work when nobody gives a hint.
+    /// How often the scheduler polls the store for work when no notification arrives.
     pub poll_interval: Duration,
-    /// How often delivery outside the store is tried before it is blocked.
+    /// The number of delivery attempts to a sink before the delivery is blocked.
     pub max_delivery_attempts: u32,
-    /// The command that owns the process, for the record of claims.
+    /// The command that owns the process, as recorded with its claims.
     pub owner: String,
-    /// The language of sentences that belong to no run.
+    /// The language of messages that belong to no run.
     pub lang: Lang,
 }
 
-/// The rules of who may do what, as an operator wrote them.
+/// The policy rules, as the operator wrote them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PolicySettings {
-    /// For every run.
+    /// Rules for every run.
     pub global: Rules,
-    /// For runs whose model is of a vendor, by the vendor's name.
+    /// Rules for runs with a model of a vendor, by the vendor's name.
     pub providers: BTreeMap<String, Rules>,
-    /// For runs of sessions, by their key, which may hold `*`.
+    /// Rules for runs of sessions, by session key, which may contain `*`.
     pub groups: BTreeMap<String, Rules>,
-    /// For runs whose commands are in a sandbox.
+    /// Rules for runs whose commands execute in a sandbox.
     pub sandbox: Rules,
-    /// For children: `allow` also lifts what they are denied by default.
+    /// Rules for children: `allow` also lifts what children are denied by default.
     pub children: Rules,
-    /// Whether a child starts from the tools of its parent.
+    /// Whether a child starts with the tools of its parent.
     pub inherit_tools: bool,
     /// Whether commands that look dangerous are treated like all others.
     pub allow_dangerous: bool,
 }
 
-/// How people are asked.
+/// How approval requests are handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ApprovalSettings {
-    /// Whether anybody will answer; else what would be asked is refused at once.
+    /// Whether an approver is present; if not, a call that needs approval is denied at once.
     pub wait: bool,
-    /// How long an answer is waited for.
+    /// How long a request waits for a decision.
     pub expiry: Duration,
 }
 
-/// The skills of children.
+/// Which skills children have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SkillSettings {
-    /// Whether a child has those of its parent.
+    /// Whether a child inherits the skills of its parent.
     pub inherit: bool,
-    /// Only these; `None` is all. `*` matches any run of characters.
+    /// Patterns of the only skills allowed; `None` allows all. `*` matches any run of characters.
     pub allow: Option<Vec<String>>,
-    /// Never these.
+    /// Patterns of skills that are never allowed.
     pub deny: Vec<String>,
-    /// More folders with skills, for children only.
+    /// Additional folders with skills, for children only.
     pub extra_dirs: Vec<String>,
 }
 
-/// How a model is asked, unless somebody nearer says otherwise.
+/// The default parameters of a model; more specific settings override them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ModelDefaults {
-    /// Models to ask in turn when it cannot answer.
+    /// Fallback models, in the order in which they are tried.
     pub fallbacks: Option<Vec<String>>,
-    /// How hard to think.
+    /// The reasoning effort, in the vendor's own word.
     pub thinking: Option<String>,
-    /// How freely to choose words, and how many.
+    /// The temperature and the token limit.
     pub sampling: Sampling,
 }
 
-/// What an operator set for an agent.
+/// The operator's settings of one agent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AgentSettings {
-    /// Its model, where its definition names none; `inherit` is its parent's.
+    /// The agent's model, if its definition names none; `inherit` is the parent's model.
     pub model: Option<String>,
-    /// How its model is asked.
+    /// The parameters of the agent's model.
     pub asking: ModelDefaults,
-    /// Its iteration cap.
     pub max_iterations: Option<u32>,
-    /// Its running time; zero is unlimited.
+    /// The agent's time limit; zero is unlimited.
     pub timeout: Option<Duration>,
-    /// The rules for it.
     pub rules: Rules,
-    /// What it may hand on to its children instead of what it may do itself.
+    /// What the agent may delegate to its children, instead of its own permissions.
     pub delegate_ceiling: Option<Vec<String>>,
-    /// What it and everything below it may spend.
+    /// The budget of the agent and its descendants.
     pub budget: Budget,
-    /// How its calls that change something are treated, if stricter than its parent's.
+    /// The approval mode of the agent, if stricter than that of its parent.
     pub mode: Option<Mode>,
-    /// Where it works.
+    /// Whether the agent works in a worktree of its own.
     pub isolation: Option<Isolation>,
-    /// Whether its commands may reach the network.
+    /// Whether the agent's commands may reach the network.
     pub network: Option<bool>,
-    /// The skills it may load; `None` is all that it would have.
+    /// The skills that the agent may load; `None` is all that it would have otherwise.
     pub skills: Option<Vec<String>>,
 }
 
-/// How many runs may run at once.
+/// The most runs that execute at once, by lane.
 #[derive(Clone, Copy, Debug)]
 pub struct Lanes {
-    /// Main runs.
     pub main: u32,
-    /// Children and background tasks, all together.
+    /// Children and background tasks, in total.
     pub subagent: u32,
     /// Children of one parent.
     pub per_parent: u32,
-    /// Children of one tree.
+    /// Children in one tree.
     pub per_tree: u32,
 }
 
@@ -177,16 +174,16 @@ impl Lanes {
     }
 }
 
-/// Limits of a run, unless its agent or its caller says otherwise.
+/// Default limits of a run, which its agent or its caller can override.
 #[derive(Clone, Copy, Debug)]
 pub struct RunDefaults {
-    /// Answers with tool calls.
+    /// The most completions with tool calls.
     pub max_iterations: u32,
-    /// Running time; `None` is unlimited.
+    /// The time limit of the run; `None` is unlimited.
     pub timeout: Option<Duration>,
-    /// One shell command.
+    /// The time limit of one shell command.
     pub exec_timeout: Duration,
-    /// What it and everything below it may spend.
+    /// The budget of the run and its descendants.
     pub budget: Budget,
 }
 
@@ -257,18 +254,19 @@ impl Default for Settings {
 }
 
 impl AgentSettings {
-    /// The iteration cap, never above the one in the agent's own definition.
+    /// Returns the iteration cap, never above the one in the agent's own definition.
     pub(crate) fn max_iterations_within(&self, own: Option<u32>) -> Option<u32> {
         let set = self.max_iterations?;
         Some(own.map_or(set, |own| set.min(own)))
     }
 }
 
-/// What holds for an agent that nobody set anything for.
+/// The settings of an agent that the operator did not configure.
 static NOTHING_SET: LazyLock<AgentSettings> = LazyLock::new(AgentSettings::default);
 
 impl Settings {
-    /// What was set for a model: by its whole name, else by the longest pattern that fits.
+    /// Returns the settings of a model: by its exact name, else by the longest pattern that
+    /// matches.
     pub(crate) fn model(&self, name: &str) -> Option<&ModelDefaults> {
         self.models.get(name).or_else(|| {
             let fitting = self
@@ -281,7 +279,7 @@ impl Settings {
         })
     }
 
-    /// A hash over everything that gives authority to children that are made later.
+    /// Hashes all settings that grant authority to children created later.
     pub(crate) fn authority_hash(&self) -> String {
         let rules: Vec<_> = self
             .agents
@@ -294,14 +292,14 @@ impl Settings {
             .to_owned()
     }
 
-    /// What was set for an agent.
+    /// Returns the operator's settings of an agent.
     pub(crate) fn agent(&self, name: &str) -> &AgentSettings {
         self.agents
             .get(&name.to_lowercase())
             .unwrap_or(&NOTHING_SET)
     }
 
-    /// Lets this many children run at once, in the lane, of one parent and of one tree.
+    /// Sets how many children run at once: in the lane, of one parent and in one tree.
     #[must_use]
     pub fn with_max_concurrent(mut self, max: u32) -> Self {
         self.lanes.subagent = max;

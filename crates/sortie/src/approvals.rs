@@ -46,7 +46,7 @@ impl<'a> Approvals<'a> {
         }
     }
 
-    /// Returns requests.
+    /// Returns the approval requests and questions that match a filter.
     pub async fn list(&self, filter: RequestFilter) -> Result<Vec<OpenRequest>, Error> {
         Ok(self.runtime.requests(filter).await?)
     }

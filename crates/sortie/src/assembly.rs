@@ -52,7 +52,7 @@ pub struct Assembly {
     notices: Notices,
 }
 
-/// What has to live as long as a runtime, besides its store.
+/// The parts that have to live as long as a runtime, besides its store.
 #[derive(Debug, Default)]
 pub(crate) struct Services {
     /// The connections to MCP servers; the servers end with them.
@@ -258,7 +258,7 @@ fn sandbox(options: &Options) -> Option<Sandbox> {
     Some(sandbox.with_notes(options.home.join(UNSWEPT_FOLDER)))
 }
 
-/// Whether a variable of this name is a secret.
+/// Returns whether a variable of this name is a secret.
 fn is_secret(name: &str) -> bool {
     ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD"]
         .iter()

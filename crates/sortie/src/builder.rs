@@ -137,8 +137,8 @@ impl Builder {
         self
     }
 
-    /// Lets calls that need approval wait for [`Approvals`](crate::Approvals). Without this nobody
-    /// will decide, and such a call is denied at once.
+    /// Lets calls that need approval wait for [`Approvals`](crate::Approvals). Without this no
+    /// approver is present, and such a call is denied at once.
     #[must_use]
     pub const fn approver(mut self, present: bool) -> Self {
         self.approver = present;

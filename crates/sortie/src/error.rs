@@ -20,7 +20,6 @@ pub enum Error {
     /// The workspace is not a folder that this process can read.
     #[error("the workspace {} cannot be used", path.display())]
     Workspace {
-        /// The folder.
         path: PathBuf,
         /// The error of the operating system.
         source: io::Error,

@@ -161,7 +161,7 @@ fn project_servers(options: &Options, notices: &Notices) -> Result<Vec<sortie_mc
         ));
         return Ok(Vec::new());
     }
-    // The file may have become a pipe or an endless file since the check above.
+    // The file may have been replaced by a pipe or an endless file since the check above.
     let bytes = sortie_base::regular_file::read_followed(&file, MAX_MCP_FILE_BYTES);
     let text = String::from_utf8_lossy(&bytes.map_err(Error::Io)?).into_owned();
     Ok(match parse_mcp_json(&text) {

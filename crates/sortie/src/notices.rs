@@ -18,7 +18,7 @@ impl Notices {
         Self(Some(Arc::new(receive)))
     }
 
-    /// Sends a sentence.
+    /// Sends a sentence to the receiver.
     #[expect(
         clippy::needless_pass_by_value,
         reason = "callers make the sentence for this call"

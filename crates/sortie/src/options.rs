@@ -102,7 +102,6 @@ pub fn sandbox_helper() -> Result<Option<SandboxHelper>, ExitCode> {
 /// A store that this process has locked, with what its runtime needs besides.
 #[derive(Debug)]
 pub struct OpenStore {
-    /// The store.
     pub store: SqliteStore,
     /// This process, as the lock file names it.
     pub owner: Owner,
@@ -187,14 +186,15 @@ impl Options {
         }
     }
 
-    /// Whether the user trusts a folder. A trust file that cannot be read trusts nothing.
+    /// Returns whether the user trusts a folder. If the trust file cannot be read, no folder is
+    /// trusted.
     pub(crate) fn is_trusted(&self, folder: &Path) -> bool {
         let config_folder = self.config_folder.as_deref();
         config_folder.is_some_and(|config_folder| is_trusted(config_folder, folder))
     }
 }
 
-/// Whether the trust file of a configuration folder lists a folder.
+/// Returns whether the trust file of a configuration folder lists a folder.
 pub(crate) fn is_trusted(config_folder: &Path, folder: &Path) -> bool {
     TrustStore::open(&config_folder.join(TRUST_FILE)).is_ok_and(|store| store.is_trusted(folder))
 }

@@ -17,7 +17,7 @@ use sortie_runtime::{
 
 use crate::Options;
 
-/// The file in the home folder that records how models take tools.
+/// The file in the home folder that records which tool modes models support.
 const LEARNED_FILE: &str = "models.json";
 
 /// Returns the settings of the directory of models.

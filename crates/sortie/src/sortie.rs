@@ -23,7 +23,7 @@ use crate::tasks::Tasks;
 
 /// How long a connection of the server may keep the runtime after a shutdown has begun.
 const CONNECTIONS_LIMIT: Duration = Duration::from_secs(5);
-/// Between two checks for such connections.
+/// The interval between two checks for such connections.
 const CONNECTIONS_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A running Sortie: it holds the store, runs tasks and delivers their results.
@@ -60,7 +60,7 @@ impl Defaults {
 }
 
 impl Sortie {
-    /// Returns a builder.
+    /// Returns a builder without options.
     pub fn builder() -> Builder {
         Builder::default()
     }

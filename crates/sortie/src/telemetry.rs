@@ -1,4 +1,5 @@
-//! Where traces of runs go: as configured, else as the standard variables of OpenTelemetry say.
+//! Configures the export of traces: from the configuration, else from the standard variables of
+//! OpenTelemetry.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use sortie_text::t;
 use crate::Options;
 use crate::notices::Notices;
 
-/// How long the last spans may take to be sent.
+/// The most time that sending the last spans may take.
 const FLUSH_LIMIT: Duration = Duration::from_secs(3);
 /// The collector's address for all signals.
 const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";

@@ -36,7 +36,8 @@ impl Schema {
         }
     }
 
-    /// Whether a key or a section of this dotted name exists. `NAME` stands for a chosen name.
+    /// Returns whether a key or a section of this dotted name exists. `NAME` stands for a chosen
+    /// name.
     pub(super) fn has(&self, key: &str) -> bool {
         let parts = split(key);
         !parts.is_empty() && self.descend(&self.root, &parts)
@@ -113,7 +114,7 @@ impl Schema {
         problems
     }
 
-    /// The keys that a code span names: `a.b`, `a.b = 1`, `[a.b]`, `[a.b] c`.
+    /// Returns the keys that a code span names: `a.b`, `a.b = 1`, `[a.b]`, `[a.b] c`.
     fn claimed(&self, text: &str) -> Vec<String> {
         if let Some(end) = text.find(']')
             && let Some(section) = header(&text[..=end])
@@ -140,7 +141,7 @@ impl Schema {
     }
 }
 
-/// The name in a TOML table header.
+/// Returns the name in a TOML table header.
 fn header(text: &str) -> Option<String> {
     let name = text.strip_prefix('[')?.strip_suffix(']')?;
     let plain =

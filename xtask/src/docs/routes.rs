@@ -75,8 +75,8 @@ impl Routes {
     }
 }
 
-/// Whether a path of a document is this route: a parameter of the route fits any segment, and `…`
-/// at the beginning stands for everything before.
+/// Returns whether a path of a document is this route: a parameter of the route matches any
+/// segment, and `…` at the beginning stands for any prefix.
 fn fits(known: &str, path: &str) -> bool {
     let known: Vec<&str> = known.split('/').collect();
     let (known, path) = match path.strip_prefix('…') {
@@ -94,7 +94,7 @@ fn fits(known: &str, path: &str) -> bool {
             .all(|(known, part)| known.starts_with('{') || known == part)
 }
 
-/// The routes that a text names: everything below `/api/`, and any path after a method.
+/// Returns the routes that a text names: everything below `/api/`, and any path after a method.
 fn claimed(text: &str) -> Vec<(Option<&str>, String)> {
     let mut routes = Vec::new();
     let mut method = None;

@@ -42,7 +42,8 @@ impl Symbols {
     pub(super) fn read(tree: &Tree) -> Self {
         let mut symbols = Self::default();
         for path in tree.paths() {
-            // A file without an ending, such as a Containerfile, looks like a type.
+            // The name of a file without an extension, such as Containerfile, is written like a
+            // type.
             let name = path.rsplit('/').next().unwrap_or(path);
             symbols.words.insert(name.to_owned());
         }
@@ -85,7 +86,7 @@ impl Symbols {
         }
         let trimmed = line.trim_start();
         if let Some(rest) = trimmed.strip_prefix("impl") {
-            // `impl<T> Trait for Type<T> {`: both names live here.
+            // `impl<T> Trait for Type<T> {`: both names are defined here.
             for word in rest.split(|c: char| !c.is_alphanumeric() && c != '_') {
                 if word.starts_with(|c: char| c.is_ascii_uppercase()) {
                     self.home(word, path);
@@ -114,7 +115,8 @@ impl Symbols {
         }
     }
 
-    /// A file is the home of its module and of its crate, `sortie_core` as well as `core`.
+    /// Registers a file as the home of its module and of its crate, `sortie_core` as well as
+    /// `core`.
     fn add_module(&mut self, path: &str) {
         let parts: Vec<&str> = path.trim_end_matches(".rs").split('/').collect();
         if let ["crates", name, ..] = parts[..] {
@@ -207,7 +209,7 @@ impl Symbols {
     }
 }
 
-/// Whether a name is written like a type or a variant.
+/// Returns whether a name is written like a type or a variant.
 fn is_camel(name: &str) -> bool {
     name.len() > 2
         && name.starts_with(|c: char| c.is_ascii_uppercase())

@@ -41,7 +41,7 @@ pub(crate) fn copies(tree: &Tree) -> Vec<Copies> {
         })
         .collect();
     let mut readers = places(tree, is_sse_reader);
-    // A crate of others that reads the same format is a copy too.
+    // A third-party crate that reads the same format is a copy too.
     readers.extend(
         tree.texts()
             .filter(|(path, text)| path.ends_with("/Cargo.toml") && text.contains("\nsse-stream"))
@@ -65,7 +65,7 @@ fn places(tree: &Tree, recognise: Recognise) -> Vec<String> {
         .collect()
 }
 
-/// Whether a file belongs to the page: written by hand and shipped.
+/// Returns whether a file belongs to the page: written by hand and shipped.
 pub(super) fn is_page_source(path: &str) -> bool {
     path.starts_with("web/src/")
         && [".ts", ".tsx"].iter().any(|end| path.ends_with(end))
@@ -73,13 +73,13 @@ pub(super) fn is_page_source(path: &str) -> bool {
         && path != "web/src/api/schema.ts"
 }
 
-/// The folder of the crate, or of the page.
+/// Returns the folder of the crate, or of the page.
 fn owner(path: &str) -> &str {
     let end = path.find("/src/").unwrap_or(path.len());
     &path[..end]
 }
 
-/// The code of a file, each line after a line break.
+/// Returns the code of a file, each line after a line break.
 fn code_of(text: &str) -> String {
     code(without_tests(text))
         .flat_map(|line| ["\n", line])
@@ -90,7 +90,7 @@ fn has_any(text: &str, needles: &[&str]) -> bool {
     needles.iter().any(|needle| text.contains(needle))
 }
 
-/// A type whose `Debug` prints a mark instead of its value.
+/// Returns whether the text has a type whose `Debug` prints a mark instead of its value.
 fn is_secret_type(text: &str) -> bool {
     text.split("\nimpl ").skip(1).any(|block| {
         let head = block.lines().next().unwrap_or_default();
@@ -99,7 +99,7 @@ fn is_secret_type(text: &str) -> bool {
     })
 }
 
-/// A function that puts the mark in the place of known values.
+/// Returns whether the text has a function that replaces known values by the mark.
 fn is_redactor(text: &str) -> bool {
     functions(text).iter().any(|function| {
         has_any(function, &[".replace(", ".replace_all("]) && function.contains("REDACTED")
@@ -120,14 +120,14 @@ fn is_wildcard_matcher(text: &str) -> bool {
     has_any(text, &["split('*')", "split_once('*')"])
 }
 
-/// Code that walks a path component by component without following links.
+/// Returns whether the code walks a path component by component without following links.
 fn is_folder_opener(text: &str) -> bool {
     text.contains(".components()")
         && text.contains("openat")
         && has_any(text, &["NOFOLLOW", "NO_SYMLINKS"])
 }
 
-/// A function that writes a file and renames it over another.
+/// Returns whether the text has a function that writes a file and renames it over another.
 fn is_atomic_writer(text: &str) -> bool {
     functions(text).iter().any(|function| {
         has_any(function, &["fs::rename(", "renameat(", ".persist("])
@@ -144,7 +144,7 @@ fn is_atomic_writer(text: &str) -> bool {
     })
 }
 
-/// A function that shortens text to a number of characters.
+/// Returns whether the text has a function that truncates text to a number of characters.
 fn is_truncator(text: &str) -> bool {
     functions(text).iter().any(|function| {
         let name = function
@@ -167,7 +167,7 @@ fn is_truncator(text: &str) -> bool {
     })
 }
 
-/// A reader of server-sent events: it distinguishes their fields.
+/// Returns whether the text reads server-sent events: it distinguishes their fields.
 fn is_sse_reader(text: &str) -> bool {
     text.contains("\"data\" =>") && has_any(text, &["\"event\" =>", "\"id\" =>"])
 }
@@ -176,7 +176,7 @@ fn is_sse_reader(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// Each rule, written in two crates and in a test.
+    /// Checks a rule with its code in two crates and in a test.
     fn check(rule: &str, code: &str) {
         let tree = Tree::default()
             .with("crates/a/src/one.rs", code)

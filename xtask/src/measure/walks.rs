@@ -28,7 +28,7 @@ pub(super) const WALKS: [Walk; 2] = [
     },
 ];
 
-/// The files of a walk, or nothing if the document has no such list, as in an older commit.
+/// Returns the files of a walk; `None` if the document has no such list, as in an older commit.
 pub(super) fn files(tree: &Tree, walk: Walk) -> Result<Option<Vec<String>>> {
     let Some(list) = tree.text(DOCUMENT).and_then(|text| listed(text, walk)) else {
         return Ok(None);
@@ -40,7 +40,7 @@ pub(super) fn files(tree: &Tree, walk: Walk) -> Result<Option<Vec<String>>> {
     files.collect::<Result<_>>().map(Some)
 }
 
-/// Problems of the lists: one that is missing, and files that do not exist.
+/// Returns the problems of the lists: a missing list, and files that do not exist.
 pub(crate) fn check(tree: &Tree) -> Vec<String> {
     WALKS
         .iter()

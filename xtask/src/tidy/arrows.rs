@@ -1,4 +1,4 @@
-//! Which crate may know which, and what must stay out of whose tree.
+//! Checks which crates may depend on which, and which external crates they must not reach.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,8 @@ use crate::shell::{cargo, output};
 
 /// Shared primitives: every crate may depend on it.
 const BASE: &str = "sortie-base";
-/// Crates of ours and the crates of ours that each may know. Dev-dependencies are free.
+/// The workspace crates, and the workspace crates that each may depend on. Dev-dependencies are not
+/// checked.
 const MAY_KNOW: [(&str, &[&str]); 20] = [
     (BASE, &[]),
     ("sortie-core", &[]),
@@ -51,17 +52,17 @@ const MAY_KNOW: [(&str, &[&str]); 20] = [
         ],
     ),
 ];
-/// Crates that wire others together, and may know all of them.
+/// Crates that wire others together, and may depend on all of them.
 const WIRES: [&str; 4] = [
     "sortie",
     "sortie-cli",
     "sortie-bench",
     "sortie-test-support",
 ];
-/// Knows none of the others, so that it builds before them and without them.
+/// The crate without workspace dependencies, so that it builds before the others and without them.
 const ALONE: &str = "xtask";
 
-/// Databases, HTTP and vendors: beyond the ports.
+/// Databases, HTTP and vendors: crates that only adapters behind the ports may use.
 const OUTSIDE: &[&str] = &[
     "axum",
     "hyper",
@@ -75,7 +76,7 @@ const OUTSIDE: &[&str] = &[
     "tungstenite",
     "ureq",
 ];
-/// What waits: beyond pure code.
+/// Asynchronous runtimes: crates that pure code must not use.
 const WAITING: &[&str] = &[
     "async-io",
     "async-std",
@@ -84,7 +85,7 @@ const WAITING: &[&str] = &[
     "smol",
     "tokio",
 ];
-/// Crates, and what must not be in their trees of normal dependencies.
+/// Crates, and the external crates that must not be in their trees of normal dependencies.
 const NEVER_REACHES: [(&str, &[&[&str]]); 7] = [
     ("sortie-core", &[OUTSIDE, WAITING]),
     ("sortie-shell", &[OUTSIDE, WAITING]),
@@ -95,7 +96,7 @@ const NEVER_REACHES: [(&str, &[&[&str]]); 7] = [
     ("sortie-runtime", &[OUTSIDE]),
 ];
 
-/// Every arrow that must not be there.
+/// Returns every forbidden dependency.
 pub(super) fn problems() -> Result<Vec<String>> {
     let metadata = cargo(&["metadata", "--no-deps", "--format-version", "1"])?;
     let metadata: Value = serde_json::from_str(&output(&mut { metadata })?)?;
@@ -151,7 +152,8 @@ fn judge(package: &str, known: &[&str]) -> Vec<String> {
         .collect()
 }
 
-/// The names of all crates that a package reaches by normal dependencies, whatever its features.
+/// Returns the names of all crates that a package reaches by normal dependencies, with any
+/// features.
 fn tree(package: &str) -> Result<BTreeSet<String>> {
     let mut command = cargo(&["tree", "--package", package, "--edges", "normal"])?;
     command.args(["--all-features", "--prefix", "none", "--format", "{p}"]);

@@ -1,10 +1,11 @@
-//! Rules that exist once, in `crates/base`: a second copy would give another answer.
+//! Checks that each rule of `crates/base` is implemented once: a second copy could give other
+//! results.
 
 use super::sources::{is_shipped, is_test, lines_of_code};
 
-/// A shared rule, and how code looks that implements it again.
+/// A shared rule, and the text by which another implementation is recognised.
 struct Rule {
-    /// The one place of the rule.
+    /// The file that implements the rule.
     home: &'static str,
     /// Text that only an implementation contains. Written in two parts, as this file is checked too.
     marks: &'static [&'static str],

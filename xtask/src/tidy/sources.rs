@@ -1,4 +1,4 @@
-//! What must not stand in a source file, and how long one may be.
+//! Checks the content and the length of source files.
 
 use std::fs;
 use std::process::Command;
@@ -9,21 +9,21 @@ use super::copies;
 use crate::place;
 use crate::shell::output;
 
-/// Past this a file hides a second subject.
+/// The most lines of code in a file; a longer one usually covers a second subject.
 const MAX_LINES: usize = 800;
-/// Marks of unfinished work. Written in two parts, as this file is checked too.
+/// Markers of unfinished work. Written in two parts, because this file is checked too.
 const UNFINISHED: [&str; 3] = [
     concat!("todo", "!("),
     concat!("unimplemented", "!("),
     concat!("dbg", "!("),
 ];
-/// Folders of somebody's machine.
+/// Folders that exist only on a developer's machine.
 const MACHINE: [&str; 3] = [
     concat!("/", "work/"),
     concat!("/", "farm/"),
     concat!("/", "root/"),
 ];
-/// Reading the environment.
+/// Code that reads the environment.
 const ENVIRONMENT: &str = concat!("env::", "var");
 
 /// The one table of hidden characters, and its copy for the page, which a test compares with it.
@@ -31,17 +31,17 @@ const HIDDEN: [&str; 2] = ["crates/base/src/hidden.rs", "web/src/markdown/hidden
 /// Characters that every table of hidden characters has and no other code needs, as hex digits.
 const TELLING: [&str; 5] = ["202e", "200b", "2066", "3164", "e0000"];
 
-/// Every break of a rule, as `path:line: what`.
+/// Returns every violation of a rule, as `path:line: what`.
 pub(super) fn problems() -> Result<Vec<String>> {
     let mut problems = Vec::new();
     for path in listed()? {
         let bytes = match fs::read(place::root().join(&path)) {
             Ok(bytes) => bytes,
-            // Deleted, and not yet in a commit.
+            // The file was deleted, and the deletion is not committed yet.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
             Err(error) => return Err(error).with_context(|| format!("reading {path}")),
         };
-        // What is not text has no lines to judge.
+        // Binary files are not checked.
         if let Ok(text) = String::from_utf8(bytes) {
             problems.extend(judge(&path, &text));
             problems.extend(copies::judge(&path, &text));
@@ -50,7 +50,7 @@ pub(super) fn problems() -> Result<Vec<String>> {
     Ok(problems)
 }
 
-/// Files of the project: tracked, or about to be.
+/// Returns the files of the project: tracked, or new and not ignored.
 fn listed() -> Result<Vec<String>> {
     let mut git = Command::new("git");
     git.current_dir(place::root()).args([
@@ -109,7 +109,7 @@ fn judge(path: &str, text: &str) -> Vec<String> {
     problems
 }
 
-/// Whether the line names the folder itself, and not one that only ends like it.
+/// Returns whether the line names the folder itself, and not one whose name only ends the same.
 fn names(line: &str, folder: &str) -> bool {
     line.match_indices(folder).any(|(at, _)| {
         let before = line[..at].chars().next_back();
@@ -117,15 +117,14 @@ fn names(line: &str, folder: &str) -> bool {
     })
 }
 
-/// Whether a file is code that people run: of a crate, or of the page.
+/// Returns whether a file is shipped code: of a crate, or of the page.
 pub(super) fn is_shipped(path: &str) -> bool {
     let code = [".rs", ".ts", ".tsx"].iter().any(|end| path.ends_with(end));
     code && ((path.starts_with("crates/") && path.contains("/src/"))
         || path.starts_with("web/src/"))
 }
 
-/// Whether the line has the character as an escape, in the way of Rust or of JavaScript, or as a
-/// number.
+/// Returns whether the line contains the character as a Rust or JavaScript escape, or as a number.
 fn spells(line: &str, code: &str) -> bool {
     let line = line.to_ascii_lowercase();
     [concat!("\\", "u{"), concat!("\\", "u"), "0x"]
@@ -137,7 +136,7 @@ pub(super) fn is_test(path: &str) -> bool {
     path.ends_with("/tests.rs") || path.contains("/tests/")
 }
 
-/// Lines up to the tests inside the file.
+/// Returns the number of lines before the tests inside the file.
 pub(super) fn lines_of_code(text: &str) -> usize {
     let tests = text
         .find("\n#[cfg(test)]\nmod tests {")

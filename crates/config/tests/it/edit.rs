@@ -1,4 +1,4 @@
-//! One key changes, everything else stays.
+//! Tests that an edit changes one key and preserves everything else.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -78,7 +78,7 @@ fn keys_are_set_where_they_belong() {
 }
 
 #[test]
-fn what_cannot_be_is_refused() {
+fn invalid_edits_are_refused() {
     refused("", "modle", "x", "unknown key modle; did you mean model?");
     refused("", "a b", "x", "\"a b\" is not the name of a key");
     refused(

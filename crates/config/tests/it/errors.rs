@@ -1,4 +1,4 @@
-//! What cannot be is refused with file, key, what was found and what was expected.
+//! Tests that an invalid value is rejected with its file, its key, the value and the expected type.
 
 use std::fs;
 
@@ -144,7 +144,7 @@ fn addresses_and_variables() {
 }
 
 #[test]
-fn every_layer_is_named_and_all_problems_are_told_at_once() {
+fn all_problems_are_reported_at_once_with_their_layers() {
     let case = Case::new()
         .user("temperature = 3\nmodel = 1")
         .project("[main]\n# why\nmax_iterations = 0")
@@ -170,7 +170,7 @@ fn problems_are_bounded() {
 }
 
 #[test]
-fn syntax_is_told_with_its_place() {
+fn syntax_errors_are_reported_with_line_and_column() {
     for (text, place) in [
         ("model = ", "1:9: "),
         ("lang = 'zh'\n[subagents\n", "2:11: "),
@@ -185,7 +185,7 @@ fn syntax_is_told_with_its_place() {
 }
 
 #[test]
-fn files_that_are_none() {
+fn unreadable_files_are_rejected() {
     let told = Case::new().user(b"\xff\xfe").told();
     assert_eq!(told, "error: user.toml is not UTF-8 text");
     let large = vec![b' '; usize::try_from(MAX_FILE_BYTES).unwrap() + 1];
@@ -198,7 +198,7 @@ fn files_that_are_none() {
 }
 
 #[test]
-fn depth_does_not_end_the_process() {
+fn deep_nesting_does_not_end_the_process() {
     for text in [
         format!("a = {}", "[".repeat(200_000)),
         format!("{} = 1", vec!["a"; 200_000].join(".")),

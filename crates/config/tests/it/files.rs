@@ -1,4 +1,4 @@
-//! Which file is a project's.
+//! Tests of finding the project file.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use crate::support::folder;
 
-/// Makes these files (folders end in `/`) and looks from the folder `from`.
+/// Creates these files (folders end in `/`) and searches from the folder `from`.
 fn check(made: &[&str], from: &str, expected: Option<&str>) {
     let root = TempDir::new().unwrap();
     let root = root.path().canonicalize().unwrap();

@@ -1,4 +1,4 @@
-//! Which layer wins, and what keys are called.
+//! Tests of the precedence of layers and the spelling of keys.
 
 use insta::assert_snapshot;
 use sortie_config::{Config, Flag, Origin};
@@ -86,7 +86,7 @@ fn tables_are_merged_and_lists_are_replaced() {
 }
 
 #[test]
-fn the_spelling_of_the_seeds_is_understood() {
+fn camel_case_keys_are_accepted() {
     let case = Case::new()
         .user(
             r#"
@@ -157,7 +157,7 @@ fn an_agent_has_one_name_in_all_layers() {
 }
 
 #[test]
-fn unknown_keys_are_told_with_what_was_meant() {
+fn unknown_keys_are_reported_with_the_most_similar_key() {
     let case = Case::new()
         .user(
             r#"
@@ -208,7 +208,7 @@ fn warnings_are_bounded() {
 }
 
 #[test]
-fn files_come_from_every_editor() {
+fn byte_order_marks_and_line_endings_are_accepted() {
     for text in [
         "lang = \"zh\"\nthinking = \"高\"\n[agents.\"审查\"]\nmodel = \"inherit\"\n",
         "\u{feff}lang = \"zh\"\nthinking = \"高\"\n[agents.\"审查\"]\nmodel = \"inherit\"\n",

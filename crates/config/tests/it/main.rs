@@ -1,4 +1,5 @@
-//! The configuration at its boundary: files, variables and flags in, what holds and who said so out.
+//! Tests of the configuration at its boundary: files, variables and flags in, values and their
+//! origins out.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops here")]
 

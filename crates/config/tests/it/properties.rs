@@ -1,4 +1,4 @@
-//! What holds for all layers and all files.
+//! Properties of all layers and all files.
 
 use proptest::prelude::*;
 use sortie_config::Origin;
@@ -46,7 +46,7 @@ fn layer_of(origin: &Origin) -> Option<usize> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// For each key the strongest layer that sets it decides, and is named.
+    /// The strongest layer that sets a key decides its value and is reported as its origin.
     #[test]
     fn the_strongest_layer_decides(set in prop::array::uniform4(prop::array::uniform4(prop::option::of(1_u32..30)))) {
         let mut case = Case::new();
@@ -71,7 +71,7 @@ proptest! {
         }
     }
 
-    /// Without trust no limit is ever above what holds without the file.
+    /// An untrusted file never raises a limit above its value without the file.
     #[test]
     fn an_untrusted_file_never_widens(
         user in prop::array::uniform4(prop::option::of(0_u32..30)),
@@ -79,7 +79,7 @@ proptest! {
     ) {
         let lines = |values: [Option<u32>; 4]| -> Vec<(usize, u32)> {
             let values = values.into_iter().enumerate();
-            // 0 is a value of its own for times only.
+            // 0 has a meaning of its own for durations only.
             values.filter_map(|(key, value)| Some((key, value?.max(u32::from(key != 3))))).collect()
         };
         let without = set_in(Case::new(), 0, &lines(user));
@@ -93,7 +93,7 @@ proptest! {
         prop_assert!(endless(with.subagents.timeout_seconds) <= endless(without.subagents.timeout_seconds));
     }
 
-    /// No text ends the process, and what passes the checks always fits the types.
+    /// No text makes the loader panic, and a configuration that passes the checks fits the types.
     #[test]
     fn any_text_is_read_or_refused(
         text in "(lang|model|subagents|providers\\.a|agents\\.b|models\\.'a/b'|[a-z\\[\\]\\.={}'\"\n é中]){0,6}( = |\n|\\.)?[a-z0-9_\\[\\]{}='\"\\.\n中-]{0,40}",
@@ -105,7 +105,7 @@ proptest! {
         prop_assert!(!told.contains("passed every check"), "{}", told);
     }
 
-    /// A known key with any value is refused or fits.
+    /// A known key with any value is rejected or fits the types.
     #[test]
     fn any_value_of_a_known_key_fits_or_is_refused(
         key in prop::sample::select(vec![

@@ -1,4 +1,4 @@
-//! The schema as other programs read it.
+//! Tests of the JSON schema as other programs read it.
 
 use serde_json::Value;
 use sortie_config::{Config, schema};
@@ -36,7 +36,7 @@ fn the_schema_judges_as_the_loader_does() {
     assert!(validator.is_valid(&defaults));
 }
 
-/// Whether objects keep their order depends on what else is built; here it does not count.
+/// Sorts objects: whether they keep their order depends on the features of the build.
 fn sorted(value: Value) -> Value {
     match value {
         Value::Object(fields) => {

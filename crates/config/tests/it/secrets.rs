@@ -1,4 +1,4 @@
-//! No secret is in anything that can be printed.
+//! Tests that no printed output contains a secret.
 
 use sortie_config::{Flag, set, show};
 
@@ -25,7 +25,7 @@ fn case() -> Case {
 }
 
 #[test]
-fn what_is_shown() {
+fn shown_values_contain_no_secret() {
     for case in [case(), case().untrusted()] {
         let loaded = case.load().unwrap();
         let providers = &loaded.config.providers;
@@ -47,7 +47,7 @@ fn what_is_shown() {
 }
 
 #[test]
-fn what_is_wrong() {
+fn errors_contain_no_secret() {
     let at = |line: &str| line.replace("KEY", SECRET);
     for text in [
         "providers.a.api_key = ['KEY']",

@@ -1,4 +1,4 @@
-//! A folder with a user's file and a project's file, and what comes of them as text.
+//! A folder with a user file and a project file, and the loaded configuration as text.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use sortie_config::{ConfigError, Flag, Loaded, Origin, Sources, load, show};
 use tempfile::TempDir;
 
-/// A configuration in the making.
+/// The sources of one test's configuration.
 pub(crate) struct Case {
     folder: TempDir,
     pub(crate) sources: Sources,
 }
 
 impl Case {
-    /// Nothing is set and the project is trusted.
+    /// Creates a case in which nothing is set and the project is trusted.
     pub(crate) fn new() -> Self {
         Self {
             folder: TempDir::new().unwrap(),
@@ -70,7 +70,7 @@ impl Case {
         load(&self.sources)
     }
 
-    /// What was set, by whom, and every warning; or the error.
+    /// Loads the configuration and returns its values with origins and warnings, or the error.
     pub(crate) fn told(&self) -> String {
         let text = match self.load() {
             Ok(loaded) => rendered(&loaded),
@@ -85,7 +85,7 @@ impl Case {
     }
 }
 
-/// A line for each value that is not a default, and for each warning.
+/// Writes one line for each value that is not a default, and one for each warning.
 fn rendered(loaded: &Loaded) -> String {
     let keys = show(loaded).into_iter();
     let keys = keys

@@ -1,4 +1,4 @@
-//! Which folders are trusted.
+//! Tests of the trusted folders.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -49,7 +49,7 @@ fn mode(path: &Path, mode: u32) {
 }
 
 #[test]
-fn a_folder_and_nothing_in_it() {
+fn trust_does_not_extend_to_subfolders() {
     let world = World::new();
     for name in ["a/b/c", "ab", "a/other/.git", "a/other/deep", "link-home"] {
         folder(&world.root, name);
@@ -82,7 +82,7 @@ fn a_folder_and_nothing_in_it() {
 }
 
 #[test]
-fn trust_can_be_taken_away() {
+fn trust_can_be_revoked() {
     let world = World::new();
     let (a, b) = (folder(&world.root, "a"), folder(&world.root, "a/b"));
     let mut store = world.store();
@@ -102,7 +102,7 @@ fn trust_can_be_taken_away() {
 }
 
 #[test]
-fn two_processes_do_not_forget_each_other() {
+fn changes_of_two_processes_are_both_kept() {
     let world = World::new();
     let (a, b) = (folder(&world.root, "a"), folder(&world.root, "b"));
     let (mut one, mut other) = (world.store(), world.store());
@@ -112,7 +112,7 @@ fn two_processes_do_not_forget_each_other() {
 }
 
 #[test]
-fn the_file_is_its_owners_only() {
+fn the_file_is_private_and_refused_if_others_can_write_it() {
     let world = World::new();
     let a = folder(&world.root, "a");
     world.store().trust(&a).unwrap();

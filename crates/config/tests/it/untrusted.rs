@@ -1,10 +1,10 @@
-//! The file of a folder that is not trusted can only narrow.
+//! Tests that the project file of an untrusted folder can only restrict.
 
 use insta::assert_snapshot;
 
 use crate::support::Case;
 
-/// What a line comes to in a folder that is not trusted, with this file of the user's.
+/// Loads a project file of an untrusted folder over this user file, and returns the result as text.
 fn told(user: &str, project: &str) -> String {
     Case::new().user(user).project(project).untrusted().told()
 }
@@ -22,7 +22,7 @@ fn is_dropped(user: &str, project: &str) {
 }
 
 #[test]
-fn a_hostile_file_changes_nothing_and_every_key_is_told() {
+fn a_hostile_file_changes_nothing_and_every_key_is_reported() {
     let case = Case::new()
         .user("[providers.openai]\napi_key = 'sk-mine'\n[subagents.tools]\ndeny = ['exec']")
         .project(
@@ -92,7 +92,7 @@ fn the_same_file_counts_in_a_trusted_folder() {
 }
 
 #[test]
-fn narrowing_is_fine() {
+fn an_untrusted_file_may_lower_limits() {
     for project in [
         "lang = 'zh'",
         "thinking = 'high'",
@@ -115,7 +115,7 @@ fn narrowing_is_fine() {
 }
 
 #[test]
-fn raising_is_not() {
+fn an_untrusted_file_may_not_raise_limits() {
     for (user, project) in [
         ("", "subagents.max_concurrent = 6"),
         (
@@ -153,7 +153,7 @@ fn raising_is_not() {
 }
 
 #[test]
-fn what_variables_and_flags_say_bounds_the_file_too() {
+fn values_of_variables_and_flags_limit_the_file_too() {
     let case = Case::new()
         .project("agents.explore.max_iterations = 10\nagents.plan.timeout_seconds = 100")
         .variable("SORTIE__SUBAGENTS__MAX_ITERATIONS", "4")
@@ -187,7 +187,7 @@ fn a_list_of_denied_tools_only_grows() {
 }
 
 #[test]
-fn what_is_left_out_need_not_be_right() {
+fn wrong_types_of_ignored_keys_are_no_error() {
     is_dropped("", "providers.x.base_url = 3");
     is_dropped("", "providers.x.wire = { a = 1 }");
     let told = told("", "subagents.max_depth = 'deep'");
@@ -198,7 +198,7 @@ fn what_is_left_out_need_not_be_right() {
 }
 
 #[test]
-fn names_of_the_file_catch_no_variable() {
+fn names_in_an_untrusted_file_capture_no_variable() {
     let case = Case::new()
         .user("providers.my-gateway.wire = 'chat'")
         .project("providers.'MY.GATEWAY'.wire = 'chat'")

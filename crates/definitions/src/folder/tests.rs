@@ -3,7 +3,7 @@ use std::os::unix::fs::symlink;
 
 use super::*;
 
-/// A folder `inside` with a link of each kind, beside a secret.
+/// Creates a folder `inside` with a link of each kind, beside a secret.
 fn setting() -> (tempfile::TempDir, PathBuf) {
     let place = tempfile::tempdir().unwrap();
     let root = fs::canonicalize(place.path()).unwrap();
@@ -87,6 +87,6 @@ fn a_path_that_has_become_a_link_is_not_the_folder_any_more() {
         Folder::open_exact(&path),
         Err(FolderError::Outside(_))
     ));
-    // What was held is still what was found.
+    // The open descriptor still refers to the original folder.
     assert_eq!(read(&deep, "file.md"), "deep");
 }

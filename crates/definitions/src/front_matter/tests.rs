@@ -3,7 +3,7 @@ use serde_json::json;
 
 use super::*;
 
-/// `yaml@line | body`, or the error.
+/// Writes `yaml@line | body`, or the error.
 fn render(text: &str) -> String {
     match split(text) {
         Ok(Document {
@@ -74,7 +74,7 @@ fn a_colon_in_a_description_is_repaired_and_reported() {
         "Use it when: the user's text #1 says so"
     );
     assert_eq!(parsed.keys["tools"], "Read");
-    // A comment behind another key stays one.
+    // A comment after another key remains a comment.
     let yaml = "description: a: b\npermissionMode: plan # note: careful\n";
     assert_eq!(parse(yaml, 2).unwrap().keys["permissionMode"], "plan");
 }

@@ -104,7 +104,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_bound_holds(
+        fn the_prompt_never_exceeds_its_budget(
             descriptions in proptest::collection::vec("\\PC{0,300}", 0..20),
             budget in 0usize..3_000,
         ) {

@@ -1,11 +1,11 @@
-//! Agent files of each system, and which of them count.
+//! Tests of the agent files of each system, and of their precedence.
 
 use sortie_core::agent::AgentSource;
 use sortie_definitions::{LoadedAgent, Verdict};
 
 use crate::support::World;
 
-/// An agent as a few lines that a person can compare with its file.
+/// Writes an agent as a few lines that a reader can compare with its file.
 fn render(agent: &LoadedAgent) -> String {
     let LoadedAgent {
         definition,
@@ -413,7 +413,7 @@ fn the_nearest_file_is_used_and_the_others_are_reported() {
         for place in &places[nearest..] {
             world.write(place, &agent(place));
         }
-        // Above the repository's root, nobody looks.
+        // Folders above the repository's root are not searched.
         world.write(".claude/agents/a.md", &agent("above"));
         let files = world.agents(true);
         let found: Vec<&str> = files
@@ -500,7 +500,7 @@ fn links_that_lead_out_are_refused_and_reported() {
     refused  -  project/.agents/agents/b-folder
              - it leads out of project/.agents/agents, which is refused
     "#);
-    // The positive control: somebody who follows links gets there.
+    // The positive control: a reader that follows links reaches the file.
     let evil = world.path().join("project/.agents/agents/a-file.md");
     assert!(std::fs::read_to_string(evil).unwrap().contains("evil"));
 }

@@ -1,4 +1,4 @@
-//! Whatever stands in the place of an agent file or a skill, looking for them ends.
+//! Tests that the search for agent files and skills ends, for any content in their place.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -12,12 +12,12 @@ use rustix::fs::{CWD, Mode, mkfifoat};
 
 use crate::support::World;
 
-/// How many files the ordinary test writes.
+/// The number of files that the ordinary test writes.
 const FEW: usize = 300;
-/// How long the long form goes on.
+/// The duration of the long form.
 const LONG: Duration = Duration::from_secs(300);
 
-/// Where agents and skills are looked for.
+/// The folders that are searched for agents and skills.
 const PLACES: &[&str] = &[
     "project/.sortie/agents/a.md",
     "project/.claude/agents/a.md",
@@ -31,7 +31,7 @@ const PLACES: &[&str] = &[
     "project/.claude/skills/a",
 ];
 
-/// What is repeated to make something deep or long.
+/// Pieces of text that are repeated to create deep or long content.
 const PIECES: &[&str] = &[
     "[",
     "{a: ",
@@ -56,7 +56,7 @@ const PIECES: &[&str] = &[
     "\r\n",
 ];
 
-/// What an agent can put where a file is expected.
+/// The kinds of entry that an agent can create in place of a file.
 #[derive(Clone, Debug)]
 enum Put {
     Bytes(Vec<u8>),
@@ -83,7 +83,7 @@ fn put() -> BoxedStrategy<Put> {
     .boxed()
 }
 
-/// Names that stand for more and more names.
+/// Returns YAML with aliases that expand exponentially.
 fn laughs() -> String {
     let mut text = "a0: &a0 [x, x, x, x]\n".to_owned();
     for at in 1..30 {

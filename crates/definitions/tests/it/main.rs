@@ -1,4 +1,4 @@
-//! Skills and agent files, from folders on disk to what a run may use.
+//! Tests of skills and agent files, from folders on disk to the permissions of a run.
 #![expect(
     clippy::unwrap_used,
     reason = "a test that cannot set itself up has failed"

@@ -1,4 +1,4 @@
-//! Where is looked, and in which order.
+//! Tests of the folders that are searched, and of their order.
 
 use std::path::Path;
 

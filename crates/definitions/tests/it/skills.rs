@@ -1,4 +1,4 @@
-//! Skills on disk.
+//! Tests of skills on disk.
 
 use sortie_core::words::Lang;
 use sortie_definitions::{SkillChoice, Skills, narrow, skill_places};
@@ -9,7 +9,7 @@ fn skill(name: &str, description: &str) -> String {
     format!("---\nname: {name}\ndescription: {description}\n---\nDo it.\n")
 }
 
-/// Names with their folders, then what is wrong.
+/// Writes skill names with their folders, then the problems.
 fn render(world: &World, skills: &Skills) -> String {
     let mut lines: Vec<String> = skills
         .skills
@@ -60,7 +60,7 @@ fn skills_are_found_in_order_and_the_nearer_hides_the_farther() {
         ),
         ("extra/README.md", "no skill"),
     ]);
-    // The same folder under two names is looked in once.
+    // A folder with two names is searched once.
     world.link("project/.sortie/skills", "../.claude/skills");
     insta::assert_snapshot!(render(&world, &world.skills()), @r#"
     pdf in project/app/.sortie/skills/pdf
@@ -176,7 +176,7 @@ fn links_that_lead_out_are_refused_and_reported() {
 }
 
 #[test]
-fn no_more_than_the_bound() {
+fn skills_beyond_the_limit_are_reported() {
     let world = World::new();
     for index in 0..300 {
         let name = format!("s{index:03}");

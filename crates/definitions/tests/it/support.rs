@@ -1,4 +1,4 @@
-//! A project and a home directory to look in.
+//! A project and a home directory for the searches.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -100,13 +100,13 @@ impl World {
         Skills::find(&self.looking(false, |from| skill_places(from, &extra)))
     }
 
-    /// Text without the folder of this test.
+    /// Returns the text without the path of this test's folder.
     pub(crate) fn shown(&self, text: &str) -> String {
         text.replace(&format!("{}/", self.path().display()), "")
     }
 }
 
-/// A policy that takes relative paths, commands and domains, and no other arguments.
+/// A policy that accepts relative paths, commands and domains, and no other arguments.
 fn check_rule(rule: &str) -> Result<(), String> {
     let (tool, argument) = rule.split_once('(').unwrap_or((rule, "x)"));
     if tool.contains([' ', ')']) || !argument.ends_with(')') {

@@ -1,4 +1,4 @@
-//! What a file of an untrusted folder can do is never more than the same file trusted.
+//! Tests that a file of an untrusted folder never grants more than the same file does if trusted.
 
 use proptest::prelude::*;
 use sortie_core::agent::ModelChoice;
@@ -45,7 +45,8 @@ prop_compose! {
     }
 }
 
-/// What the agent could do beyond what everybody can.
+/// Returns the first field in which `less` grants more than `more`, or more than any untrusted agent
+/// may have.
 fn exceeds(less: &LoadedAgent, more: &LoadedAgent) -> Option<&'static str> {
     let mode = |agent: &LoadedAgent| agent.mode.unwrap_or(Mode::Default);
     let plays = |agent: &LoadedAgent| match &agent.definition.model {
@@ -100,7 +101,7 @@ proptest! {
 }
 
 #[test]
-fn the_property_can_fail() {
+fn exceeds_detects_a_free_mode() {
     let yaml = "description: d\npermissionMode: yolo\nhooks: {}\n";
     let world = World::with(&[("project/.claude/agents/x.md", &format!("---\n{yaml}---\nb"))]);
     let trusted = world.agents(true);

@@ -1,4 +1,4 @@
-//! Servers that never end, never begin, or say too much.
+//! Tests of servers that never finish, never respond, or send too much.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ const LIMITS: BodyLimits = BodyLimits {
 };
 const HEAD: &str = "HTTP/1.1 200 Said\r\n";
 
-/// What becomes of one answer: how many bytes, or what is wrong.
+/// Reads one response; returns the number of bytes or the error.
 async fn read(reply: impl Fn() -> Answer + Send + Sync + 'static, limits: BodyLimits) -> String {
     let server = Server::start(move |_| reply()).await;
     let guard = guard(&[format!("127.0.0.1:{}", server.port)], Table::of(&[]));
@@ -81,7 +81,7 @@ async fn bodies_are_read_up_to_the_limit() {
 
 #[tokio::test]
 async fn a_slow_server_times_out_although_it_keeps_sending() {
-    // Every empty-handed byte keeps the connection alive, but not for ever.
+    // Every byte keeps the connection alive, but not beyond the total time limit.
     let limits = BodyLimits {
         max_bytes: usize::MAX,
         total: Duration::from_millis(300),

@@ -1,4 +1,4 @@
-//! The guard against real sockets, hostile servers and resolvers that change their minds.
+//! Tests of the guard against real sockets, hostile servers and resolvers whose answers change.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use async_trait::async_trait;
 use sortie_fetch::{Allow, Guard, Resolver};
 
-/// Answers from a table; a name's n-th question gets its n-th answer, and then the last one again.
+/// A resolver with a table: the n-th query of a name gets its n-th answer, and later ones the last.
 #[derive(Debug, Default)]
 struct Table {
     names: BTreeMap<&'static str, Vec<Vec<&'static str>>>,

@@ -1,4 +1,5 @@
-//! Names: resolved once, judged whole, and connected to nowhere else.
+//! Tests that a name is resolved once, that all its addresses are checked, and that only these are
+//! connected to.
 
 use sortie_fetch::{NetError, Refused, Url};
 
@@ -19,7 +20,7 @@ async fn a_name_with_one_refused_address_is_refused() {
         ("meta.example", &[&["169.254.169.254"]]),
         ("empty.example", &[&[]]),
     ]);
-    // A suffix opens the port, and no address.
+    // A suffix rule permits the port, but no address.
     let guard = guard(&[format!("*.example:{}", server.port)], table);
     for (host, expected) in [
         ("mixed.example", "mixed.example resolves to 127.0.0.1"),

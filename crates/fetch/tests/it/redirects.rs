@@ -1,4 +1,4 @@
-//! Where an answer points is checked as if somebody had asked for it.
+//! Tests that the target of a redirect is checked like a requested URL.
 
 use reqwest::{Method, Request};
 use sortie_fetch::{MAX_REDIRECTS, Response, Url};
@@ -172,7 +172,7 @@ async fn a_response_that_is_no_redirect_is_returned() {
     }
 }
 
-/// The second request, in a few words.
+/// Returns a summary of the second request.
 async fn resent(method: Method, status: u16, location: &'static str) -> String {
     let stage = Stage::to(status, location).await;
     let mut request = Request::new(method, stage.url());

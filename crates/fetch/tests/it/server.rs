@@ -1,4 +1,4 @@
-//! A server that says exactly what a test wants, also what no server should.
+//! A server that sends exactly the bytes that a test specifies, including invalid ones.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -6,20 +6,20 @@ use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// What the server does with a request.
+/// The response of the server to a request.
 pub(crate) struct Answer {
     pub(crate) bytes: Vec<u8>,
     pub(crate) then: Then,
 }
 
-/// What it does after that.
+/// What the server does after the response.
 pub(crate) enum Then {
     Close,
     Silence,
     Repeat(Vec<u8>),
 }
 
-/// A request as it came, and the address it came to.
+/// A request as received, and the address that received it.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
     pub(crate) text: String,
@@ -51,7 +51,7 @@ impl Drop for Server {
 }
 
 impl Server {
-    /// Listens on every address of this machine, so that what was asked for is seen.
+    /// Listens on every address of this machine, so that a connection to any of them is recorded.
     pub(crate) async fn start(answer: impl Fn(&Seen) -> Answer + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("0.0.0.0:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -62,7 +62,7 @@ impl Server {
             while let Ok((stream, _)) = listener.accept().await {
                 let (log, answer) = (Arc::clone(&log), Arc::clone(&answer));
                 connections.spawn(async move {
-                    // A client that goes away in the middle is what some tests are about.
+                    // Some tests disconnect the client in the middle of the response.
                     serve(stream, &log, &*answer).await.ok();
                 });
             }
@@ -116,7 +116,7 @@ fn is_whole(bytes: &[u8]) -> bool {
     length.is_none_or(|length| body.len() >= length.parse().unwrap_or(0))
 }
 
-/// A whole answer with these headers.
+/// Returns a complete response with these headers.
 pub(crate) fn answer(status: u16, headers: &str, body: impl AsRef<[u8]>) -> Answer {
     let body = body.as_ref();
     let head = format!(
@@ -129,7 +129,6 @@ pub(crate) fn answer(status: u16, headers: &str, body: impl AsRef<[u8]>) -> Answ
     }
 }
 
-/// A redirect.
 pub(crate) fn redirect(status: u16, location: &str) -> Answer {
     answer(status, &format!("location: {location}\r\n"), "")
 }

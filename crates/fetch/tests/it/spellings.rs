@@ -1,5 +1,5 @@
-//! The pair of checker and connector: however an address is spelled, the one that was approved is
-//! the one that is connected to, and no other is.
+//! Tests of the checker together with the connector: for every spelling of an address, the
+//! connector connects to the approved address and to no other.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -12,12 +12,12 @@ use sortie_fetch::{Allow, Guard, Reach, Url, reach};
 use crate::server::{Server, answer};
 use crate::{Table, anybody, guard};
 
-/// Random addresses and spellings that are judged without a socket.
+/// The number of random addresses and spellings that are checked without a socket.
 const JUDGED: u32 = 20_000;
-/// Those that are really connected to.
+/// The number of those that are connected to.
 const CONNECTED: u32 = 400;
 
-/// One of many ways to write an IPv4 address that some program understands.
+/// Writes an IPv4 address in one of many forms that some program accepts.
 fn spell(address: Ipv4Addr, style: u8, salt: u8) -> String {
     let [a, b, c, d] = address.octets();
     let whole = u32::from(address);
@@ -39,7 +39,7 @@ fn spell(address: Ipv4Addr, style: u8, salt: u8) -> String {
     }
 }
 
-/// Some of the characters as `%xx`.
+/// Encodes some of the characters as `%xx`.
 fn percent(text: &str, salt: u8) -> String {
     text.bytes()
         .enumerate()
@@ -50,7 +50,7 @@ fn percent(text: &str, salt: u8) -> String {
         .collect()
 }
 
-/// The full-width form of a digit or dot.
+/// Returns the full-width form of a digit or dot.
 fn wide(c: char) -> char {
     match c {
         '.' => '．',
@@ -71,7 +71,7 @@ fn spell_v6(address: Ipv6Addr, style: u8) -> String {
     }
 }
 
-/// Addresses, most of them near something special.
+/// Generates addresses, most of them near a special range.
 fn addresses() -> impl Strategy<Value = IpAddr> {
     let first = prop::sample::select(vec![
         0_u8, 1, 8, 10, 100, 127, 168, 169, 172, 192, 198, 203, 223, 224, 240, 255,
@@ -103,7 +103,8 @@ fn addresses() -> impl Strategy<Value = IpAddr> {
     prop_oneof![v4.prop_map(IpAddr::from), v6.prop_map(IpAddr::from)]
 }
 
-/// What the standard library says that no public address is; written apart from the guard's table.
+/// Returns whether the standard library classifies an address as not public; independent of the
+/// guard's table.
 fn is_surely_not_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => {
@@ -154,7 +155,7 @@ fn the_checked_address_is_the_one_that_the_connector_parses() {
             return Ok(());
         };
         approved.fetch_add(1, Ordering::Relaxed);
-        // The connector takes the host of the URL, without brackets, as the standard library does.
+        // The connector uses the host of the URL without brackets, as the standard library does.
         let host = checked.url().host_str().unwrap();
         let read: IpAddr = host.trim_matches(['[', ']']).parse().unwrap();
         prop_assert_eq!(read.to_canonical(), address.to_canonical());
@@ -162,7 +163,7 @@ fn the_checked_address_is_the_one_that_the_connector_parses() {
         Ok(())
     });
     result.unwrap();
-    // Otherwise the test would show nothing.
+    // With fewer approved addresses the test would prove nothing.
     assert!(approved.into_inner() > JUDGED / 20);
 }
 
@@ -179,7 +180,7 @@ async fn the_approved_address_is_the_one_that_is_connected_to() {
         let host = spell(address, style, salt);
         let url = Url::parse(&format!("http://{host}:{}/", server.port)).unwrap();
         let approved = address.octets()[1] == 1;
-        // Network and broadcast addresses of a loopback network are as good as others.
+        // Network and broadcast addresses of a loopback network work like all others.
         let answer = guard.get(url, &anybody).await;
         assert_eq!(answer.is_ok(), approved, "{host}: {answer:?}");
         connected += usize::from(approved);

@@ -18,7 +18,7 @@ use sortie_core::words::Lang;
 
 const RUN: &str = "01900000-0000-7000-8000-000000000001";
 
-/// A runtime that has nothing but permits.
+/// A tool host that provides only permits.
 struct Bare {
     denied: &'static [&'static str],
 }
@@ -54,7 +54,7 @@ impl BlobReader for Bare {
     }
 }
 
-/// Calls a tool for a run that policy keeps from some hosts.
+/// Calls a tool for a run whose policy denies some hosts.
 async fn call_denying(
     tool: &dyn Tool,
     arguments: Value,
@@ -86,7 +86,7 @@ async fn call_denying(
     }
 }
 
-/// Returns what a model reads: the answer, or the failure after a `!`.
+/// Returns the text that the model reads: the result, or the failure after a `!`.
 async fn call(tool: &dyn Tool, arguments: Value) -> String {
     match call_denying(tool, arguments, &[]).await {
         Ok(answer) => answer.text,

@@ -1,4 +1,4 @@
-//! What the text of a URL tells.
+//! Tests of the decisions that depend on the text of a URL only.
 
 use sortie_fetch::{Allow, Guard, Url};
 
@@ -13,7 +13,7 @@ fn check_with(allow: Allow, cases: &[(&str, &str)]) {
             Err(refused) => {
                 let sentence = refused.to_string();
                 let first = sentence.split(['.', ',']).next().unwrap();
-                // Addresses have dots of their own.
+                // Addresses contain dots themselves.
                 let whole = sentence.split(". ").next().unwrap();
                 format!("! {}", if first.len() > 30 { first } else { whole })
             }
@@ -160,7 +160,7 @@ fn rules_open_what_they_name() {
         ("http://[fd00::2]:99/", false),
         ("http://localhost:3000/", true),
         ("http://LOCALHOST.:3000/", true),
-        // The exact rule is all there is for that name.
+        // Only the exact rule applies to that name.
         ("http://localhost/", false),
         ("http://localhost:9443/", false),
         ("https://a.example.org:8443/", true),

@@ -1,4 +1,4 @@
-//! Servers on the network, which is loopback here.
+//! Tests of servers on the network, which is loopback here.
 
 use std::sync::Arc;
 
@@ -41,12 +41,12 @@ fn router(behaviour: &str, stage: &Stage) -> Router {
     Router::new().nest_service("/mcp", service)
 }
 
-/// How a stubborn server answers.
+/// The response of a server that answers every request in one way.
 trait Answer: Fn(&HeaderMap) -> Response<Body> + Clone + Send + Sync + 'static {}
 
 impl<F: Fn(&HeaderMap) -> Response<Body> + Clone + Send + Sync + 'static> Answer for F {}
 
-/// A server that answers every request in one way.
+/// Returns a server that answers every request in one way.
 fn stubborn(answer: impl Answer) -> Router {
     Router::new().fallback(any(
         move |headers: HeaderMap| async move { answer(&headers) },
@@ -91,7 +91,7 @@ async fn a_large_answer_of_the_network_is_bounded() {
     assert!(answer.text.contains("[left out: 1951424 more bytes]"));
 }
 
-/// A server that answers in one stubborn way is unavailable, with this sentence and without secrets.
+/// Checks that a server with this response is unavailable, with this message and without secrets.
 async fn check(answer: impl Answer, expected: &str) {
     let stage = Stage::new();
     let (url, guard) = serve(stubborn(answer)).await;
@@ -175,7 +175,7 @@ async fn a_redirect_is_not_followed() {
     }
 }
 
-/// A server written by hand, which knows the words of the protocol only roughly.
+/// A hand-written server that implements the protocol only partly.
 async fn rough(headers: HeaderMap, body: String) -> Response<Body> {
     let request: Value = serde_json::from_str(&body).unwrap_or_default();
     let id = &request["id"];
@@ -237,7 +237,7 @@ async fn a_listing_that_violates_the_protocol_is_read_as_far_as_possible() {
 }
 
 #[tokio::test]
-async fn the_guard_decides() {
+async fn a_server_that_the_guard_refuses_is_unavailable() {
     let stage = Stage::new();
     let (url, _) = serve(router("plain", &stage)).await;
     let guard = Guard::new(Allow::default()).unwrap();
@@ -253,7 +253,7 @@ async fn the_guard_decides() {
 }
 
 #[tokio::test]
-async fn headers_of_the_protocol_are_not_ours_to_set() {
+async fn configured_headers_cannot_replace_those_of_the_protocol() {
     let stage = Stage::new();
     let mut server = settings("http://127.0.0.1:1/mcp");
     server["headers"] = json!({ "Mcp-Session-Id": "x" });

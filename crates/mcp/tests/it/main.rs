@@ -1,4 +1,4 @@
-//! Real servers, as programs and on the network, behaving well and badly.
+//! Tests with real servers, as programs and on the network, with correct and faulty behaviour.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops here")]
 

@@ -1,4 +1,4 @@
-//! A tool is what it was when it was approved, or it is withdrawn.
+//! Tests that a tool that differs from its approved form is withdrawn.
 
 use std::time::Duration;
 
@@ -7,7 +7,8 @@ use sortie_core::ports::tool::Tool;
 
 use crate::support::{Stage, run, tool};
 
-/// Calls a tool until it fails: word of a change arrives a little after the answer.
+/// Calls a tool until it fails: the notification of a change arrives a little after the tool
+/// result.
 async fn until_it_fails(tool: &dyn Tool) -> String {
     let failing = async {
         loop {
@@ -29,7 +30,7 @@ async fn a_changed_tool_is_withdrawn_until_it_is_approved() {
     let act = tool(&pool, "act");
     run(&*act, json!({})).await.unwrap();
 
-    // The server says that its tools changed, and the next use lists them again.
+    // The server announces that its tools changed, and the next use lists them again.
     run(&*tool(&pool, "poke"), json!({})).await.unwrap();
     let failure = until_it_fails(&*act).await;
     assert!(
@@ -44,15 +45,15 @@ async fn a_changed_tool_is_withdrawn_until_it_is_approved() {
     assert_eq!(names, ["mcp__srv__poke"]);
     assert_eq!(report.changes[0].tool, "act");
     assert!(report.changes[0].description.starts_with("IMPORTANT"));
-    // A person can compare what it says with what was approved.
+    // An approver can compare the description with the approved one.
     let before = report.changes[0].before.as_deref().unwrap();
     assert!(!before.contains("IMPORTANT"), "{before}");
     assert!(report.changes[0].text.contains("IMPORTANT"));
-    // The tool that did not change works on.
+    // The unchanged tool still works.
     run(&*tool(&pool, "poke"), json!({})).await.unwrap();
 
     pool.approve(&report.changes).await.unwrap();
-    // A run that was shown the old form does not get the new one under its name.
+    // A run that was shown the old form must not call the new one under the same name.
     let failure = run(&*act, json!({})).await.unwrap_err();
     assert!(
         failure.contains("changed since this run began"),
@@ -73,7 +74,7 @@ async fn approvals_survive_the_pool() {
     let approved = std::fs::read_to_string(&file).unwrap();
     assert!(approved.contains("odd name/é"), "{approved}");
 
-    // What was approved under these names is something else now, as far as the file knows.
+    // The file now has another fingerprint for `act`, so the tool differs from its approved form.
     let mut written: serde_json::Value = serde_json::from_str(&approved).unwrap();
     written["servers"]["srv"]["act"]["fingerprint"] = json!("0".repeat(64));
     std::fs::write(&file, written.to_string()).unwrap();

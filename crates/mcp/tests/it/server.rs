@@ -1,6 +1,7 @@
-//! A server of our own that behaves as it is told. As a program it is this very test binary, started
-//! again with arguments that make it run one ignored test, [`serve`]. The test harness then writes a
-//! line of its own to standard output first: every test here also shows that such lines do no harm.
+//! An MCP server for tests, with a selectable behaviour. As a program it is this test binary,
+//! started again with arguments that make it run one ignored test, [`serve`]. The test harness then
+//! writes a line of its own to standard output first: every test here also shows that such lines
+//! are harmless.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -15,12 +16,12 @@ use rmcp::service::{RequestContext, RoleServer};
 use rmcp::{ErrorData, ServerHandler, ServiceExt as _};
 use serde_json::{Value, json};
 
-/// What stands in the arguments right before the behaviour.
+/// The argument that precedes the behaviour.
 const MARK: &str = "server::serve";
-/// The size of a page of tools.
+/// The number of tools in one page of a listing.
 const PAGE: usize = 100;
 
-/// The arguments that make this binary a server.
+/// Returns the arguments that make this binary a server.
 pub(crate) fn arguments(behaviour: &str, folder: &Path) -> Vec<String> {
     let folder = folder.to_str().unwrap();
     [
@@ -35,7 +36,7 @@ pub(crate) fn arguments(behaviour: &str, folder: &Path) -> Vec<String> {
     .to_vec()
 }
 
-/// Is a server, if it was started as one.
+/// Serves, if this process was started as a server.
 #[test]
 #[ignore = "it is the server that the other tests start"]
 fn serve() {
@@ -61,7 +62,7 @@ fn serve() {
     });
 }
 
-/// Adds a line to a file.
+/// Appends a line to a file.
 fn note(file: &Path, line: &str) {
     let mut file = std::fs::OpenOptions::new()
         .create(true)
@@ -158,7 +159,7 @@ fn text(text: &str) -> CallToolResult {
     CallToolResult::success(vec![ContentBlock::text(text)])
 }
 
-/// Asks for everything that a server must not get, and says what came of it.
+/// Sends the requests that a client must refuse to a server, and reports the outcome.
 #[expect(
     deprecated,
     reason = "servers may ask for it as long as the protocol knows it"
@@ -177,7 +178,7 @@ async fn ask(context: &RequestContext<RoleServer>) -> CallToolResult {
     ))
 }
 
-/// Starts a child of its own, and says who it is.
+/// Starts a child process and reports its id.
 #[expect(
     clippy::zombie_processes,
     reason = "the test is about a child that nobody waits for"

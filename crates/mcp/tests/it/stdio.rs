@@ -1,11 +1,11 @@
-//! Servers that are programs.
+//! Tests of servers that are programs.
 
 use serde_json::{Value, json};
 use sortie_mcp::{ServerState, ToolRules};
 
 use crate::support::{SECRET, Stage, is_gone, run, soon, tool};
 
-/// Calls `act` of a server with this behaviour and compares a part of what the model reads.
+/// Calls `act` of a server with this behaviour and compares a part of the tool result.
 async fn check(behaviour: &str, expected: Result<&str, &str>) {
     let stage = Stage::new();
     let (pool, report) = stage.listed(behaviour).await;
@@ -142,7 +142,7 @@ async fn restarts_are_bounded() {
     for _ in 0..6 {
         replies.push(run(&*act, json!({})).await.unwrap_err());
     }
-    // Started once for the list, and then again for each of the calls after the first one.
+    // The server started once for the listing, and again for each call after the first one.
     assert_eq!(stage.starts(), 5);
     assert!(
         replies[4].contains("it stopped during the call"),
@@ -161,7 +161,7 @@ async fn a_server_that_died_between_calls_is_started_again() {
     let pid = stage.lines("starts")[0].clone();
     let pid = rustix::process::Pid::from_raw(pid.parse().unwrap()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
-    // The first call may still find the old connection; then it says so, and the second is served.
+    // The first call may still use the old connection and fail; the second succeeds.
     let first = run(&*act, json!({})).await;
     if let Err(failure) = &first {
         assert!(failure.contains("(signal 9)"), "{failure}");
@@ -191,7 +191,7 @@ async fn a_call_that_hangs_is_cancelled_at_its_time() {
     })
     .await;
     assert_eq!(stage.starts(), 1);
-    // After three timeouts in a row it counts as stuck.
+    // After three consecutive timeouts the server counts as stuck.
     run(&*tool(&pool, "act"), json!({})).await.unwrap_err();
     let failure = run(&*tool(&pool, "act"), json!({})).await.unwrap_err();
     assert!(failure.contains("seems stuck"), "{failure}");
@@ -245,7 +245,7 @@ async fn nothing_of_a_server_outlives_its_pool() {
 }
 
 #[tokio::test]
-async fn servers_that_cannot_be_used() {
+async fn unusable_servers_are_unavailable_and_offer_no_tools() {
     let check = async |change: fn(&mut Value), behaviour: &str, expected: &str| {
         let stage = Stage::new();
         let mut server = stage.program(behaviour);
@@ -309,7 +309,7 @@ async fn only_allowed_tools_are_offered() {
 }
 
 #[tokio::test]
-async fn a_program_gets_only_what_it_is_given() {
+async fn a_server_program_gets_only_the_configured_environment() {
     let stage = Stage::new();
     let (_pool, _) = stage.listed("plain").await;
     let pid = &stage.lines("starts")[0];

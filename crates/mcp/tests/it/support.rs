@@ -1,4 +1,4 @@
-//! A pool with one server, and how its tools are called.
+//! A pool with one server, and functions that call its tools.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,9 +18,9 @@ use sortie_fetch::Guard;
 use sortie_mcp::{ApprovalFile, Pool, PoolSettings, ServerConfig, ServerReport};
 use tempfile::TempDir;
 
-/// What the servers here know and must not be heard to say.
+/// A value that the servers here know and that must appear in no output.
 pub(crate) const SECRET: &str = "hunter22-very-secret";
-/// How long something that must happen soon is waited for.
+/// The most time that a test waits for a condition.
 const SOON: Duration = Duration::from_secs(20);
 
 /// A folder with everything that a pool needs.
@@ -39,7 +39,7 @@ impl Stage {
         self.folder.path()
     }
 
-    /// The settings of a server that is this binary.
+    /// Returns the settings of a server that is this binary.
     pub(crate) fn program(&self, behaviour: &str) -> Value {
         json!({
             "command": std::env::current_exe().unwrap(),
@@ -62,14 +62,14 @@ impl Stage {
         Pool::new(vec![("srv".to_owned(), config)], settings)
     }
 
-    /// A pool whose one server is listed.
+    /// Returns a pool whose one server has been listed.
     pub(crate) async fn listed(&self, behaviour: &str) -> (Pool, ServerReport) {
         let pool = self.pool(&self.program(behaviour), None);
         let report = pool.list_tools().await.remove(0);
         (pool, report)
     }
 
-    /// How often the server was started.
+    /// Returns the number of times that the server was started.
     pub(crate) fn starts(&self) -> usize {
         self.lines("starts").len()
     }
@@ -80,7 +80,7 @@ impl Stage {
     }
 }
 
-/// A tool by the end of its name.
+/// Returns the tool whose name ends in `name`.
 pub(crate) fn tool(pool: &Pool, name: &str) -> Arc<dyn Tool> {
     let wanted = format!("mcp__srv__{name}");
     let tools = pool.tools();
@@ -118,7 +118,7 @@ pub(crate) async fn run(tool: &dyn Tool, arguments: Value) -> Result<ToolAnswer,
     }
 }
 
-/// Waits until something holds that must hold soon.
+/// Waits until a condition holds; fails after [`SOON`].
 pub(crate) async fn soon(what: &str, mut holds: impl FnMut() -> bool) {
     let waited = tokio::time::timeout(SOON, async {
         while !holds() {
@@ -128,7 +128,7 @@ pub(crate) async fn soon(what: &str, mut holds: impl FnMut() -> bool) {
     assert!(waited.await.is_ok(), "not in time: {what}");
 }
 
-/// Whether a process is gone; one that only waits to be reaped is.
+/// Returns whether a process has ended; a zombie counts as ended.
 pub(crate) fn is_gone(pid: &str) -> bool {
     match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
         Ok(stat) => stat
@@ -143,7 +143,7 @@ fn uuid() -> uuid::Uuid {
     uuid::Uuid::from_u128(7)
 }
 
-/// Nobody: no children, no blobs, no files, no hosts.
+/// A tool host without children, blobs, files or hosts.
 struct Nobody;
 
 #[async_trait]

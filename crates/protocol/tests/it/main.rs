@@ -1,4 +1,4 @@
-//! The client against the real server.
+//! Tests of the client against the real server.
 
 #![expect(
     clippy::unwrap_used,
@@ -65,7 +65,7 @@ async fn event_stream_resumes_after_the_last_event() {
     assert!(matches!(ended.event.kind, NotificationKind::Completed { result } if result == "done"));
     let last_id = events.last_id().unwrap().to_owned();
     drop(events);
-    // While no stream is open.
+    // This task is created while no stream is open.
     let second = client.create(&task("two"), "two").await.unwrap().task_id;
     world.stage.end_of(second).await;
     let mut events = client.events(Some(&last_id)).await.unwrap();
@@ -157,7 +157,7 @@ async fn request_follows_a_server_that_was_restarted_at_another_address() {
         async move { client.create(&task("two"), "two").await }
     });
     world.serve_again().await;
-    // Another program listens at the old address by now, or none.
+    // The old address now belongs to another program, or to none.
     assert_ne!(world.address, client.address());
     *place.lock().unwrap() = Some((world.address, PROOF));
     let made = asked.await.unwrap().unwrap();

@@ -11,9 +11,10 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::support::PROOF;
 
-/// What a repeated key is answered with while the first attempt goes on. No time has to pass here.
+/// The response to a repeated idempotency key while the first attempt executes. It asks for no
+/// delay.
 const UNDER_WAY: &str = "HTTP/1.1 409 Conflict\r\nretry-after: 0\r\n";
-/// What an attempt is answered with that takes longer than the server waits for its handlers.
+/// The response to an attempt that exceeds the server's handler timeout.
 const OVERDUE: &str = "HTTP/1.1 503 Service Unavailable\r\nretry-after: 0\r\n";
 
 fn problem(status: u16, slug: &str) -> String {
@@ -23,10 +24,10 @@ fn problem(status: u16, slug: &str) -> String {
     .to_string()
 }
 
-/// Something on loopback that shows that it is the server and gives these answers to what is posted.
+/// A server on loopback that proves its identity and gives these responses to POST requests.
 struct Told {
     address: SocketAddr,
-    /// The keys of what was posted.
+    /// The idempotency keys of the POST requests.
     keys: Arc<Mutex<Vec<String>>>,
 }
 
@@ -50,7 +51,7 @@ impl Told {
     }
 }
 
-/// One connection, one request.
+/// Serves one request of one connection.
 async fn answer_one(
     stream: TcpStream,
     answers: &mut impl Iterator<Item = (&'static str, String)>,
@@ -91,7 +92,7 @@ async fn answer_one(
 async fn client_waits_while_the_first_attempt_executes() {
     let run: RunId = "0198b1d0-0000-7000-8000-000000000001".parse().unwrap();
     let mut answers = vec![(OVERDUE, problem(503, "timeout"))];
-    // More often than a broken connection is made again.
+    // More attempts than the client makes for a broken connection.
     answers.extend((0..8).map(|_| (UNDER_WAY, problem(409, "under-way"))));
     let done = serde_json::json!({ "task_id": run }).to_string();
     answers.push(("HTTP/1.1 200 OK\r\n", done));

@@ -95,12 +95,12 @@ impl World {
         self.serving = Some((stop, task));
     }
 
-    /// The administrator.
+    /// Returns a client with the administrator's key.
     pub(crate) fn client(&self) -> Client {
         Client::new(self.address, &self.token, PROOF).unwrap()
     }
 
-    /// Stops the server and nothing else.
+    /// Stops the server only; the runtime keeps running.
     pub(crate) async fn stop(&mut self) {
         if let Some((stop, task)) = self.serving.take() {
             stop.cancel();

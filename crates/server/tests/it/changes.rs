@@ -1,4 +1,4 @@
-//! What tasks leave behind: changes in worktrees, long outputs, deliveries, what people call them.
+//! Tests of what tasks leave behind: changes in worktrees, long outputs, deliveries and labels.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,4 @@
-//! Who may say what becomes of a run: only who could have made it.
+//! Tests that a caller controls only runs that it could have created.
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ const ASKS: &str = r#"
   - say: "{{result:1}}"
 "#;
 
-/// A main run of an admin that is held at its first question to the model.
+/// Creates a main run of an admin that blocks at its first prompt.
 async fn held(world: &World, session: &str, more: Value) -> String {
     let mut wish = json!({"message": "work", "label": session, "session_id": session,
         "main": true});
@@ -30,7 +30,7 @@ async fn held(world: &World, session: &str, more: Value) -> String {
     id
 }
 
-/// What an operator gets for each way to drive a run.
+/// Returns the response to an operator for each operation that controls a run.
 async fn ways(world: &World, id: &str, session: &str) -> Vec<(String, StatusCode, Value)> {
     let operator = &world.tokens.operator;
     let of_task = |what: &str| format!("/api/tasks/{id}{what}");

@@ -1,4 +1,4 @@
-//! How people and programs come in, and how they are kept out.
+//! Tests of authentication: keys, login links and browser sessions.
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -125,7 +125,7 @@ async fn login_link_works_once_and_previews_do_not_use_it_up() {
     );
 }
 
-/// A fresh link of a key.
+/// Creates a new login link of a key.
 async fn link(world: &World, token: &str) -> String {
     let made = world.request(Method::POST, "/api/login-links", token);
     let made = world.json(made.json(&json!({}))).await;
@@ -141,7 +141,7 @@ async fn foreign_page_cannot_log_a_browser_in_with_another_key() {
     for request in [
         led("cross-site"),
         led("same-site"),
-        // A browser that does not say, as on other machines without TLS.
+        // A browser that sends no fetch metadata, as on other machines without TLS.
         world.http.get(&url),
         // Typed, but the browser is logged in with another key.
         led("none").header(header::COOKIE, &own),

@@ -1,4 +1,4 @@
-//! Clients that leave, or whose time is over, before what they asked for is done.
+//! Tests of clients that disconnect, or whose request times out, before the request completes.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use tokio::sync::Semaphore;
 use crate::live::Client;
 use crate::support::{SAYS_DONE, World, answer, patient, slug};
 
-/// Worktrees whose changes are collected and applied only when the test lets them.
+/// Worktrees whose changes are collected and applied only when the test permits it.
 #[derive(Debug)]
 struct Gates {
     root: TempDir,
@@ -115,7 +115,7 @@ impl Leaver {
         Self(stream)
     }
 
-    /// Hangs up, and waits until the server has noticed.
+    /// Disconnects, and waits until the server has noticed.
     async fn leave(mut self) {
         self.0.shutdown().await.unwrap();
         let mut answer = Vec::new();
@@ -147,7 +147,7 @@ async fn deletion_is_published_after_its_client_disconnected() {
     let world = world(&gates).await;
     let (mut client, _) = Client::connect(&world, &world.tokens.viewer).await;
     client.subscribe(json!({})).await;
-    // Its end waits until its changes are collected, and a deletion waits for its end.
+    // The run ends only after its changes are collected, and a deletion waits for its end.
     let id = isolated(&world).await;
     let path = format!("/api/tasks/{id}");
     world.until_status(&id, "running").await;

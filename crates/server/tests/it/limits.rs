@@ -1,4 +1,4 @@
-//! What a hostile or broken client cannot do.
+//! Tests of limits against hostile and broken clients.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use tokio::net::TcpStream;
 use crate::live::Client;
 use crate::support::{SAYS_DONE, World, answer, slug};
 
-/// Limits that a test can wait for.
+/// Returns timeouts short enough for a test.
 fn quick() -> ServerLimits {
     ServerLimits {
         header_timeout: Duration::from_millis(300),
@@ -26,7 +26,7 @@ async fn raw(world: &World, text: &str) -> String {
     stream.write_all(text.as_bytes()).await.unwrap();
     let mut answer = Vec::new();
     let reading = stream.read_to_end(&mut answer);
-    // Everything here has to be answered or closed by the server, long before this.
+    // The server has to respond or close the connection long before this.
     tokio::time::timeout(Duration::from_secs(20), reading)
         .await
         .expect("the server lets go")
@@ -114,12 +114,12 @@ async fn connections_beyond_the_limit_wait_their_turn() {
     let world = World::with(SAYS_DONE, limits).await;
     let first = TcpStream::connect(world.address).await.unwrap();
     let second = TcpStream::connect(world.address).await.unwrap();
-    // Both say nothing, are given up, and make room.
+    // The server closes both silent connections, so a new client is served.
     assert_eq!(answer(world.get("/api/me")).await.0, 200);
     drop((first, second));
 }
 
-/// No timeouts: the tests check which connection is closed for a new one.
+/// Returns limits without timeouts: the tests check which connection is closed for a new one.
 fn crowded() -> ServerLimits {
     ServerLimits {
         connections: 8,
@@ -165,14 +165,14 @@ async fn slow_handler_gets_503_timeout() {
     let (status, problem) = answer(request).await;
     assert_eq!((status.as_u16(), slug(&problem)), (503, "timeout"));
     assert_eq!(problem["status"], 503);
-    // What was begun is not given up with the answer.
+    // The request completes although its response timed out.
     until("the task", async || {
         world.stage.records().await.pop().map(|_| ())
     })
     .await;
 }
 
-/// The beginning of a request whose body has still to come.
+/// Sends the head of a request whose body is still to come.
 async fn announce(world: &World, token: &str, path: &str, length: usize) -> TcpStream {
     let mut stream = TcpStream::connect(world.address).await.unwrap();
     let head = format!(
@@ -194,7 +194,7 @@ async fn announced_but_unsent_bytes_reserve_no_memory() {
         let most = 4 * 1024 * 1024;
         slow.push(announce(&world, &world.tokens.acme_operator, "/api/tasks", most).await);
     }
-    // Another request of the same key, so that those before it have begun.
+    // A further request of the same key ensures that the earlier ones have begun.
     let own = world.request(reqwest::Method::GET, "/api/me", &world.tokens.acme_operator);
     assert_eq!(answer(own).await.0, 200);
     let cancel = world.post(&format!("/api/tasks/{id}/cancel"), &json!({}));
@@ -209,7 +209,7 @@ async fn excess_bodies_get_503_and_do_not_affect_other_keys() {
     let world = World::begin(SAYS_DONE).await;
     let mut large = Vec::new();
     for _ in 0..4 {
-        // All but the end.
+        // The whole body except its end.
         let mut stream = announce(&world, &world.tokens.acme_operator, "/api/tasks", LARGE).await;
         stream.write_all(&vec![b' '; LARGE - 2]).await.unwrap();
         large.push(stream);

@@ -1,4 +1,4 @@
-//! The WebSocket.
+//! Tests of the WebSocket.
 
 use std::time::Duration;
 
@@ -12,14 +12,14 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
 use crate::support::{SAYS_DONE, World};
 
-/// How long a test waits for something that must come.
+/// The most time that a test waits for an expected message.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A client of the WebSocket.
+/// A WebSocket client.
 pub(crate) struct Client(WebSocketStream<MaybeTlsStream<TcpStream>>);
 
 impl Client {
-    /// Connects, and takes the first message.
+    /// Connects and reads the first message.
     pub(crate) async fn connect(world: &World, token: &str) -> (Self, Value) {
         let mut request = format!("ws://{}/api/ws", world.address)
             .into_client_request()
@@ -59,7 +59,7 @@ impl Client {
         }
     }
 
-    /// Waits until it is let go because its key no longer holds.
+    /// Waits until the server closes the connection because the key is no longer valid.
     pub(crate) async fn until_refused(&mut self) {
         loop {
             if let Message::Close(frame) = self.raw().await {
@@ -69,7 +69,7 @@ impl Client {
         }
     }
 
-    /// The next message of this type.
+    /// Reads until the next message of this type.
     pub(crate) async fn until(&mut self, kind: &str) -> Value {
         loop {
             let message = self.next().await;
@@ -104,7 +104,7 @@ async fn library_and_websocket_give_the_same_json_for_the_same_event() {
         .is_none_or(|event: &Value| event["type"] != "completed")
     {
         let mut message = client.next().await;
-        // The other messages are about the connection, or whole records.
+        // The other messages concern the connection, or contain whole records.
         if message["task_seq"].is_i64() {
             message.as_object_mut().unwrap().remove("seq").unwrap();
             sent.push(message);
@@ -279,7 +279,7 @@ async fn stopping_server_closes_websockets_properly() {
 
 #[tokio::test]
 async fn slow_client_gets_a_snapshot_and_delays_no_other() {
-    // More than lies in the buffers between us, and then more events than are kept.
+    // More bytes than the buffers of the connection hold, and then more events than the hub keeps.
     const LARGE: usize = 40;
     const RESTING: usize = 50;
     const ROUNDS: usize = 60;
@@ -288,7 +288,7 @@ async fn slow_client_gets_a_snapshot_and_delays_no_other() {
     let (mut client, _) = Client::connect(&world, &world.tokens.viewer).await;
     client.subscribe(json!({})).await;
     client.until("snapshot").await;
-    // From here on it reads nothing, and everything goes on without it.
+    // From here on the client reads nothing; the server and the runs continue.
     for _ in 0..LARGE {
         let run = world
             .stage
@@ -350,7 +350,7 @@ async fn revoked_key_gets_no_more_events() {
 
 #[tokio::test]
 async fn revoked_key_is_disconnected_even_if_it_reads_nothing() {
-    // More than lies in the buffers between us.
+    // More bytes than the buffers of the connection hold.
     const LARGE: usize = 60;
     let long = "w".repeat(200_000);
     let world = World::begin(&format!("  - say: \"{long}\"\n")).await;
@@ -389,7 +389,7 @@ async fn client_with_too_many_messages_is_disconnected() {
     let world = World::with(SAYS_DONE, limits).await;
     let (mut client, _) = Client::connect(&world, &world.tokens.viewer).await;
     for n in 0..40 {
-        // It may be let go before it has said everything.
+        // The server may close the connection before the client has sent every message.
         let ping = Message::text(json!({"type": "ping", "n": n}).to_string());
         if client.0.send(ping).await.is_err() {
             break;
@@ -418,7 +418,8 @@ async fn client_is_not_read_before_it_has_read_its_responses() {
     let resume = json!({"epoch": hello["epoch"], "seq": 0});
     let seq = hello["seq"].as_u64().unwrap();
     let wish = json!({"type": "subscribe", "id": "s", "scope": "all", "resume": resume});
-    // Both in one piece, so that the second is there before the first is answered.
+    // Both messages are sent in one write, so that the second arrives before the response to the
+    // first.
     let wish = Message::text(wish.to_string());
     client.0.feed(wish).await.unwrap();
     let ping = Message::text(json!({"type": "ping", "n": 1}).to_string());

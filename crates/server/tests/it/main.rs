@@ -1,4 +1,4 @@
-//! A real server on a port of its own, with a real store and a scripted model.
+//! Tests against a real server on a port of its own, with a real store and a scripted model.
 #![expect(
     clippy::unwrap_used,
     reason = "helpers of tests fail like the tests themselves"

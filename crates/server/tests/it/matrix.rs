@@ -8,14 +8,14 @@ use sortie_protocol::Role::{self, Admin, Operator, Viewer};
 
 use crate::support::{PROOF, SAYS_DONE, World, answer};
 
-/// What an admin of a tenant gets for data outside of its tenant.
+/// The response to an admin of a tenant for data outside of its tenant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Tenant {
     /// The data of its tenant.
     Own,
-    /// 404.
+    /// Status 404.
     Missing,
-    /// 403: the route is about the whole server.
+    /// Status 403: the route concerns the whole server.
     Forbidden,
 }
 use Tenant::{Forbidden, Missing, Own};
@@ -85,7 +85,7 @@ const ROUTES: &[(&str, &str, Role, Tenant)] = &[
     ("get", "/api/ws", Viewer, Own),
 ];
 
-/// A valid body, so that a refusal is not about the body.
+/// Returns a valid body, so that a refusal is not about the body.
 fn body(path: &str) -> Value {
     match path {
         "/api/tasks" => json!({"message": "do it"}),
@@ -322,7 +322,7 @@ pub(crate) struct Browser {
 }
 
 impl Browser {
-    /// Reads both from the answer to a login.
+    /// Reads both from the response to a login.
     pub(crate) fn of(response: &reqwest::Response) -> Self {
         let text = |name| response.headers()[name].to_str().unwrap();
         let cookie = text(header::SET_COOKIE).split(';').next().unwrap();
@@ -333,7 +333,7 @@ impl Browser {
         }
     }
 
-    /// The request as the page sends it.
+    /// Returns the request with the credentials that the page sends.
     pub(crate) fn on(&self, request: RequestBuilder) -> RequestBuilder {
         request
             .header(header::COOKIE, &self.cookie)

@@ -1,4 +1,4 @@
-//! Metrics.
+//! Tests of the metrics.
 
 use crate::support::{SAYS_DONE, World};
 

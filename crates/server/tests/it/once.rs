@@ -1,4 +1,4 @@
-//! Requests that are sent again.
+//! Tests of requests that are sent again with the same idempotency key.
 
 use reqwest::{Method, RequestBuilder, header};
 use serde_json::{Value, json};
@@ -81,7 +81,7 @@ async fn concurrent_requests_with_one_idempotency_key_create_one_task() {
     assert_eq!(total(&world).await, 1);
 }
 
-/// How the server names a request of a caller, so that a test can leave one half done.
+/// Computes the server's digest of a request, so that a test can leave one incomplete.
 fn digest(parts: &[&[u8]]) -> String {
     let mut hash = Sha256::new();
     for part in parts {
@@ -91,7 +91,7 @@ fn digest(parts: &[&[u8]]) -> String {
     sortie_core::id::hex(&hash.finalize())
 }
 
-/// Notes a request as begun and never answered: what a process leaves that dies in the middle.
+/// Records a request as begun without a response, as a process does that crashes in the middle.
 async fn half_done(world: &World, path: &str, key: &str, body: &str) -> sortie_core::id::RunId {
     let id = world.tokens.admin.split('_').nth(1).unwrap();
     let run = world.stage.runtime().new_run_id();
@@ -172,7 +172,7 @@ async fn disconnect_does_not_stop_a_request_that_was_read() {
             body.len()
         );
         stream.write_all(head.as_bytes()).await.unwrap();
-        // Some leave at once, some a little later, most in the middle of it.
+        // Some clients disconnect at once, some a little later, most in the middle of the request.
         for _ in 0..number * 4 {
             tokio::task::yield_now().await;
         }
@@ -220,7 +220,7 @@ async fn retry_and_fork_return_the_location_of_the_new_task() {
             made["task_id"],
             again.json::<Value>().await.unwrap()["task_id"]
         );
-        // A process that died in the middle: the next one makes it under the id that was set aside.
+        // After a crash in the middle, the next process creates the task under the reserved id.
         let key = format!("{what} half done");
         let run = half_done(&world, &path, &key, &body.to_string()).await;
         let request = world.post(&path, &body).header("Idempotency-Key", key);

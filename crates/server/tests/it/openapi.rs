@@ -1,11 +1,11 @@
-//! The contract is checked in: a change of it is seen.
+//! Tests that the checked-in OpenAPI document matches the routes, so that a change is visible.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde_json::Value;
 
-/// `UPDATE_OPENAPI=1 cargo nextest run -p sortie-server document` writes it anew.
+/// `UPDATE_OPENAPI=1 cargo nextest run -p sortie-server document` rewrites the document.
 #[test]
 fn checked_in_document_matches_the_routes() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("openapi.json");

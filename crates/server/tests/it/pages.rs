@@ -1,4 +1,4 @@
-//! Answers that would be too long go on elsewhere.
+//! Tests that long responses are split into pages.
 
 use std::collections::BTreeSet;
 
@@ -8,20 +8,20 @@ use sortie_test_support::stage::until;
 
 use crate::support::{World, answer};
 
-/// What no answer may be longer than, with a little room for what is around the texts.
+/// The most bytes of one response, with a margin for the JSON around the texts.
 const MOST: usize = 9 * 1024 * 1024;
 
-/// A text of 100,000 characters that is four times as many bytes.
+/// Returns a text of 100,000 characters with four bytes each.
 fn long() -> String {
     "\u{1f600}".repeat(100_000)
 }
 
-/// A model that repeats its instruction that many times.
+/// Returns a model that repeats its instruction that many times.
 fn echo(times: usize) -> String {
     format!("  - say: \"{}\"\n", "{{task}}".repeat(times))
 }
 
-/// One answer, and where it goes on.
+/// Returns one page with the cursor and the link of the next one.
 async fn page(request: RequestBuilder) -> (Value, Option<String>, Option<String>) {
     let response = request.send().await.unwrap();
     assert_eq!(response.status(), 200);
@@ -35,7 +35,7 @@ async fn page(request: RequestBuilder) -> (Value, Option<String>, Option<String>
     (serde_json::from_str(&text).unwrap(), cursor, link)
 }
 
-/// Follows links until there are none; everything, and on how many pages it was.
+/// Follows links to the last page; returns all items and the number of pages.
 async fn follow(world: &World, first: &str) -> (Vec<Value>, usize) {
     let mut path = first.to_owned();
     let (mut all, mut pages) = (Vec::new(), 0);
@@ -155,7 +155,7 @@ async fn overlong_turn_shows_its_latest_items() {
     assert_eq!(all.len(), shown);
 }
 
-/// A model that wants to write a file as long as its task.
+/// A model that writes a file with the text of its task.
 const WRITES: &str = r#"
   - when: { turn: 1 }
     calls: [{ tool: write_file, args: { path: "a.txt", content: "{{task}}" } }]
@@ -189,7 +189,8 @@ async fn requests_are_truncated_in_lists_and_whole_by_id() {
     let detail = world.json(world.get(&format!("/api/tasks/{task}"))).await;
     assert_eq!(detail["requests"][0]["cut"], true);
 
-    // Open ones are the oldest first, and all are the newest first, on any number of pages.
+    // Pending requests are sorted oldest first and all requests newest first, on any number of
+    // pages.
     let (paged, pages) = follow(&world, "/api/approvals?limit=2").await;
     assert_eq!((paged, pages), (open.clone(), 3));
     let (all, pages) = follow(&world, "/api/approvals?all=true&limit=2").await;

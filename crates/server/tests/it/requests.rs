@@ -1,4 +1,4 @@
-//! Approvals and questions over the API, and what else can be looked at.
+//! Tests of approval requests and questions over the API, and of the remaining read routes.
 
 use reqwest::Method;
 use serde_json::{Value, json};

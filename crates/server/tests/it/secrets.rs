@@ -1,4 +1,4 @@
-//! No token, cookie or code is in a log, whatever is logged.
+//! Tests that no log record contains a token, a cookie or a code.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex};
@@ -32,7 +32,7 @@ impl<'a> MakeWriter<'a> for Log {
     }
 }
 
-/// On one thread, so that everything that is logged is logged here.
+/// Runs on one thread, so that this test's subscriber receives every log record.
 #[tokio::test]
 async fn no_secret_is_in_any_log() {
     let log = Log::default();
@@ -74,7 +74,7 @@ async fn no_secret_is_in_any_log() {
         "requests are logged: {text}"
     );
     assert!(text.contains(&format!("key {id}")), "and failures, by id");
-    // Base64url may hold underscores: what follows the id is the secret.
+    // Base64url may contain underscores: the text after the id is the secret.
     let secret = |token: &str| token.splitn(3, '_').nth(2).unwrap().to_owned();
     let secrets = [
         secret(&world.tokens.admin),

@@ -1,4 +1,4 @@
-//! Conversations over the API.
+//! Tests of sessions over the API.
 
 use serde_json::{Value, json};
 

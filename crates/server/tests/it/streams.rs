@@ -1,4 +1,4 @@
-//! Server-sent events.
+//! Tests of server-sent events.
 
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ impl Events {
         }
     }
 
-    /// The next event; `None` at the end.
+    /// Returns the next event; `None` at the end of the stream.
     pub(crate) async fn next(&mut self) -> Option<Event> {
         loop {
             if let Some((block, rest)) = self.rest.split_once("\n\n") {
@@ -229,7 +229,7 @@ async fn streams_end_with_the_key_and_with_the_secret() {
 
 #[tokio::test]
 async fn streamed_message_ends_with_done_for_a_slow_client() {
-    // As many others as make the hub forget how it ended.
+    // Enough other runs to evict this run's end from the hub.
     const RESTING: usize = 50;
     const ROUNDS: usize = 60;
     const TURNS: usize = 4;
@@ -248,7 +248,7 @@ async fn streamed_message_ends_with_done_for_a_slow_client() {
     let mut events = Events::open(request).await;
     let accepted = events.next().await.unwrap();
     let id = accepted.data["task_id"].as_str().unwrap();
-    // From here on it reads nothing until all is over.
+    // From here on the client reads nothing until the run has ended.
     world.stage.end_of(id.parse().unwrap()).await;
     world.stage.model().hold("rests");
     let made = (0..RESTING).map(|_| world.stage.create(world.stage.new_task("explore", "rests")));

@@ -26,7 +26,7 @@ pub(crate) const SAYS_DONE: &str = r#"
   - say: "done"
 "#;
 
-/// What this server shows to clients that ask whether it is the right one.
+/// The secret by which this server proves its identity to clients.
 pub(crate) const PROOF: Proof = Proof::new([5; 32]);
 
 #[derive(Debug)]
@@ -59,7 +59,6 @@ impl Host for Binary {
     }
 }
 
-/// The tokens of a world.
 #[derive(Clone, Debug)]
 pub(crate) struct Tokens {
     pub(crate) admin: String,
@@ -69,7 +68,7 @@ pub(crate) struct Tokens {
     pub(crate) acme_operator: String,
 }
 
-/// A server with everything around it.
+/// A server with its runtime, store and keys.
 pub(crate) struct World {
     pub(crate) stage: Stage,
     pub(crate) home: TempDir,
@@ -136,7 +135,7 @@ impl World {
         self.serving = Some(Serving { stop, task });
     }
 
-    /// Stops the server and nothing else.
+    /// Stops the server only; the runtime keeps running.
     pub(crate) async fn stop(&mut self) {
         if let Some(serving) = self.serving.take() {
             serving.stop.cancel();
@@ -148,7 +147,7 @@ impl World {
     pub(crate) async fn restart(mut self) -> Self {
         self.stop().await;
         self.stage = self.stage.restart().await;
-        // Connections of the life before are of no use.
+        // Connections to the previous server are closed.
         self.http = client();
         self.serve().await;
         self
@@ -162,7 +161,7 @@ impl World {
         self.http.request(method, self.url(path)).bearer_auth(token)
     }
 
-    /// A request like that of a browser for a typed address.
+    /// Returns a request as a browser sends it for a typed address.
     pub(crate) fn typed(&self, url: &str) -> RequestBuilder {
         self.http.get(url).header("Sec-Fetch-Site", "none")
     }
@@ -176,14 +175,14 @@ impl World {
             .json(body)
     }
 
-    /// A request that must go well, and its JSON.
+    /// Sends a request that must succeed, and returns its JSON.
     pub(crate) async fn json(&self, request: RequestBuilder) -> Value {
         let (status, body) = answer(request).await;
         assert!(status.is_success(), "{status}: {body}");
         body
     }
 
-    /// Makes a task and returns its id.
+    /// Creates a task and returns its id.
     pub(crate) async fn task(&self, body: &Value) -> String {
         let task = self.json(self.post("/api/tasks", body)).await;
         task["task_id"].as_str().unwrap().to_owned()
@@ -199,7 +198,7 @@ impl World {
     }
 }
 
-/// Tests look often; how often is too often has a test of its own.
+/// Limits high enough for the frequent polling of tests; the rate limit has a test of its own.
 pub(crate) fn patient() -> ServerLimits {
     let often = NonZeroU32::new(100_000).unwrap();
     ServerLimits {
@@ -219,7 +218,7 @@ fn client() -> reqwest::Client {
         .unwrap()
 }
 
-/// Sends a request; the status and the JSON of the answer, if it is JSON.
+/// Sends a request; returns the status and the JSON of the response, if it is JSON.
 pub(crate) async fn answer(request: RequestBuilder) -> (StatusCode, Value) {
     let response: Response = request.send().await.unwrap();
     let status = response.status();
@@ -230,7 +229,7 @@ pub(crate) async fn answer(request: RequestBuilder) -> (StatusCode, Value) {
     )
 }
 
-/// What a problem is called.
+/// Returns the name of a problem type.
 pub(crate) fn slug(problem: &Value) -> &str {
     problem["type"]
         .as_str()

@@ -1,4 +1,4 @@
-//! Tasks over the API: made, listed, watched, changed, ended.
+//! Tests of tasks over the API: creation, lists, views, changes and deletion.
 
 use std::collections::BTreeSet;
 
@@ -287,7 +287,7 @@ async fn operators_are_limited_to_allowed_folders_and_modes() {
 async fn paging_gives_each_task_once_while_new_ones_arrive() {
     const TASKS: usize = 2_500;
     let world = World::begin(SAYS_DONE).await;
-    // They are not executed: the test is about the store, and stays quick.
+    // The tasks are not executed: the test is about the store, and stays fast.
     world.stage.model().hold("page");
     let mut expected = BTreeSet::new();
     for chunk in 0..TASKS / 100 {

@@ -1,4 +1,4 @@
-//! Tenants see nothing of each other.
+//! Tests that tenants cannot see each other's data.
 
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
@@ -80,7 +80,7 @@ async fn prefix_matches_only_tasks_of_the_tenant() {
     let theirs = world.task(&json!({"message": "x"})).await;
     let mine = task_of_acme(&world, json!({"message": "y"})).await;
     let mine = mine["task_id"].as_str().unwrap();
-    // Both were made in the same minute, so their beginnings are the same.
+    // Both were created in the same minute, so their ids share a prefix.
     assert_eq!(mine[..8], theirs[..8]);
     let path = format!("/api/tasks/{}", &mine[..8]);
     let found = world.json(as_acme(&world, Method::GET, &path)).await;

@@ -1,9 +1,10 @@
-//! Every example runs and ends well.
+//! Tests that every example runs and succeeds.
 
 use std::path::Path;
 use std::process::Command;
 
-/// Cargo builds the examples beside the tests: `deps/` has this binary, `examples/` has those.
+/// Cargo builds the examples beside the tests: `deps/` contains this binary, `examples/` the
+/// examples.
 #[test]
 fn every_example_runs() {
     let this = std::env::current_exe().unwrap();

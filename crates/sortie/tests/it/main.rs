@@ -1,3 +1,3 @@
-//! The library as a program that embeds it sees it.
+//! Tests of the library through its public API.
 
 mod examples;

@@ -1,4 +1,4 @@
-//! A collector on loopback that keeps what it gets, and misbehaves on demand.
+//! A collector on loopback that records requests, and misbehaves on demand.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -17,7 +17,7 @@ use prost::Message as _;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-/// What it does with the next request.
+/// The collector's behaviour for the next request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Mood {
     Takes,
@@ -26,7 +26,7 @@ pub(crate) enum Mood {
     Redirects,
 }
 
-/// What it got.
+/// The requests that the collector received.
 #[derive(Debug, Default)]
 pub(crate) struct Received {
     pub(crate) requests: Vec<ExportTraceServiceRequest>,
@@ -36,7 +36,6 @@ pub(crate) struct Received {
     moods: VecDeque<Mood>,
 }
 
-/// A running collector.
 #[derive(Debug)]
 pub(crate) struct Collector {
     pub(crate) address: SocketAddr,
@@ -45,7 +44,7 @@ pub(crate) struct Collector {
 }
 
 impl Collector {
-    /// Starts one that has these moods first, and then takes everything.
+    /// Starts a collector with these behaviours for the first requests; it accepts all later ones.
     pub(crate) async fn start(moods: &[Mood]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
@@ -71,7 +70,7 @@ impl Collector {
         look(&self.received.lock().expect("nobody died"))
     }
 
-    /// All spans that it took, in order.
+    /// Returns all accepted spans, in order.
     pub(crate) fn spans(&self) -> Vec<Span> {
         let spans = |request: &ExportTraceServiceRequest| -> Vec<Span> {
             let resources = request.resource_spans.iter();

@@ -1,4 +1,4 @@
-//! Real runs of the real runtime, exported to a real collector.
+//! Tests that export real runs of the runtime to a real collector.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,12 +26,12 @@ use tempfile::TempDir;
 use crate::collector::{Collector, Mood};
 use crate::journal::PRIVATE;
 
-/// The value of a header, which may be nowhere but in that header.
+/// The value of a header, which must appear nowhere but in that header.
 const KEY: &str = "key-7f3a91";
-/// How long a test waits for what must come.
+/// The most time that a test waits for an expected event.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A main agent that sends one child out; the child looks at a file.
+/// A main agent that spawns one child; the child reads a file.
 #[derive(Clone, Debug)]
 struct Voice;
 
@@ -130,7 +130,7 @@ impl World {
         }
     }
 
-    /// Plays a main run and its child to their end.
+    /// Executes a main run and its child until both have ended.
     async fn play(&self) -> RunId {
         let new = NewRun {
             mode: Mode::Yolo,
@@ -190,7 +190,7 @@ async fn a_tree_of_runs_arrives_as_one_trace() {
     let tokens = attribute(child, "gen_ai.usage.input_tokens");
     assert_eq!(tokens, Some(Value::IntValue(14)));
 
-    // A second export, by somebody who only has the store, gives the same spans.
+    // A second export, by a process that has only the store, produces the same spans.
     let entries =
         sortie_core::ports::store::Journal::read(&*store, run, sortie_core::id::Seq(0)).await;
     let again = sortie_telemetry::spans(&entries.expect("a journal"), Capture::Facts);
@@ -272,7 +272,7 @@ async fn rejected_spans_are_counted() {
         (Mood::Redirects, 0),
         (Mood::Rejects(2), 6),
     ] {
-        // Runs may come in two requests; each is treated the same.
+        // Runs may arrive in two requests; the collector treats both the same.
         let collector = Collector::start(&[mood, mood]).await;
         let world = World::new(format!("http://{}", collector.address), false).await;
         world.play().await;
@@ -283,14 +283,14 @@ async fn rejected_spans_are_counted() {
             exported.spans <= spans && lost >= 2,
             "{mood:?}: {exported:?}"
         );
-        // A key goes only to the host that was named.
+        // The key is sent only to the configured host.
         assert_eq!(collector.look(|received| received.elsewhere), 0);
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_missing_collector_blocks_nothing() {
-    // A port that nobody listens on, as it was free a moment ago.
+    // A port without a listener: it was free a moment ago.
     let free = {
         let collector = Collector::start(&[]).await;
         collector.address

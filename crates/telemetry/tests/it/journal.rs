@@ -1,4 +1,4 @@
-//! A journal by hand, and spans as a person reads them.
+//! A hand-written journal, and spans as readable text.
 
 use serde_json::{Value as Json, json};
 use sortie_core::event::{Event, JournalEntry, StopReason};
@@ -8,14 +8,14 @@ use sortie_core::run::{Outcome, RunSpec};
 use sortie_core::time::Timestamp;
 use sortie_telemetry::{Span, SpanId, SpanStatus, Value};
 
-/// Words that may never leave the machine unless content is captured.
+/// Text that must never leave the machine unless content capture is enabled.
 pub(crate) const PRIVATE: &str = "private-words";
 
 pub(crate) fn run_id(number: u128) -> RunId {
     RunId::from_uuid(uuid::Uuid::from_u128(number))
 }
 
-/// A spec as the journal keeps it.
+/// Returns a spec in the form that the journal stores.
 pub(crate) fn spec(change: impl FnOnce(&mut Json)) -> RunSpec {
     let mut spec = json!({
         "session": "cli:direct",
@@ -55,14 +55,14 @@ pub(crate) fn spec(change: impl FnOnce(&mut Json)) -> RunSpec {
     serde_json::from_value(spec).expect("a spec")
 }
 
-/// A journal that grows by hand.
+/// A journal that a test writes event by event.
 #[derive(Debug)]
 pub(crate) struct Pen {
     pub(crate) entries: Vec<JournalEntry>,
 }
 
 impl Pen {
-    /// The journal of run 1, admitted at 1,000.
+    /// Creates the journal of run 1, admitted at 1,000.
     pub(crate) fn new(spec: RunSpec) -> Self {
         let mut pen = Self {
             entries: Vec::new(),
@@ -98,7 +98,7 @@ impl Pen {
         )
     }
 
-    /// An answer with these calls, at this turn.
+    /// Appends a completion with these tool calls, at this turn.
     pub(crate) fn answered(&mut self, at: i64, turn: u32, tools: &[&str]) -> &mut Self {
         let calls = tools.iter().enumerate();
         let mut blocks: Vec<Block> = calls
@@ -169,7 +169,7 @@ impl Pen {
     }
 }
 
-/// One line for each span: when, under what, its name, how it ended, and the attributes asked for.
+/// Writes one line for each span: its times, parent, name, status, and the given attributes.
 pub(crate) fn lines(spans: &[Span], attributes: &[&str]) -> String {
     let name_of = |id: SpanId| {
         spans

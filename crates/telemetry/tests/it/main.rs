@@ -1,4 +1,5 @@
-//! Journals in, spans out: as data, as properties, and through a real collector on loopback.
+//! Tests of the conversion from journals to spans: as data, as properties, and through a real
+//! collector on loopback.
 
 mod collector;
 mod export;

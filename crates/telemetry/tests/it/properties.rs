@@ -1,4 +1,4 @@
-//! What holds of the spans of every journal.
+//! Properties of the spans of every journal.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use sortie_telemetry::{Capture, Span, SpanId, spans};
 
 use crate::journal::{PRIVATE, Pen, run_id, spec};
 
-/// What happens to one call.
+/// The outcome of one tool call.
 #[derive(Clone, Copy, Debug)]
 enum Fate {
     Finishes { elapsed_ms: u64 },
@@ -23,7 +23,7 @@ enum Fate {
     StaysOpen,
 }
 
-/// One turn: how long the question took, whether the model failed first, and its calls.
+/// One turn: the duration of the prompt, whether the model failed first, and its tool calls.
 #[derive(Clone, Debug)]
 struct Turn {
     took: i64,
@@ -53,7 +53,8 @@ fn turn() -> impl Strategy<Value = Turn> {
     })
 }
 
-/// A journal in which time never goes back; how many questions and calls it has.
+/// Writes a journal with non-decreasing times; returns it with the number of prompts and tool
+/// calls.
 fn written(turns: &[Turn]) -> (Pen, usize, usize) {
     let mut pen = Pen::new(spec(|_| {}));
     let mut now = 1_000;
@@ -148,7 +149,7 @@ fn failure() -> Event {
     }
 }
 
-/// How many spans are of this operation.
+/// Counts the spans of an operation.
 fn count(spans: &[Span], operation: &str) -> usize {
     let named = spans.iter().map(|span| span.name.as_str());
     named.filter(|name| name.starts_with(operation)).count()
@@ -179,7 +180,7 @@ proptest! {
     #[test]
     fn the_same_journal_gives_the_same_spans(turns in prop::collection::vec(turn(), 1..6)) {
         let (pen, _, _) = written(&turns);
-        // As it comes back from a store.
+        // The journal as a store returns it.
         let stored = serde_json::to_string(&pen.entries).expect("JSON");
         let read: Vec<sortie_core::event::JournalEntry> = serde_json::from_str(&stored).expect("a journal");
         for capture in [Capture::Facts, Capture::Content] {
@@ -190,7 +191,7 @@ proptest! {
 
 #[test]
 fn ids_are_the_same_in_every_version() {
-    // Changing these would break traces of trees that are under way during an upgrade.
+    // Changing these ids would break traces of trees that are running during an upgrade.
     let call = SpanId::of_call(run_id(1), &CallId::new(1, 0));
     let run = SpanId::of_run(run_id(1));
     let chat = SpanId::of_chat(run_id(1), sortie_core::id::Seq(2));

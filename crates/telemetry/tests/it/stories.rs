@@ -1,4 +1,4 @@
-//! Journals as people meet them, and the spans that come of them.
+//! Tests of typical journals and their spans.
 
 use insta::assert_snapshot;
 use serde_json::json;

@@ -73,7 +73,7 @@ fn further_files() {
     check("font.bin", "not text");
     check("references", "not a regular file");
     check("none.md", "does not exist. Further files");
-    // The positive control: the link can be followed by whoever is not confined.
+    // The positive control: a reader without confinement can follow the link.
     let leak = skill.folder.join("references/leak.md");
     assert_eq!(fs::read_to_string(leak).unwrap(), "secret");
     drop(place);

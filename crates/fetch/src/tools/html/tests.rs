@@ -79,7 +79,7 @@ fn the_article_is_found_in_its_page() {
     assert_eq!(reading.text.matches("one of many").count(), 50);
 }
 
-/// Whatever a page does, its beginning is read, and nothing falls off the stack.
+/// A hostile page is read from its beginning, and never overflows the stack.
 #[test]
 fn hostile_pages_are_read_within_limits() {
     let large = 10 * 1024 * 1024;
@@ -109,13 +109,13 @@ fn hostile_pages_are_read_within_limits() {
     }
 }
 
-/// What looks for the article works again and again on what is nested.
+/// The search for the article visits nested elements repeatedly.
 #[test]
 fn a_deep_and_wide_page_is_read_whole() {
     let depth = MAX_DEPTH - 10;
     let words = "<p>Some words, and more of them, of a text.</p>".repeat(5_000);
     let page = format!("{}{words}", "<div>".repeat(depth));
-    // However busy the machine is: this is not about the clock.
+    // A generous limit: the test must pass on a busy machine.
     let reading = read_within(&page, &url(), Format::Markdown, Duration::from_secs(600));
     assert!(!reading.cut);
     assert_eq!(reading.text.matches("Some words").count(), 5_000);

@@ -21,7 +21,8 @@ fn tool(provider: &str, port: u16) -> WebSearch {
     WebSearch::new(&settings).unwrap().unwrap()
 }
 
-/// One search: the request line, headers that matter and body; and the list.
+/// Performs one search; returns the request line, relevant headers and body, and the list of
+/// results.
 async fn search(provider: &str, kind: &'static str, body: &'static str) -> (String, String) {
     let server = Server::start(move |_| answer(200, kind, body)).await;
     let tool = tool(provider, server.port);
@@ -201,7 +202,7 @@ async fn policy_can_refuse_a_host() {
 }
 
 #[test]
-fn it_is_offered_only_where_it_is_set_up() {
+fn search_is_offered_only_if_configured() {
     assert!(
         WebSearch::new(&SearchSettings::default())
             .unwrap()
