@@ -45,8 +45,8 @@ prop_compose! {
     }
 }
 
-/// Returns the first field in which `less` grants more than `more`, or more than any untrusted agent
-/// may have.
+/// Returns the first field in which `less` grants more than `more`, or more than any untrusted
+/// agent may have.
 fn exceeds(less: &LoadedAgent, more: &LoadedAgent) -> Option<&'static str> {
     let mode = |agent: &LoadedAgent| agent.mode.unwrap_or(Mode::Default);
     let plays = |agent: &LoadedAgent| match &agent.definition.model {

@@ -229,7 +229,7 @@ async fn streams_end_with_the_key_and_with_the_secret() {
 
 #[tokio::test]
 async fn streamed_message_ends_with_done_for_a_slow_client() {
-    // Enough other runs to evict this run's end from the hub.
+    // Enough events of other runs to evict this run's end from the hub.
     const RESTING: usize = 50;
     const ROUNDS: usize = 60;
     const TURNS: usize = 4;
