@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_learned_is_kept() {
+    fn learned_modes_survive_a_restart() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("state").join("learned.json");
         let learned = Learned::open(Some(path.clone()));
