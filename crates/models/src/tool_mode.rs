@@ -28,7 +28,8 @@ pub(crate) enum Unsupported {
     Schema,
 }
 
-/// Returns the mode to try after the provider refused one, or `None` if the refusal has another reason.
+/// Returns the mode to try after the provider refused one, or `None` if the refusal has another
+/// reason.
 pub(crate) fn after_refusal(mode: ToolMode, refused: Unsupported) -> Option<ToolMode> {
     match (mode, refused) {
         (ToolMode::Native, Unsupported::Tools) => Some(ToolMode::Schema),
@@ -123,7 +124,8 @@ struct File {
 }
 
 impl Learned {
-    /// Loads what an earlier process learned. A damaged file counts as empty and costs a few requests.
+    /// Loads what an earlier process learned. A damaged file counts as empty and costs a few
+    /// requests.
     pub(crate) fn open(path: Option<PathBuf>) -> Self {
         let file = path.as_deref().map(read).unwrap_or_default();
         let modes = file.tools.into_iter().take(MAX_LEARNED).collect();
@@ -277,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_learned_is_kept() {
+    fn learned_modes_survive_a_restart() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("state").join("learned.json");
         let learned = Learned::open(Some(path.clone()));

@@ -1,9 +1,9 @@
 //! Models without usable tool calls.
 //!
-//! The prompt describes the tools to such a model, and the model writes its tool call into its text:
-//! one step at a time, as one JSON object or in one fenced block. The text is parsed strictly. Text
-//! that is not exactly a step never becomes a call with guessed arguments: it becomes a malformed
-//! call, whose error result tells the model to try again.
+//! The prompt describes the tools to such a model, and the model writes its tool call into its
+//! text: one step at a time, as one JSON object or in one fenced block. The text is parsed
+//! strictly. Text that is not exactly a step never becomes a call with guessed arguments: it
+//! becomes a malformed call, whose error result tells the model to try again.
 //!
 //! The keys of a step sort in the order in which the model should write them: grammars made from a
 //! schema demand the keys in the schema's order, and `serde_json` keeps object keys sorted.
@@ -67,7 +67,8 @@ struct Step {
     answer: Option<Value>,
 }
 
-/// A tool result as the model reads it. It is JSON, so that its text cannot imitate a step or a prompt.
+/// A tool result as the model reads it. It is JSON, so that its text cannot imitate a step or a
+/// prompt.
 #[derive(Serialize)]
 struct ResultStep<'a> {
     result_of: &'a str,
@@ -77,8 +78,8 @@ struct ResultStep<'a> {
     images_left_out: usize,
 }
 
-/// Returns the request without tools: the prompt describes them, and the history shows earlier calls
-/// and results as text.
+/// Returns the request without tools: the prompt describes them, and the history shows earlier
+/// calls and results as text.
 pub fn without_tools(request: &ModelRequest, mode: ToolMode) -> ModelRequest {
     let (instructions, schema) = match mode {
         ToolMode::Native => return request.clone(),
@@ -188,8 +189,8 @@ fn add_tool(text: &mut String, tool: &ToolSpec) {
     .ok();
 }
 
-/// Returns the arguments of a tool as one line, required ones first, which takes a third of the tokens
-/// of their schema. Returns `None` if the schema cannot be expressed in a line.
+/// Returns the arguments of a tool as one line, required ones first, which takes a third of the
+/// tokens of their schema. Returns `None` if the schema cannot be expressed in a line.
 fn signature(parameters: &Value) -> Option<String> {
     const SHOWN: [&str; 4] = ["type", "properties", "required", "additionalProperties"];
     let fields = parameters.as_object()?;
@@ -297,8 +298,8 @@ fn mentions_subagents(task: &str) -> bool {
     SUBAGENT_WORDS.iter().any(|word| task.contains(word))
 }
 
-/// Returns whether a word of a text looks like the name of a file: `notes.txt`, `src/main.rs`. A false
-/// positive such as `node.js` costs one call that finds nothing.
+/// Returns whether a word of a text looks like the name of a file: `notes.txt`, `src/main.rs`. A
+/// false positive such as `node.js` costs one call that finds nothing.
 fn names_a_file(text: &str) -> bool {
     let words = text.split(|char: char| char.is_whitespace() || "\"'`()[]{}<>,;".contains(char));
     words.filter(|word| !word.contains("://")).any(|word| {
@@ -572,8 +573,8 @@ fn read_schema(text: String, stop: StopReason) -> Reading {
     }
 }
 
-/// Parses a text that is a step if it ends with one block, and the final answer if it has no block. A
-/// block in the middle does not run: it may be a quotation or an example.
+/// Parses a text that is a step if it ends with one block, and the final answer if it has no block.
+/// A block in the middle does not run: it may be a quotation or an example.
 fn read_fenced(text: String, _stop: StopReason) -> Reading {
     let blocks: Vec<Fenced<'_>> = fenced(&text).into_iter().filter(Fenced::is_step).collect();
     match blocks.as_slice() {
@@ -641,7 +642,8 @@ struct Fenced<'a> {
 }
 
 impl Fenced<'_> {
-    /// Returns whether the block is meant as a step: it is tagged `tool`, or is JSON that names a tool.
+    /// Returns whether the block is meant as a step: it is tagged `tool`, or is JSON that names a
+    /// tool.
     fn is_step(&self) -> bool {
         match self.word {
             "tool" => true,

@@ -1,12 +1,12 @@
 //! Recognises replies in which a model wrote its tool call as text.
 //!
 //! Many small models do not use the wire's tool calls: they write a JSON object into their text,
-//! bare, in a fence, or between the tags of their training format. Such a reply is no final
-//! answer. It does not become a call either: its text may be truncated, a quotation or an example, so
+//! bare, in a fence, or between the tags of their training format. Such a reply is no final answer.
+//! It does not become a call either: its text may be truncated, a quotation or an example, so
 //! nothing runs from it. The driver repeats the turn in a tool mode in which a call is unambiguous.
 //!
-//! A false positive therefore costs one more request. A call that is quoted within a longer answer is
-//! not a text call: the text before a call is short, and no text follows it.
+//! A false positive therefore costs one more request. A call that is quoted within a longer answer
+//! is not a text call: the text before a call is short, and no text follows it.
 
 use serde_json::{Deserializer, Map, Value};
 use sortie_core::ports::tool::ToolSpec;
@@ -160,8 +160,8 @@ pub struct TextCall {
     pub has_lead: bool,
 }
 
-/// Returns the call that `text` consists of, if it is one. `result` is the schema of the final answer:
-/// text that fits it is the answer even if it looks like a call.
+/// Returns the call that `text` consists of, if it is one. `result` is the schema of the final
+/// answer: text that fits it is the answer even if it looks like a call.
 pub fn text_call(text: &str, tools: &[ToolSpec], result: Option<&Value>) -> Option<TextCall> {
     let text = after_thoughts(without_ends(text));
     if text.is_empty() || text.len() > MAX_TEXT_BYTES {
@@ -178,8 +178,8 @@ pub fn text_call(text: &str, tools: &[ToolSpec], result: Option<&Value>) -> Opti
     (found.is_offered || !has_lead).then_some(TextCall { has_lead, ..found })
 }
 
-/// Returns whether a reply that begins like this may turn out to be a call. Until that is decided, its
-/// text is not shown.
+/// Returns whether a reply that begins like this may turn out to be a call. Until that is decided,
+/// its text is not shown.
 pub fn may_be_text_call(beginning: &str) -> bool {
     let text = beginning.trim_start();
     if text.is_empty() || text.starts_with(['{', '[', '<']) {
@@ -383,7 +383,8 @@ impl Reader<'_> {
         self.tools.iter().find(|tool| tool.name == bare)
     }
 
-    /// Returns whether text that is not JSON was meant as a call: `{'name': 'read_file', 'arguments': …`.
+    /// Returns whether text that is not JSON was meant as a call: `{'name': 'read_file',
+    /// 'arguments': …`.
     fn names_a_tool(&self, body: &str) -> bool {
         if !body.starts_with(['{', '[']) || !body.ends_with(['}', ']']) {
             return false;

@@ -233,7 +233,7 @@ async fn gone(gate: &Arc<Gate>) -> Place {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refused_question_says_that_it_waits_and_goes_on_by_itself() {
+async fn a_rate_limited_request_reports_its_wait_and_is_sent_again() {
     let (governor, gate) = gate(4);
     let heard = Heard::default();
     let mut place = gone(&gate).await;
@@ -325,7 +325,7 @@ async fn a_provider_that_refuses_for_ever_is_given_up_after_a_quarter_of_an_hour
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_silent_provider_rests_for_all_its_models() {
+async fn a_silent_provider_opens_the_breaker_for_all_its_models() {
     let governor = Governor::new();
     let (one, other) = (
         governor.gate("mock", "one", LIMITS),

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_provider_rests_longer_each_time_until_it_answers() {
+    fn the_breaker_stays_open_longer_after_each_failed_probe() {
         let mut breaker = Breaker::default();
         for _ in 0..4 {
             breaker.failed(at(0), at(1));

@@ -17,10 +17,10 @@ const OF_A_PACE: f64 = 0.95;
 const BELOW_REFUSED: f64 = 0.97;
 /// How long the pace stays below a refused one.
 const KEPT_AWAY: Duration = Duration::from_secs(30);
-/// The fraction of a pace that was doubled once too often that is used: the refused pace is half of
-/// it, because it was doubled once more since.
+/// The factor for a pace that was doubled once too often: the refused pace is half of it, because
+/// it was doubled once more since.
 const OF_A_DOUBLED: f64 = 0.3;
-/// The fraction of a pace refused soon after a pause that is used: it is far too fast.
+/// The factor for a pace that was refused soon after a pause: it is far too fast.
 const OF_A_FAILED: f64 = 0.75;
 /// The number of requests after which a pace is known not to be far too fast.
 const A_FEW: usize = 6;

@@ -192,7 +192,7 @@ fn tables() {
 }
 
 #[test]
-fn a_provider_that_counts_those_at_once_is_given_no_more() {
+fn a_concurrency_limit_of_the_provider_is_kept() {
     use Act::*;
     // Two requests are accepted and respond slowly; a third is refused, even long after the two
     // were sent.
@@ -259,7 +259,7 @@ fn acts() -> impl Strategy<Value = Vec<(u64, u8, u64)>> {
 
 proptest! {
     #[test]
-    fn nobody_is_lost_and_limits_hold(acts in acts(), start in 1..9u32, max in 1..9u32) {
+    fn no_request_is_lost_and_limits_hold(acts in acts(), start in 1..9u32, max in 1..9u32) {
         let limits = Limits { start_concurrent: start, max_concurrent: max, ..LIMITS };
         let mut valve = Valve::new(limits);
         let mut present = BTreeSet::new();

@@ -4,8 +4,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use sortie_core::ports::model::{DeltaSink, Held};
 
-/// The maximum that is held back: an answer that begins with code is delayed by this much, and a call
-/// is rarely longer.
+/// The maximum that is held back: an answer that begins with code is delayed by this much, and a
+/// call is rarely longer.
 const MAX_HELD_BACK_BYTES: usize = 8 << 10;
 
 /// Forwards text once it cannot be the beginning of a tool call any more.

@@ -1,4 +1,5 @@
-//! Models behind HTTP: sends requests that `sortie_wire` encodes, and decodes the responses with it.
+//! Models behind HTTP: sends requests that `sortie_wire` encodes, and decodes the responses with
+//! it.
 
 mod client;
 mod exchange;
@@ -337,7 +338,8 @@ impl HttpModel {
             named => named,
         };
         answer.model = format!("{}/{}", self.provider.name, plain_name(model));
-        // The replying model determines the price; an unknown name may be an alias of the requested one.
+        // The replying model determines the price; an unknown name may be an alias of the requested
+        // one.
         let price = self
             .own_price
             .or_else(|| price(&answer.model))
@@ -429,8 +431,8 @@ fn is_text_call(answer: &ModelAnswer, request: &ModelRequest, mode: ToolMode) ->
     let call = sortie_wire::text_call(&text, &request.tools, schema);
     call.is_some_and(|call| match mode {
         ToolMode::Native | ToolMode::Fenced => true,
-        // The model chose the answer branch, and JSON in an answer may be what the user wants. A call
-        // that could run as it stands is not an answer.
+        // The model chose the answer branch, and JSON in an answer may be what the user wants. A
+        // call that could run as it stands is not an answer.
         ToolMode::Schema => call.is_offered && call.fits && !call.has_lead,
     })
 }

@@ -5,7 +5,8 @@ use std::sync::{Mutex, PoisonError};
 use sortie_base::redact::Redactor;
 use sortie_core::ports::model::{DeltaSink, Held};
 
-/// Forwards text deltas. Text that may be the beginning of a secret is held back until more arrives.
+/// Forwards text deltas. Text that may be the beginning of a secret is held back until more
+/// arrives.
 pub(super) struct Quiet<'a> {
     inner: &'a dyn DeltaSink,
     redactor: Redactor,

@@ -378,7 +378,7 @@ fn an_empty_folder_is_reported_as_empty() {
 }
 
 #[test]
-fn what_fails_is_said_and_not_invented() {
+fn failed_tools_are_reported_as_unknown() {
     let folder = folder(&KITE);
     let played = run(
         request("explore", "c", "count TODO lines and tests", &TOOLS),
@@ -493,7 +493,7 @@ fn the_main_agent_without_tools_reports_too() {
 }
 
 #[test]
-fn it_does_not_pretend() {
+fn unsupported_tasks_are_declined() {
     for (prompt, expected) in [
         ("Fix the login bug", "I have not done what you asked"),
         ("写一首诗", "您交代的事情我没有做"),

@@ -531,7 +531,7 @@ impl DeltaSink for Heard {
 }
 
 #[tokio::test]
-async fn words_are_heard_while_they_are_said() {
+async fn text_is_streamed_to_the_sink() {
     let heard = Heard::default();
     let model = model("version: 1\nrules: [{ say: 'hello {{label}}' }]");
     model.turn(child(), &heard).await.unwrap();

@@ -208,7 +208,7 @@ async fn replies_of_all_kinds_become_an_answer_or_a_typed_error() {
 }
 
 #[tokio::test]
-async fn nobody_there_is_a_transient_error_with_the_host() {
+async fn connection_failure_is_a_transient_error_with_the_host() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let host = listener.local_addr().unwrap().to_string();
     drop(listener);
@@ -261,7 +261,7 @@ async fn an_answer_may_come_whole() {
 }
 
 #[tokio::test]
-async fn too_many_questions_is_a_wait_and_not_a_failure() {
+async fn a_rate_limit_is_a_wait_and_not_a_failure() {
     let too_many = reply("429 Too Many Requests", "retry-after-ms: 30\r\n", "{}");
     let server = Server::start(vec![too_many.clone(), too_many, good("at last")]).await;
     let directory = directory(settings(&server.url));
@@ -324,7 +324,7 @@ async fn a_question_with_a_fallback_does_not_wait_long() {
 }
 
 #[tokio::test]
-async fn a_model_without_tools_is_asked_in_words_from_then_on() {
+async fn a_model_without_tool_support_gets_tools_in_the_prompt_from_then_on() {
     let no_tools = reply(
         "400 Bad Request",
         "",
@@ -470,7 +470,7 @@ fn keys_are_in_no_debug_output() {
 }
 
 #[tokio::test]
-async fn whoever_answered_is_paid() {
+async fn price_is_that_of_the_replying_model() {
     let check = async |asked: &str, answered: &str, own: Option<Price>, expected: Option<f64>| {
         let document = format!(
             r#"{{"type":"message","model":"{answered}","content":[{{"type":"text","text":"hi"}}],"stop_reason":"end_turn","usage":{{"input_tokens":1000000,"output_tokens":0}}}}"#

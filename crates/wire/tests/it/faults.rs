@@ -380,7 +380,7 @@ fn an_error_inside_a_good_answer_is_an_error() {
 }
 
 #[test]
-fn what_is_no_answer_says_what_it_is() {
+fn a_body_that_is_no_reply_is_described_in_the_error() {
     let page = "<!DOCTYPE html>\n<html><body>502 Bad Gateway</body></html>\n";
     for format in [
         Format::Anthropic,
@@ -433,7 +433,7 @@ fn a_changed_model_is_reported() {
 }
 
 #[test]
-fn what_is_too_much_is_refused_by_name() {
+fn an_exceeded_limit_is_named_in_the_error() {
     let chat = Dialect::new(Format::Chat);
     let refused = |events: &mut dyn Iterator<Item = Value>, expected: &str| {
         let text: String = events.map(|event| format!("data: {event}\n\n")).collect();

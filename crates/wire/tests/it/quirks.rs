@@ -278,7 +278,7 @@ fn reasoning_goes_back_as_each_vendor_wants_it() {
 }
 
 #[test]
-fn reasoning_goes_to_nobody_else() {
+fn reasoning_is_not_sent_to_other_vendors() {
     let vendors = [
         (
             json!({"format": "anthropic"}),
@@ -371,7 +371,7 @@ fn messages_without_anything_to_say_are_left_out() {
 }
 
 #[test]
-fn whether_a_message_was_the_last_word_is_sent_back() {
+fn the_phase_of_a_message_is_sent_back() {
     let responses = json!({"format": "responses"});
     let document = json!({
         "model": "gpt", "status": "completed", "output": [

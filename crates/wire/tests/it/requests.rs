@@ -528,7 +528,7 @@ fn pictures_go_where_the_format_has_them() {
         show,
         &[("/input/2/output", json!(left_out))],
     );
-    // The blob was deleted.
+    // The blob is missing.
     let lost = |request: &mut ModelRequest| {
         *request = with_picture();
         request.images = Arc::default();

@@ -103,7 +103,7 @@ fn a_fenced_step_is_one_block() {
 }
 
 #[test]
-fn what_was_declined_or_found_by_the_server_stays() {
+fn refusals_and_native_calls_are_left_unchanged() {
     let declined = answer("I cannot.", StopReason::Refusal);
     assert_eq!(read_step(declined.clone(), ToolMode::Schema), declined);
     let mut called = answer("x", StopReason::ToolUse);

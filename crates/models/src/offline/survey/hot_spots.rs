@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_test_file_has_the_word_for_itself() {
+    fn a_test_file_has_test_as_a_separate_word() {
         for (path, expected) in [
             ("src/login_test.go", true),
             ("web/app.spec.ts", true),
