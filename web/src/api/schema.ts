@@ -11,10 +11,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /**
-         * Agents that runs can be made from, the main one first.
-         *     Returns the agents, the main agent first.
-         */
+        /** Returns the agents, the main agent first. */
         get: operations["catalogue_agents"];
         put?: never;
         post?: never;
@@ -31,10 +28,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /**
-         * One agent.
-         *     Returns one agent.
-         */
+        /** Returns one agent. */
         get: operations["catalogue_agent"];
         put?: never;
         post?: never;
@@ -52,14 +46,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Calls that wait for a person's yes, the one that waits the longest first.
-         * @description With `all`, also those that have their reply, the newest first. Long texts are cut (`cut` says
-         *     so); `GET /api/approvals/{id}` has them whole. An answer ends after `limit` requests, or earlier
-         *     when its texts are long (8 MiB). When there are more, `Sortie-Next-Cursor` and `Link: rel="next"`
-         *     say where they begin.
-         *     Returns the open approval requests, oldest first.
-         *
-         *     With `all`, also those that have a reply, newest first. Long texts are truncated (`cut`); `GET
+         * Returns the open approval requests, oldest first.
+         * @description With `all`, also those that have a reply, newest first. Long texts are truncated (`cut`); `GET
          *     /api/approvals/{id}` has them whole. A response ends after `limit` requests, or earlier if they
          *     are long (8 MiB). When there are more, `Sortie-Next-Cursor` and `Link: rel="next"` name the start
          *     of the next page.
@@ -80,16 +68,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /**
-         * A call that waits for a person's yes, or did, with all that is needed to decide.
-         *     Returns an approval request, with everything that an approver needs to decide.
-         */
+        /** Returns an approval request, with everything that an approver needs to decide. */
         get: operations["requests_approval"];
         put?: never;
-        /**
-         * Says whether a call may run. The first reply holds.
-         *     Approves or denies a tool call. The first decision applies.
-         */
+        /** Approves or denies a tool call. The first decision applies. */
         post: operations["requests_approve"];
         delete?: never;
         options?: never;
@@ -105,12 +87,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What happened to calls, in order.
-         * @description An answer ends after `limit` lines, or earlier when they are long (8 MiB). When there are more,
-         *     `Sortie-Next-Cursor` is the `after` that goes on, and `Link: rel="next"` says it whole.
-         *     Returns the audit log, in order.
-         *
-         *     A response ends after `limit` entries, or earlier if they are long (8 MiB). When there are more,
+         * Returns the audit log, in order.
+         * @description A response ends after `limit` entries, or earlier if they are long (8 MiB). When there are more,
          *     `Sortie-Next-Cursor` is the `after` of the next page, and `Link: rel="next"` is its address.
          */
         get: operations["audit_list"];
@@ -129,10 +107,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /**
-         * Checks the whole chain.
-         *     Verifies the whole hash chain.
-         */
+        /** Verifies the whole hash chain. */
         get: operations["audit_verify"];
         put?: never;
         post?: never;
@@ -150,12 +125,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The accounts of tasks that have not ended, those of the newest first.
-         * @description When there are more than `limit`, `Sortie-Next-Cursor` and `Link: rel="next"` say where they
-         *     begin.
-         *     Returns the budgets of tasks that have not ended, newest first.
-         *
-         *     When there are more than `limit`, `Sortie-Next-Cursor` and `Link: rel="next"` name the start of
+         * Returns the budgets of tasks that have not ended, newest first.
+         * @description When there are more than `limit`, `Sortie-Next-Cursor` and `Link: rel="next"` name the start of
          *     the next page.
          */
         get: operations["usage_budgets"];
@@ -174,10 +145,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /**
-         * The settings in force and who set them, with secrets taken out.
-         *     Returns the effective settings and where each was set, redacted.
-         */
+        /** Returns the effective settings and where each was set, redacted. */
         get: operations["server_config"];
         put?: never;
         post?: never;
@@ -194,10 +162,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /**
-         * What a check of the server's machine finds.
-         *     Returns the results of the checks of the server's machine.
-         */
+        /** Returns the results of the checks of the server's machine. */
         get: operations["server_doctor"];
         put?: never;
         post?: never;
@@ -215,9 +180,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Everything that happens and that the key may see: a snapshot first, then events as over the
-         *     WebSocket. Ids are `epoch-seq`; `Last-Event-ID` goes on where that was.
-         *     Streams the live events that the key may see: a snapshot first, then events as over the WebSocket.
+         * Streams the live events that the key may see: a snapshot first, then events as over the WebSocket.
          *     Ids are `epoch-seq`; `Last-Event-ID` resumes.
          */
         get: operations["live_events"];
@@ -236,16 +199,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /**
-         * Keys, oldest first.
-         *     Returns the keys, oldest first.
-         */
+        /** Returns the keys, oldest first. */
         get: operations["keys_list"];
         put?: never;
-        /**
-         * Makes a key. Its token is in the answer and nowhere else.
-         *     Creates a key. The response is the only place that has its token.
-         */
+        /** Creates a key. The response is the only place that has its token. */
         post: operations["keys_create"];
         delete?: never;
         options?: never;
@@ -263,10 +220,7 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /**
-         * Ends a key, and every browser that came in by it.
-         *     Revokes a key, and ends its browser sessions.
-         */
+        /** Revokes a key, and ends its browser sessions. */
         delete: operations["keys_revoke"];
         options?: never;
         head?: never;
@@ -282,10 +236,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /**
-         * Gives a key another secret. The old one may hold for a while.
-         *     Gives a key a new secret. The old one may stay valid for a grace period.
-         */
+        /** Gives a key a new secret. The old one may stay valid for a grace period. */
         post: operations["keys_rotate"];
         delete?: never;
         options?: never;
@@ -302,10 +253,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /**
-         * Makes a link that lets a browser in, once, within five minutes.
-         *     Creates a link that logs a browser in, once, within five minutes.
-         */
+        /** Creates a link that logs a browser in, once, within five minutes. */
         post: operations["keys_link"];
         delete?: never;
         options?: never;
@@ -322,10 +270,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /**
-         * Ends a browser's session.
-         *     Ends a browser session.
-         */
+        /** Ends a browser session. */
         post: operations["keys_logout"];
         delete?: never;
         options?: never;
@@ -358,8 +303,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * How busy the models are that were asked so far. Keys of a tenant see none: they are everybody's.
-         *     Returns the load of the models that were prompted so far. Empty for keys of a tenant, because
+         * Returns the load of the models that were prompted so far. Empty for keys of a tenant, because
          *     tenants share the models.
          */
         get: operations["catalogue_models"];
@@ -378,10 +322,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /**
-         * This document.
-         *     Returns this document.
-         */
+        /** Returns this document. */
         get: operations["server_openapi"];
         put?: never;
         post?: never;
@@ -401,8 +342,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Whether a call would run, who decides, and what every layer says. Nothing is run.
-         *     Evaluates a call against the policy without running it: the decision, and the opinion of every
+         * Evaluates a call against the policy without running it: the decision, and the opinion of every
          *     layer.
          */
         post: operations["catalogue_explain"];
@@ -419,10 +359,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /**
-         * Questions that wait for an answer, with pages as `GET /api/approvals` has them.
-         *     Returns the open questions, with pages like `GET /api/approvals`.
-         */
+        /** Returns the open questions, with pages like `GET /api/approvals`. */
         get: operations["requests_questions"];
         put?: never;
         post?: never;
@@ -439,16 +376,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /**
-         * A question that waits for an answer, or did.
-         *     Returns a question.
-         */
+        /** Returns a question. */
         get: operations["requests_question"];
         put?: never;
-        /**
-         * Answers a question. The first answer holds.
-         *     Answers a question. The first answer applies.
-         */
+        /** Answers a question. The first answer applies. */
         post: operations["requests_answer"];
         delete?: never;
         options?: never;
@@ -464,12 +395,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Conversations, the one with the latest turn first.
-         * @description When there are more than `limit`, `Sortie-Next-Cursor` and `Link: rel="next"` say where they
-         *     begin.
-         *     Returns the sessions, the one with the latest turn first.
-         *
-         *     When there are more than `limit`, `Sortie-Next-Cursor` and `Link: rel="next"` name the start of
+         * Returns the sessions, the one with the latest turn first.
+         * @description When there are more than `limit`, `Sortie-Next-Cursor` and `Link: rel="next"` name the start of
          *     the next page.
          */
         get: operations["sessions_list"];
@@ -489,13 +416,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * A conversation with its newest turns, oldest first.
-         * @description An answer has at most 50 turns, and fewer when their texts are long (8 MiB). When there are more,
-         *     `Sortie-Next-Cursor` is the `before` that goes on. A turn that is too long by itself has its
-         *     latest items, and `left_out` says how many are only in `GET /api/tasks/{id}/transcript`.
-         *     Returns a session with its newest turns, oldest first.
-         *
-         *     A response has at most 50 turns, and fewer if they are long (8 MiB). When there are more,
+         * Returns a session with its newest turns, oldest first.
+         * @description A response has at most 50 turns, and fewer if they are long (8 MiB). When there are more,
          *     `Sortie-Next-Cursor` is the `before` of the next page. A turn that is too long by itself has its
          *     latest items; `left_out` counts those that only `GET /api/tasks/{id}/transcript` has.
          */
@@ -515,17 +437,11 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /**
-         * What persons allowed for a whole session.
-         *     Returns the grants of a session.
-         */
+        /** Returns the grants of a session. */
         get: operations["sessions_grants"];
         put?: never;
         post?: never;
-        /**
-         * Takes back what persons allowed for a session.
-         *     Revokes grants of a session.
-         */
+        /** Revokes grants of a session. */
         delete: operations["sessions_revoke"];
         options?: never;
         head?: never;
@@ -542,12 +458,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Says something in a conversation.
-         * @description It goes into the turn that is under way, or begins a new one. With `Accept: text/event-stream`
-         *     what follows is streamed: `accepted`, `text`, `event`, and at last `done` with the task.
-         *     Sends a message to a session.
-         *
-         *     It steers the turn that is executing, or starts a new one. With `Accept: text/event-stream` the
+         * Sends a message to a session.
+         * @description It steers the turn that is executing, or starts a new one. With `Accept: text/event-stream` the
          *     turn is streamed: `accepted`, `text`, `event`, and finally `done` with the task.
          */
         post: operations["sessions_message"];
@@ -564,10 +476,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /**
-         * Skills that runs in a folder could load.
-         *     Returns the skills that runs in a folder can load.
-         */
+        /** Returns the skills that runs in a folder can load. */
         get: operations["catalogue_skills"];
         put?: never;
         post?: never;
@@ -585,9 +494,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What the server is doing. Keys of a tenant see no queues, models and clients: they are
-         *     everybody's.
-         *     Returns the state of the server. Lanes, models and connections are empty for keys of a tenant,
+         * Returns the state of the server. Lanes, models and connections are empty for keys of a tenant,
          *     because tenants share them.
          */
         get: operations["server_state"];
@@ -607,20 +514,13 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Tasks, newest first.
-         * @description An answer ends after `limit` tasks, or earlier when its texts are long (8 MiB). When there are
-         *     more, `Sortie-Next-Cursor` and `Link: rel="next"` say where they begin.
-         *     Returns tasks, newest first.
-         *
-         *     A response ends after `limit` tasks, or earlier if they are long (8 MiB). When there are more,
+         * Returns tasks, newest first.
+         * @description A response ends after `limit` tasks, or earlier if they are long (8 MiB). When there are more,
          *     `Sortie-Next-Cursor` and `Link: rel="next"` name the start of the next page.
          */
         get: operations["tasks_list"];
         put?: never;
-        /**
-         * Makes a task.
-         *     Creates a task.
-         */
+        /** Creates a task. */
         post: operations["tasks_create"];
         delete?: never;
         options?: never;
@@ -635,10 +535,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /**
-         * How many tasks are in which state.
-         *     Returns the number of tasks by status.
-         */
+        /** Returns the number of tasks by status. */
         get: operations["tasks_stats"];
         put?: never;
         post?: never;
@@ -655,24 +552,15 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /**
-         * A task with all that one view of it needs.
-         *     Returns a task with everything that a detail view needs.
-         */
+        /** Returns a task with everything that a detail view needs. */
         get: operations["tasks_get"];
         put?: never;
         post?: never;
-        /**
-         * Removes a task and everything below it; one that runs is cancelled first.
-         *     Deletes a task and its descendants; an active one is cancelled first.
-         */
+        /** Deletes a task and its descendants; an active one is cancelled first. */
         delete: operations["tasks_delete"];
         options?: never;
         head?: never;
-        /**
-         * Changes label or priority of a task that waits in the queue.
-         *     Changes the label or priority of a queued task.
-         */
+        /** Changes the label or priority of a queued task. */
         patch: operations["tasks_patch"];
         trace?: never;
     };
@@ -685,10 +573,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /**
-         * Answers a question of a task.
-         *     Answers a question of a task.
-         */
+        /** Answers a question of a task. */
         post: operations["tasks_answer"];
         delete?: never;
         options?: never;
@@ -705,10 +590,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /**
-         * Brings what a task changed in its worktree into the checkout.
-         *     Applies the changes of a task's worktree to the checkout.
-         */
+        /** Applies the changes of a task's worktree to the checkout. */
         post: operations["tasks_apply"];
         delete?: never;
         options?: never;
@@ -723,11 +605,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /**
-         * What happened to the calls of a task and of everything below it, with pages as `GET /api/audit`
-         *     has them.
-         *     Returns the audit log of a task and its descendants, with pages like `GET /api/audit`.
-         */
+        /** Returns the audit log of a task and its descendants, with pages like `GET /api/audit`. */
         get: operations["tasks_audit"];
         put?: never;
         post?: never;
@@ -744,10 +622,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /**
-         * A long output of a task, whole.
-         *     Returns a long output of a task, whole.
-         */
+        /** Returns a long output of a task, whole. */
         get: operations["tasks_blob"];
         put?: never;
         post?: never;
@@ -766,10 +641,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /**
-         * Stops a task and everything below it.
-         *     Cancels a task and its descendants.
-         */
+        /** Cancels a task and its descendants. */
         post: operations["tasks_cancel"];
         delete?: never;
         options?: never;
@@ -786,10 +658,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /**
-         * Tries a blocked delivery again, or gives it up for good.
-         *     Retries a blocked delivery, or gives it up.
-         */
+        /** Retries a blocked delivery, or gives it up. */
         post: operations["tasks_delivery"];
         delete?: never;
         options?: never;
@@ -804,10 +673,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /**
-         * What a task changed in its worktree.
-         *     Returns the changes in the worktree of a task.
-         */
+        /** Returns the changes in the worktree of a task. */
         get: operations["tasks_diff"];
         put?: never;
         post?: never;
@@ -826,10 +692,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /**
-         * Throws away what a task changed in its worktree.
-         *     Discards the changes of a task's worktree.
-         */
+        /** Discards the changes of a task's worktree. */
         post: operations["tasks_discard"];
         delete?: never;
         options?: never;
@@ -845,13 +708,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The journal of a task.
-         * @description With `Accept: text/event-stream` it is streamed until the task has ended; `Last-Event-ID` goes on.
-         *     Without, an answer ends when it is long (8 MiB); then `Sortie-Next-Cursor` is the `after` that
-         *     goes on, and `Link: rel="next"` says it whole.
-         *     Returns the journal of a task.
-         *
-         *     With `Accept: text/event-stream` it is streamed until the task has ended; `Last-Event-ID` resumes.
+         * Returns the journal of a task.
+         * @description With `Accept: text/event-stream` it is streamed until the task has ended; `Last-Event-ID` resumes.
          *     Otherwise a response ends when it is long (8 MiB); then `Sortie-Next-Cursor` is the `after` of the
          *     next page, and `Link: rel="next"` is its address.
          */
@@ -874,8 +732,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Makes a task that branches off another after one of its entries. What the other did stays done.
-         *     Creates a task that continues after an entry of another task's journal. Effects of the other task
+         * Creates a task that continues after an entry of another task's journal. Effects of the other task
          *     stay.
          */
         post: operations["tasks_fork"];
@@ -894,10 +751,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /**
-         * Lets a task and everything below it rest after its present step.
-         *     Pauses a task and its descendants after their present step.
-         */
+        /** Pauses a task and its descendants after their present step. */
         post: operations["tasks_pause"];
         delete?: never;
         options?: never;
@@ -912,10 +766,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /**
-         * Everything that a task may do, and who says so.
-         *     Returns the policy of a task, with the origin of each rule.
-         */
+        /** Returns the policy of a task, with the origin of each rule. */
         get: operations["tasks_policy"];
         put?: never;
         post?: never;
@@ -932,10 +783,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /**
-         * How a task ended, or how far it is.
-         *     Returns the result of a task, or its status.
-         */
+        /** Returns the result of a task, or its status. */
         get: operations["tasks_result"];
         put?: never;
         post?: never;
@@ -954,10 +802,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /**
-         * Lets a task and everything below it go on.
-         *     Resumes a task and its descendants.
-         */
+        /** Resumes a task and its descendants. */
         post: operations["tasks_resume"];
         delete?: never;
         options?: never;
@@ -974,10 +819,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /**
-         * Makes a new task that does the same.
-         *     Creates a new task with the same instruction.
-         */
+        /** Creates a new task with the same instruction. */
         post: operations["tasks_retry"];
         delete?: never;
         options?: never;
@@ -994,10 +836,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /**
-         * Adds to a task's instruction, as a person.
-         *     Adds to the instruction of a task, as a person.
-         */
+        /** Adds to the instruction of a task, as a person. */
         post: operations["tasks_steer"];
         delete?: never;
         options?: never;
@@ -1012,10 +851,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /**
-         * When the runs of a task's tree did what, and what its length came from.
-         *     Returns the timeline of a task's tree, with its critical path.
-         */
+        /** Returns the timeline of a task's tree, with its critical path. */
         get: operations["tasks_timeline"];
         put?: never;
         post?: never;
@@ -1033,12 +869,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What was said and done, for people.
-         * @description An answer ends when its texts are long (8 MiB); then `Sortie-Next-Cursor` is the `after` that goes
-         *     on, and `Link: rel="next"` says it whole.
-         *     Returns the transcript of a task.
-         *
-         *     A response ends when it is long (8 MiB); then `Sortie-Next-Cursor` is the `after` of the next
+         * Returns the transcript of a task.
+         * @description A response ends when it is long (8 MiB); then `Sortie-Next-Cursor` is the `after` of the next
          *     page, and `Link: rel="next"` is its address.
          */
         get: operations["tasks_transcript"];
@@ -1058,12 +890,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * All tasks of the tree that a task is in, oldest first.
-         * @description An answer ends after 1,000 tasks, or earlier when their texts are long (8 MiB). When there are
-         *     more, `Sortie-Next-Cursor` and `Link: rel="next"` say where they begin.
-         *     Returns all tasks of the tree of a task, oldest first.
-         *
-         *     A response ends after 1,000 tasks, or earlier if they are long (8 MiB). When there are more,
+         * Returns all tasks of the tree of a task, oldest first.
+         * @description A response ends after 1,000 tasks, or earlier if they are long (8 MiB). When there are more,
          *     `Sortie-Next-Cursor` and `Link: rel="next"` name the start of the next page.
          */
         get: operations["tasks_tree"];
@@ -1083,12 +911,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What runs used, by session, agent and model.
-         * @description When there are more lines than `limit`, `Sortie-Next-Cursor` and `Link: rel="next"` say where they
-         *     begin.
-         *     Returns usage by session, agent and model.
-         *
-         *     When there are more than `limit`, `Sortie-Next-Cursor` and `Link: rel="next"` name the start of
+         * Returns usage by session, agent and model.
+         * @description When there are more than `limit`, `Sortie-Next-Cursor` and `Link: rel="next"` name the start of
          *     the next page.
          */
         get: operations["usage_usage"];
@@ -1107,10 +931,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /**
-         * What runs came to over time, oldest first. Stretches in which nothing began are left out.
-         *     Returns usage over time, oldest first. Intervals without an admitted run are left out.
-         */
+        /** Returns usage over time, oldest first. Intervals without an admitted run are left out. */
         get: operations["usage_series"];
         put?: never;
         post?: never;
@@ -1127,10 +948,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /**
-         * Opens a WebSocket; see `ClientMessage` and `ServerMessage` for what is said over it.
-         *     Opens a WebSocket. The messages are `ClientMessage` and `ServerMessage`.
-         */
+        /** Opens a WebSocket. The messages are `ClientMessage` and `ServerMessage`. */
         get: operations["live_connect"];
         put?: never;
         post?: never;
@@ -1147,10 +965,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /**
-         * Whether the server answers.
-         *     Returns whether the server responds.
-         */
+        /** Returns whether the server responds. */
         get: operations["server_healthz"];
         put?: never;
         post?: never;
@@ -1167,10 +982,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /**
-         * Numbers for Prometheus. Keys of a tenant see the numbers of their tenant.
-         *     Returns metrics for Prometheus. Keys of a tenant see the metrics of their tenant.
-         */
+        /** Returns metrics for Prometheus. Keys of a tenant see the metrics of their tenant. */
         get: operations["server_metrics"];
         put?: never;
         post?: never;
@@ -1187,10 +999,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /**
-         * Whether the server can do its work: a write to the store, at most one each second, has to succeed.
-         *     Returns whether the server is ready: a write to the store, at most one per second, has to succeed.
-         */
+        /** Returns whether the server is ready: a write to the store, at most one per second, has to succeed. */
         get: operations["server_readyz"];
         put?: never;
         post?: never;

@@ -34,10 +34,6 @@ pub(crate) struct Which {
     limit: Option<u32>,
 }
 
-/// What happened to calls, in order.
-///
-/// An answer ends after `limit` lines, or earlier when they are long (8 MiB). When there are more,
-/// `Sortie-Next-Cursor` is the `after` that goes on, and `Link: rel="next"` says it whole.
 #[utoipa::path(get, path = "/api/audit", tag = "audit", params(Which),
     responses((status = 200, body = Vec<AuditLine>)))]
 /// Returns the audit log, in order.
@@ -96,7 +92,6 @@ pub(crate) async fn page_of<const N: usize>(
     Ok(page)
 }
 
-/// Checks the whole chain.
 #[utoipa::path(get, path = "/api/audit/verify", tag = "audit",
     responses((status = 200, body = AuditVerdict)))]
 /// Verifies the whole hash chain.

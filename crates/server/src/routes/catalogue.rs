@@ -14,7 +14,6 @@ use crate::guard::Caller;
 use crate::problem::Problem;
 use crate::routes::tasks::refused;
 
-/// Agents that runs can be made from, the main one first.
 #[utoipa::path(get, path = "/api/agents", tag = "catalogue",
     responses((status = 200, body = Vec<Agent>)))]
 /// Returns the agents, the main agent first.
@@ -28,7 +27,6 @@ pub(crate) async fn agents(State(Shared(app)): State<Shared>) -> Json<Vec<Agent>
     Json(main.chain(others).collect())
 }
 
-/// One agent.
 #[utoipa::path(get, path = "/api/agents/{name}", tag = "catalogue",
     params(("name" = String, Path)), responses((status = 200, body = Agent)))]
 /// Returns one agent.
@@ -57,7 +55,6 @@ pub(crate) struct Where {
     workspace: Option<String>,
 }
 
-/// Skills that runs in a folder could load.
 #[utoipa::path(get, path = "/api/skills", tag = "catalogue", params(Where),
     responses((status = 200, body = Vec<Skill>)))]
 /// Returns the skills that runs in a folder can load.
@@ -71,7 +68,6 @@ pub(crate) async fn skills(
     Ok(Json(skills.iter().map(Skill::from).collect()))
 }
 
-/// How busy the models are that were asked so far. Keys of a tenant see none: they are everybody's.
 #[utoipa::path(get, path = "/api/models", tag = "catalogue",
     responses((status = 200, body = Vec<ModelState>)))]
 /// Returns the load of the models that were prompted so far. Empty for keys of a tenant, because
@@ -87,7 +83,6 @@ pub(crate) async fn models(
     Json(states.into_iter().map(ModelState::from).collect())
 }
 
-/// Whether a call would run, who decides, and what every layer says. Nothing is run.
 #[utoipa::path(post, path = "/api/policy/explain", tag = "catalogue", request_body = ExplainBody,
     responses((status = 200, body = Explained)))]
 /// Evaluates a call against the policy without running it: the decision, and the opinion of every

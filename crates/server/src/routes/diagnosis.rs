@@ -17,7 +17,6 @@ use crate::guard::Caller;
 use crate::problem::Problem;
 use crate::{metrics as numbers, openapi as contract};
 
-/// Whether the server answers.
 #[utoipa::path(get, path = "/healthz", tag = "server",
     responses((status = 200, body = Health)))]
 /// Returns whether the server responds.
@@ -25,7 +24,6 @@ pub(crate) async fn healthz() -> Json<Health> {
     Json(Health::of("ok"))
 }
 
-/// Whether the server can do its work: a write to the store, at most one each second, has to succeed.
 #[utoipa::path(get, path = "/readyz", tag = "server",
     responses((status = 200, body = Health), (status = 503, body = Health)))]
 /// Returns whether the server is ready: a write to the store, at most one per second, has to succeed.
@@ -46,7 +44,6 @@ pub(crate) async fn readyz(State(Shared(app)): State<Shared>) -> (StatusCode, Js
     }
 }
 
-/// Numbers for Prometheus. Keys of a tenant see the numbers of their tenant.
 #[utoipa::path(get, path = "/metrics", tag = "server",
     responses((status = 200, body = String, content_type = "text/plain")))]
 /// Returns metrics for Prometheus. Keys of a tenant see the metrics of their tenant.
@@ -69,7 +66,6 @@ pub(crate) async fn metrics(
     ))
 }
 
-/// This document.
 #[utoipa::path(get, path = "/api/openapi.json", tag = "server",
     responses((status = 200, body = Object)))]
 /// Returns this document.
@@ -82,8 +78,6 @@ pub(crate) async fn openapi() -> impl IntoResponse {
     )
 }
 
-/// What the server is doing. Keys of a tenant see no queues, models and clients: they are
-/// everybody's.
 #[utoipa::path(get, path = "/api/state", tag = "server",
     responses((status = 200, body = ServerState)))]
 /// Returns the state of the server. Lanes, models and connections are empty for keys of a tenant,
@@ -137,7 +131,6 @@ fn require_all(caller: &Caller) -> Result<(), Problem> {
     ))
 }
 
-/// The settings in force and who set them, with secrets taken out.
 #[utoipa::path(get, path = "/api/config", tag = "server",
     responses((status = 200, body = Vec<ConfigLine>)))]
 /// Returns the effective settings and where each was set, redacted.
@@ -149,7 +142,6 @@ pub(crate) async fn config(
     Ok(Json(app.host.config().await?))
 }
 
-/// What a check of the server's machine finds.
 #[utoipa::path(get, path = "/api/doctor", tag = "server",
     responses((status = 200, body = Vec<DoctorLine>)))]
 /// Returns the results of the checks of the server's machine.

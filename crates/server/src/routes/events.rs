@@ -39,11 +39,6 @@ pub(crate) struct After {
     text: Option<bool>,
 }
 
-/// The journal of a task.
-///
-/// With `Accept: text/event-stream` it is streamed until the task has ended; `Last-Event-ID` goes on.
-/// Without, an answer ends when it is long (8 MiB); then `Sortie-Next-Cursor` is the `after` that
-/// goes on, and `Link: rel="next"` says it whole.
 #[utoipa::path(get, path = "/api/tasks/{id}/events", tag = "tasks",
     params(("id" = String, Path), After,
         ("Last-Event-ID" = Option<String>, Header, description = "The last entry that was received")),

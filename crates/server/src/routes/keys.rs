@@ -65,7 +65,6 @@ async fn require_theirs(app: &Arc<App>, caller: &Caller, id: &str) -> Result<(),
     }
 }
 
-/// Keys, oldest first.
 #[utoipa::path(get, path = "/api/keys", tag = "keys",
     responses((status = 200, body = Vec<Key>)))]
 /// Returns the keys, oldest first.
@@ -78,7 +77,6 @@ pub(crate) async fn list(
     Ok(Json(theirs.map(|key| key_json(&app, key)).collect()))
 }
 
-/// Makes a key. Its token is in the answer and nowhere else.
 #[utoipa::path(post, path = "/api/keys", tag = "keys", request_body = NewKey,
     responses((status = 201, body = NewKeyMade)))]
 /// Creates a key. The response is the only place that has its token.
@@ -142,7 +140,6 @@ fn later(now: Timestamp, seconds: u64) -> Timestamp {
     now.plus_ms(i64::try_from(seconds.saturating_mul(1_000)).unwrap_or(i64::MAX))
 }
 
-/// Ends a key, and every browser that came in by it.
 #[utoipa::path(delete, path = "/api/keys/{id}", tag = "keys",
     params(("id" = String, Path)), responses((status = 200, body = Key)))]
 /// Revokes a key, and ends its browser sessions.
@@ -157,7 +154,6 @@ pub(crate) async fn revoke(
     Ok(Json(key_json(&app, &key)))
 }
 
-/// Gives a key another secret. The old one may hold for a while.
 #[utoipa::path(post, path = "/api/keys/{id}/rotate", tag = "keys",
     request_body = Option<RotateBody>,
     params(("id" = String, Path)), responses((status = 200, body = NewKeyMade)))]
@@ -189,7 +185,6 @@ pub(crate) async fn rotate(
     }))
 }
 
-/// Makes a link that lets a browser in, once, within five minutes.
 #[utoipa::path(post, path = "/api/login-links", tag = "keys", request_body = Option<LinkBody>,
     responses((status = 201, body = LoginLink)))]
 /// Creates a link that logs a browser in, once, within five minutes.
@@ -228,7 +223,6 @@ pub(crate) async fn me(State(Shared(app)): State<Shared>, caller: Caller) -> Jso
     Json(caller.me(&app))
 }
 
-/// Ends a browser's session.
 #[utoipa::path(post, path = "/api/logout", tag = "keys",
     responses((status = 200, body = Health)))]
 /// Ends a browser session.

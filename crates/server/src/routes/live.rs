@@ -26,8 +26,6 @@ pub(crate) struct With {
     text: Option<bool>,
 }
 
-/// Everything that happens and that the key may see: a snapshot first, then events as over the
-/// WebSocket. Ids are `epoch-seq`; `Last-Event-ID` goes on where that was.
 #[utoipa::path(get, path = "/api/events", tag = "live",
     params(With, ("Last-Event-ID" = Option<String>, Header)),
     responses((status = 200, body = String, content_type = "text/event-stream")))]

@@ -110,12 +110,6 @@ pub(crate) async fn beside(
     Ok(meant.map(|open| Request::from(open).summary()).collect())
 }
 
-/// Calls that wait for a person's yes, the one that waits the longest first.
-///
-/// With `all`, also those that have their reply, the newest first. Long texts are cut (`cut` says
-/// so); `GET /api/approvals/{id}` has them whole. An answer ends after `limit` requests, or earlier
-/// when its texts are long (8 MiB). When there are more, `Sortie-Next-Cursor` and `Link: rel="next"`
-/// say where they begin.
 #[utoipa::path(get, path = "/api/approvals", tag = "requests", params(Which),
     responses((status = 200, body = Vec<Request>)))]
 /// Returns the open approval requests, oldest first.
@@ -132,7 +126,6 @@ pub(crate) async fn approvals(
     list(&app, &caller, which, AskedFor::Approval).await
 }
 
-/// Questions that wait for an answer, with pages as `GET /api/approvals` has them.
 #[utoipa::path(get, path = "/api/questions", tag = "requests", params(Which),
     responses((status = 200, body = Vec<Request>)))]
 /// Returns the open questions, with pages like `GET /api/approvals`.
@@ -144,7 +137,6 @@ pub(crate) async fn questions(
     list(&app, &caller, which, AskedFor::Question).await
 }
 
-/// A call that waits for a person's yes, or did, with all that is needed to decide.
 #[utoipa::path(get, path = "/api/approvals/{id}", tag = "requests",
     params(("id" = String, Path)), responses((status = 200, body = Request)))]
 /// Returns an approval request, with everything that an approver needs to decide.
@@ -156,7 +148,6 @@ pub(crate) async fn approval(
     one(&app, &caller, &id, AskedFor::Approval).await
 }
 
-/// A question that waits for an answer, or did.
 #[utoipa::path(get, path = "/api/questions/{id}", tag = "requests",
     params(("id" = String, Path)), responses((status = 200, body = Request)))]
 /// Returns a question.
@@ -183,7 +174,6 @@ async fn one(
     Ok(Json(Request::from(&found)))
 }
 
-/// Says whether a call may run. The first reply holds.
 #[utoipa::path(post, path = "/api/approvals/{id}", tag = "requests", request_body = ApprovalBody,
     params(("id" = String, Path)), responses((status = 200, body = ReplyNoted)))]
 /// Approves or denies a tool call. The first decision applies.
@@ -227,7 +217,6 @@ pub(crate) async fn approve(
     noted(app.runtime.reply(&request.request.id, reply).await?)
 }
 
-/// Answers a question. The first answer holds.
 #[utoipa::path(post, path = "/api/questions/{id}", tag = "requests", request_body = SteerBody,
     params(("id" = String, Path)), responses((status = 200, body = ReplyNoted)))]
 /// Answers a question. The first answer applies.

@@ -58,10 +58,6 @@ pub(crate) struct Which {
     cursor: Option<String>,
 }
 
-/// Conversations, the one with the latest turn first.
-///
-/// When there are more than `limit`, `Sortie-Next-Cursor` and `Link: rel="next"` say where they
-/// begin.
 #[utoipa::path(get, path = "/api/sessions", tag = "sessions", params(Which),
     responses((status = 200, body = Vec<Session>)))]
 /// Returns the sessions, the one with the latest turn first.
@@ -117,11 +113,6 @@ pub(crate) struct Before {
     before: Option<String>,
 }
 
-/// A conversation with its newest turns, oldest first.
-///
-/// An answer has at most 50 turns, and fewer when their texts are long (8 MiB). When there are more,
-/// `Sortie-Next-Cursor` is the `before` that goes on. A turn that is too long by itself has its
-/// latest items, and `left_out` says how many are only in `GET /api/tasks/{id}/transcript`.
 #[utoipa::path(get, path = "/api/sessions/{id}", tag = "sessions",
     params(("id" = String, Path), Before), responses((status = 200, body = SessionDetail)))]
 /// Returns a session with its newest turns, oldest first.
@@ -296,7 +287,6 @@ async fn grants_of(app: &App, summary: &SessionSummary) -> Result<Vec<Grant>, Pr
     Ok(grants.iter().map(Grant::from).collect())
 }
 
-/// What persons allowed for a whole session.
 #[utoipa::path(get, path = "/api/sessions/{id}/grants", tag = "sessions",
     params(("id" = String, Path)), responses((status = 200, body = Vec<Grant>)))]
 /// Returns the grants of a session.
@@ -321,7 +311,6 @@ pub(crate) struct Rule {
     workspace: Option<String>,
 }
 
-/// Takes back what persons allowed for a session.
 #[utoipa::path(delete, path = "/api/sessions/{id}/grants", tag = "sessions",
     params(("id" = String, Path), Rule), responses((status = 200, body = Revoked)))]
 /// Revokes grants of a session.
@@ -351,10 +340,6 @@ pub(crate) async fn revoke(
     Ok(Json(Revoked { revoked }))
 }
 
-/// Says something in a conversation.
-///
-/// It goes into the turn that is under way, or begins a new one. With `Accept: text/event-stream`
-/// what follows is streamed: `accepted`, `text`, `event`, and at last `done` with the task.
 #[utoipa::path(post, path = "/api/sessions/{id}/messages", tag = "sessions",
     request_body = NewMessage, params(("id" = String, Path)),
     responses((status = 202, body = MessageAccepted),

@@ -25,7 +25,6 @@ use crate::routes::tasks::{made, refused};
 /// The longest text that a person adds to a run.
 const MAX_WORDS_CHARS: usize = sortie_core::inbox::MAX_MESSAGE_CHARS;
 
-/// A task with all that one view of it needs.
 #[utoipa::path(get, path = "/api/tasks/{id}", tag = "tasks",
     params(("id" = String, Path, description = "The id, or at least 8 characters of it")),
     responses((status = 200, body = TaskDetail)))]
@@ -112,7 +111,6 @@ fn note(detail: &mut TaskDetail, details: &RunDetails) {
     detail.neutralised = things.collect();
 }
 
-/// Changes label or priority of a task that waits in the queue.
 #[utoipa::path(patch, path = "/api/tasks/{id}", tag = "tasks", request_body = TaskPatch,
     params(("id" = String, Path)), responses((status = 200, body = Task)))]
 /// Changes the label or priority of a queued task.
@@ -129,7 +127,6 @@ pub(crate) async fn patch(
     now(&app, run).await
 }
 
-/// Removes a task and everything below it; one that runs is cancelled first.
 #[utoipa::path(delete, path = "/api/tasks/{id}", tag = "tasks",
     params(("id" = String, Path)), responses((status = 200, body = Deleted)))]
 /// Deletes a task and its descendants; an active one is cancelled first.
@@ -144,7 +141,6 @@ pub(crate) async fn delete(
     Ok(Json(Deleted { task_id, deleted }))
 }
 
-/// Stops a task and everything below it.
 #[utoipa::path(post, path = "/api/tasks/{id}/cancel", tag = "tasks",
     request_body = Option<CancelBody>,
     params(("id" = String, Path)), responses((status = 200, body = Cancelled)))]
@@ -176,7 +172,6 @@ pub(crate) async fn cancel(
     }))
 }
 
-/// Makes a new task that does the same.
 #[utoipa::path(post, path = "/api/tasks/{id}/retry", tag = "tasks",
     params(("id" = String, Path)), responses((status = 201, body = Task)))]
 /// Creates a new task with the same instruction.
@@ -193,7 +188,6 @@ pub(crate) async fn retry(
     Ok(made(&Task::from(&app.runtime.get(run).await?)))
 }
 
-/// Makes a task that branches off another after one of its entries. What the other did stays done.
 #[utoipa::path(post, path = "/api/tasks/{id}/fork", tag = "tasks", request_body = ForkBody,
     params(("id" = String, Path)), responses((status = 201, body = Task)))]
 /// Creates a task that continues after an entry of another task's journal. Effects of the other task
@@ -223,7 +217,6 @@ pub(crate) async fn fork(
     Ok(made(&Task::from(&app.runtime.get(run).await?)))
 }
 
-/// Lets a task and everything below it rest after its present step.
 #[utoipa::path(post, path = "/api/tasks/{id}/pause", tag = "tasks",
     params(("id" = String, Path)), responses((status = 200, body = Task)))]
 /// Pauses a task and its descendants after their present step.
@@ -237,7 +230,6 @@ pub(crate) async fn pause(
     now(&app, run).await
 }
 
-/// Lets a task and everything below it go on.
 #[utoipa::path(post, path = "/api/tasks/{id}/resume", tag = "tasks",
     params(("id" = String, Path)), responses((status = 200, body = Task)))]
 /// Resumes a task and its descendants.
@@ -251,7 +243,6 @@ pub(crate) async fn resume(
     now(&app, run).await
 }
 
-/// Adds to a task's instruction, as a person.
 #[utoipa::path(post, path = "/api/tasks/{id}/steer", tag = "tasks", request_body = SteerBody,
     params(("id" = String, Path)), responses((status = 202, body = TaskRef)))]
 /// Adds to the instruction of a task, as a person.
@@ -267,7 +258,6 @@ pub(crate) async fn steer(
     Ok((StatusCode::ACCEPTED, Json(TaskRef { task_id })))
 }
 
-/// Answers a question of a task.
 #[utoipa::path(post, path = "/api/tasks/{id}/answer", tag = "tasks", request_body = AnswerBody,
     params(("id" = String, Path)), responses((status = 200, body = ReplyNoted)))]
 /// Answers a question of a task.
@@ -333,7 +323,6 @@ async fn only_question(app: &App, run: RunId) -> Result<OpenRequest, Problem> {
     }
 }
 
-/// Brings what a task changed in its worktree into the checkout.
 #[utoipa::path(post, path = "/api/tasks/{id}/apply", tag = "tasks",
     params(("id" = String, Path)), responses((status = 200, body = Applied)))]
 /// Applies the changes of a task's worktree to the checkout.
@@ -348,7 +337,6 @@ pub(crate) async fn apply(
     Ok(Json(Applied { task_id, files }))
 }
 
-/// Throws away what a task changed in its worktree.
 #[utoipa::path(post, path = "/api/tasks/{id}/discard", tag = "tasks",
     params(("id" = String, Path)), responses((status = 200, body = TaskRef)))]
 /// Discards the changes of a task's worktree.
@@ -363,7 +351,6 @@ pub(crate) async fn discard(
     Ok(Json(TaskRef { task_id }))
 }
 
-/// Tries a blocked delivery again, or gives it up for good.
 #[utoipa::path(post, path = "/api/tasks/{id}/delivery", tag = "tasks", request_body = DeliveryBody,
     params(("id" = String, Path)), responses((status = 200, body = Task)))]
 /// Retries a blocked delivery, or gives it up.

@@ -109,10 +109,6 @@ async fn task_of(app: &App, caller: &Caller, id: Option<&str>) -> Result<Option<
     }
 }
 
-/// Tasks, newest first.
-///
-/// An answer ends after `limit` tasks, or earlier when its texts are long (8 MiB). When there are
-/// more, `Sortie-Next-Cursor` and `Link: rel="next"` say where they begin.
 #[utoipa::path(get, path = "/api/tasks", tag = "tasks", params(Which),
     responses((status = 200, body = Vec<Task>)))]
 /// Returns tasks, newest first.
@@ -175,7 +171,6 @@ fn add_next(page: &mut Page, which: &Which, last: RunId) -> Result<(), Problem> 
     page.set_next(&last.to_string(), &pages::address("/api/tasks", &query))
 }
 
-/// Makes a task.
 #[utoipa::path(post, path = "/api/tasks", tag = "tasks", request_body = NewTask,
     params(("Idempotency-Key" = Option<String>, Header,
         description = "A retry with the same key does not create a second task")),
@@ -277,7 +272,6 @@ fn sinks(caller: &Caller, places: &[String]) -> Result<Vec<SinkAddress>, Problem
         .collect()
 }
 
-/// How many tasks are in which state.
 #[utoipa::path(get, path = "/api/tasks/stats", tag = "tasks",
     responses((status = 200, body = Stats)))]
 /// Returns the number of tasks by status.

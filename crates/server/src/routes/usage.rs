@@ -50,10 +50,6 @@ impl Part {
     }
 }
 
-/// The accounts of tasks that have not ended, those of the newest first.
-///
-/// When there are more than `limit`, `Sortie-Next-Cursor` and `Link: rel="next"` say where they
-/// begin.
 #[utoipa::path(get, path = "/api/budgets", tag = "usage", params(Part),
     responses((status = 200, body = Vec<BudgetLine>)))]
 /// Returns the budgets of tasks that have not ended, newest first.
@@ -106,10 +102,6 @@ fn budget_of(record: &RunRecord) -> Option<BudgetLine> {
     })
 }
 
-/// What runs used, by session, agent and model.
-///
-/// When there are more lines than `limit`, `Sortie-Next-Cursor` and `Link: rel="next"` say where they
-/// begin.
 #[utoipa::path(get, path = "/api/usage", tag = "usage", params(Part),
     responses((status = 200, body = Vec<UsageLine>)))]
 /// Returns usage by session, agent and model.
@@ -167,7 +159,6 @@ pub(crate) struct Which {
     since: Option<String>,
 }
 
-/// What runs came to over time, oldest first. Stretches in which nothing began are left out.
 #[utoipa::path(get, path = "/api/usage/series", tag = "usage", params(Which),
     responses((status = 200, body = Vec<UsagePoint>)))]
 /// Returns usage over time, oldest first. Intervals without an admitted run are left out.

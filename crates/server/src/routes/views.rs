@@ -30,7 +30,6 @@ const MAX_TASKS: u32 = 1_000;
 /// The number of journal entries that are first read to find the last completion.
 const LOOK_BACK: i64 = 32;
 
-/// What a task changed in its worktree.
 #[utoipa::path(get, path = "/api/tasks/{id}/diff", tag = "tasks",
     params(("id" = String, Path)), responses((status = 200, body = Diff)))]
 /// Returns the changes in the worktree of a task.
@@ -44,7 +43,6 @@ pub(crate) async fn diff(
     Ok(Json(Diff { task_id, diff }))
 }
 
-/// How a task ended, or how far it is.
 #[utoipa::path(get, path = "/api/tasks/{id}/result", tag = "tasks",
     params(("id" = String, Path)), responses((status = 200, body = TaskResult)))]
 /// Returns the result of a task, or its status.
@@ -67,10 +65,6 @@ pub(crate) struct From {
     after: Option<i64>,
 }
 
-/// What was said and done, for people.
-///
-/// An answer ends when its texts are long (8 MiB); then `Sortie-Next-Cursor` is the `after` that goes
-/// on, and `Link: rel="next"` says it whole.
 #[utoipa::path(get, path = "/api/tasks/{id}/transcript", tag = "tasks",
     params(("id" = String, Path), From), responses((status = 200, body = Vec<TranscriptItem>)))]
 /// Returns the transcript of a task.
@@ -146,10 +140,6 @@ pub(crate) struct InTree {
     cursor: Option<String>,
 }
 
-/// All tasks of the tree that a task is in, oldest first.
-///
-/// An answer ends after 1,000 tasks, or earlier when their texts are long (8 MiB). When there are
-/// more, `Sortie-Next-Cursor` and `Link: rel="next"` say where they begin.
 #[utoipa::path(get, path = "/api/tasks/{id}/tree", tag = "tasks",
     params(("id" = String, Path), InTree), responses((status = 200, body = Vec<Task>)))]
 /// Returns all tasks of the tree of a task, oldest first.
@@ -194,7 +184,6 @@ pub(crate) async fn tree(
     Ok(page)
 }
 
-/// When the runs of a task's tree did what, and what its length came from.
 #[utoipa::path(get, path = "/api/tasks/{id}/timeline", tag = "tasks",
     params(("id" = String, Path)), responses((status = 200, body = Timeline)))]
 /// Returns the timeline of a task's tree, with its critical path.
@@ -252,7 +241,6 @@ fn timeline_task(task: &sortie_runtime::TaskTimeline) -> TimelineTask {
     }
 }
 
-/// Everything that a task may do, and who says so.
 #[utoipa::path(get, path = "/api/tasks/{id}/policy", tag = "tasks",
     params(("id" = String, Path)), responses((status = 200, body = EffectivePolicy)))]
 /// Returns the policy of a task, with the origin of each rule.
@@ -290,8 +278,6 @@ pub(crate) struct After {
     limit: Option<u32>,
 }
 
-/// What happened to the calls of a task and of everything below it, with pages as `GET /api/audit`
-/// has them.
 #[utoipa::path(get, path = "/api/tasks/{id}/audit", tag = "tasks",
     params(("id" = String, Path), After), responses((status = 200, body = Vec<AuditLine>)))]
 /// Returns the audit log of a task and its descendants, with pages like `GET /api/audit`.
@@ -312,7 +298,6 @@ pub(crate) async fn audit(
     audit::page_of(&app, filter, &format!("/api/tasks/{run}/audit"), query).await
 }
 
-/// A long output of a task, whole.
 #[utoipa::path(get, path = "/api/tasks/{id}/blobs/{blob}", tag = "tasks",
     params(("id" = String, Path), ("blob" = String, Path)),
     responses((status = 200, body = String, content_type = "text/plain")))]

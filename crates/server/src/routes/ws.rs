@@ -41,7 +41,6 @@ const GOODBYE: Duration = Duration::from_secs(2);
 
 type Socket = WebSocketStream<TokioIo<Upgraded>>;
 
-/// Opens a WebSocket; see `ClientMessage` and `ServerMessage` for what is said over it.
 #[utoipa::path(get, path = "/api/ws", tag = "live",
     responses((status = 101, description = "The connection is a WebSocket")))]
 /// Opens a WebSocket. The messages are `ClientMessage` and `ServerMessage`.
