@@ -95,7 +95,7 @@ pub enum Event {
     },
     /// A call waits for a reply to an approval request or a question.
     Asked { call: CallId, request: Box<Request> },
-    /// A call waits for children; their announcements become its result.
+    /// A call waits for children: for the result of one, or for the end of several.
     Delegated {
         call: CallId,
         wait: ChildWait,

@@ -48,7 +48,8 @@ pub(crate) struct Dispatch<'a> {
     pub(crate) worktree: Option<&'a Worktree>,
     /// Deadline of everything that the run starts.
     pub(crate) not_after: Option<Timestamp>,
-    /// The last journal entry, which requested the calls.
+    /// The head of the journal when the step began: the entry that requested the calls, or a later
+    /// one.
     pub(crate) head: Seq,
 }
 

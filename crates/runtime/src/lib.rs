@@ -1,12 +1,13 @@
-//! The library's front door: admit, schedule, execute, cancel, recover, announce.
+//! The engine: plans, admits, schedules, executes, cancels, recovers and announces runs. Programs
+//! embed it through the crate `sortie`.
 //!
 //! [`Runtime::start`] takes a store, models and tools, recovers what an earlier process left
 //! behind, and runs until [`Runtime::shut_down`]. Everything it does is a transition of the store,
 //! so it may be killed at any moment and started again.
 //!
-//! Read `planner.rs` for how a new run is decided, `spawn.rs` for how a child starts, `executor.rs`
-//! for how a run is executed, `dispatch.rs` for what becomes of a tool call, and `announce.rs` for
-//! how a result reaches its parent.
+//! Read `planner.rs` for how a new run is decided, `spawn.rs` for how a child starts,
+//! `scheduler.rs` for how a run is claimed, `executor.rs` for how it is executed, `dispatch.rs` for
+//! what becomes of a tool call, and `announce.rs` for how a result reaches its parent.
 
 mod active_runs;
 mod agents;

@@ -420,7 +420,7 @@ pub(crate) struct Held {
     pub(crate) paused: bool,
 }
 
-/// Checks a fence. Every write for a run starts here.
+/// Checks a fence. Every write by an executor starts here.
 pub(crate) fn hold(connection: &Connection, fence: Fence) -> Done<Held> {
     let run = fence.run.to_string();
     let held = sql::first(

@@ -1,4 +1,4 @@
-//! `task`: runs a child and returns its result.
+//! `task`: runs a child and returns its result, or starts it in the background.
 
 use async_trait::async_trait;
 use serde::Deserialize;

@@ -21,7 +21,7 @@ pub struct Admit {
 #[derive(Clone, Copy, Debug)]
 pub struct ParentClaim {
     pub fence: Fence,
-    /// The journal entry that made the spawn call: the parent's journal must contain it.
+    /// The head of the parent's journal when its step began: the parent's journal must contain it.
     pub reached: Seq,
 }
 
