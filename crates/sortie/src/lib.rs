@@ -46,10 +46,14 @@ pub use sortie_core::id::{RunId, Seq, SessionKey};
 pub use sortie_core::message::Usage;
 pub use sortie_core::notification::{Notification, NotificationKind};
 pub use sortie_core::policy::Mode;
-pub use sortie_core::ports::store::{AuditFilter, ListFilter, Replied, StoreError};
-pub use sortie_core::request::{OpenRequest, Reply, RequestFilter, RequestId, RequestKind};
-pub use sortie_core::run::{ForkPoint, Isolation, Outcome, Priority, RunRecord, Status};
+pub use sortie_core::ports::store::{AuditFilter, CancelReport, ListFilter, Replied, StoreError};
+pub use sortie_core::request::{
+    Answerer, OpenRequest, Reply, RequestFilter, RequestId, RequestKind, SessionGrant,
+};
+pub use sortie_core::run::{ForkPoint, Isolation, Lane, Outcome, Priority, RunRecord, Status};
 pub use sortie_core::session::{SessionFilter, SessionSummary};
+pub use sortie_core::stats::Stats;
+pub use sortie_core::tenant::Tenant;
 pub use sortie_core::time::Timestamp;
 pub use sortie_core::words::Lang;
 pub use sortie_runtime::{
@@ -60,6 +64,7 @@ pub use sortie_server as server;
 
 /// Tools of your own: implement [`Tool`](tool::Tool) and hand it to [`Builder::tool`].
 pub mod tool {
+    pub use sortie_core::id::EffectId;
     pub use sortie_core::ports::tool::{
         Image, Reconcile, Reconciled, Recovery, Remains, Tool, ToolAnswer, ToolContext,
         ToolFailure, ToolOutcome, ToolReply, ToolSpec, Touches,
@@ -70,10 +75,10 @@ pub mod tool {
 /// and hand the directory to [`Builder::models`].
 pub mod model {
     pub use sortie_core::event::StopReason;
-    pub use sortie_core::message::Message;
+    pub use sortie_core::message::{Arguments, Message, SharedMessage};
     pub use sortie_core::ports::model::{
-        AnswerPart, Asker, DeltaSink, Fault, Model, ModelAnswer, ModelDirectory, ModelError,
-        ModelRequest, NoDeltas, Terms, TurnOptions,
+        AnswerPart, Asker, DeltaSink, Fault, Held, Model, ModelAnswer, ModelDirectory, ModelError,
+        ModelRequest, NoDeltas, Terms, TokenPrice, TurnOptions,
     };
     pub use sortie_core::run::Sampling;
     pub use sortie_models::{Directory, DirectorySettings, Script, ScriptModel};
@@ -81,6 +86,7 @@ pub mod model {
 
 /// Sinks of your own: places outside the store to which results are delivered.
 pub mod sink {
+    pub use sortie_core::inbox::Announcement;
     pub use sortie_core::run::SinkAddress;
     pub use sortie_runtime::{FileSink, Sink, SinkError};
 }

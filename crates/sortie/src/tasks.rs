@@ -163,8 +163,8 @@ impl<'a> Tasks<'a> {
         Ok(self.runtime.discard(id).await?)
     }
 
-    /// Deletes an ended task and its descendants; returns how many. A run that still owes a delivery
-    /// is kept.
+    /// Deletes a task and its descendants, and returns how many; a running task is cancelled first.
+    /// A run that still owes a delivery is kept.
     pub async fn delete(&self, id: RunId) -> Result<u64, Error> {
         Ok(self.runtime.delete(id).await?)
     }
