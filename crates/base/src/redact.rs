@@ -15,7 +15,7 @@ use serde_json::Value;
 pub const REDACTED: &str = "[redacted]";
 /// Shorter values (`1`, `on`, `debug`) occur in text by chance; removing them would make every
 /// message unreadable.
-const MIN_SECRET_CHARS: usize = 6;
+const MIN_SECRET_CHARS: usize = 8;
 /// Schemes of an `Authorization` header: the credentials behind one are as secret as the whole value.
 const SCHEMES: [&str; 3] = ["Bearer", "Basic", "Token"];
 
@@ -39,13 +39,27 @@ static SHAPES: LazyLock<Option<Regex>> = LazyLock::new(|| {
         r"\bxai-[A-Za-z0-9]{16,}",
         r"\btvly-[A-Za-z0-9-]{20,}",
         r"\b(?:sk|rk)_live_[A-Za-z0-9]{16,}",
+    ];
+    compiled(&shapes)
+});
+
+/// Further shapes in error messages of providers and servers. They match ordinary text and paths too,
+/// so they are never applied to what an approver reads or to the content of files: a command could
+/// hide its target behind the word `bearer`.
+static ERROR_SHAPES: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let shapes = [
+        r"\b(?:key|sk|pk)[-_][A-Za-z0-9_-]{9,}",
         // A bearer token has a digit in it or is longer than words are: "Bearer authentication" stays.
         r"\b[Bb]earer +(?:[A-Za-z._~+/-]{8,}[0-9]|[A-Za-z._~+/-]{0,7}[0-9][A-Za-z0-9._~+/-]{7})[A-Za-z0-9._~+/=-]*",
         r"\b[Bb]earer +[A-Za-z._~+/-]{20,}=*",
     ];
-    // The shapes are constants and a test compiles them: building fails for all of them or for none.
-    RegexBuilder::new(&shapes.join("|")).build().ok()
+    compiled(&shapes)
 });
+
+/// The shapes are constants and a test compiles them: building fails for all of them or for none.
+fn compiled(shapes: &[&str]) -> Option<Regex> {
+    RegexBuilder::new(&shapes.join("|")).build().ok()
+}
 
 /// Removes known secrets, and everything with the shape of a key, from text.
 #[derive(Clone, Default)]
@@ -79,15 +93,14 @@ impl Redactor {
 
     /// Returns the text without known values and without anything that has the shape of a key.
     pub fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        let shaped = match &*SHAPES {
-            Some(shapes) => shapes.replace_all(text, REDACTED),
-            // Showing nothing is better than showing a secret.
-            None => Cow::Borrowed(REDACTED),
-        };
-        match shaped {
-            Cow::Borrowed(text) => self.redact_known(text),
-            Cow::Owned(text) => Cow::Owned(self.redact_known(&text).into_owned()),
-        }
+        // Known values first: a shape may match the head of one, and the rest would then be shown.
+        without_shapes(self.redact_known(text), &SHAPES)
+    }
+
+    /// Returns an error message of a provider or server without known values, without anything that
+    /// has the shape of a key, and without bearer tokens.
+    pub fn redact_error(&self, text: &str) -> String {
+        without_shapes(self.redact(text), &ERROR_SHAPES).into_owned()
     }
 
     /// Returns the text without known values. Text with the shape of a key stays: use this where
@@ -133,6 +146,18 @@ impl Redactor {
     }
 }
 
+/// Returns the text without anything that matches the shapes.
+fn without_shapes<'a>(text: Cow<'a, str>, shapes: &Option<Regex>) -> Cow<'a, str> {
+    // Showing nothing is better than showing a secret.
+    let Some(shapes) = shapes else {
+        return Cow::Borrowed(REDACTED);
+    };
+    match shapes.replace_all(&text, REDACTED) {
+        Cow::Borrowed(_) => text,
+        Cow::Owned(redacted) => Cow::Owned(redacted),
+    }
+}
+
 /// Returns the credentials of an `Authorization` value.
 fn credentials(value: &str) -> Option<&str> {
     let (scheme, rest) = value.split_once(' ')?;
@@ -158,8 +183,12 @@ mod tests {
     #[test]
     fn known_values_are_removed_and_short_ones_stay() {
         check(&["hunter22"], "key hunter22!", "key [redacted]!");
-        check(&["sechs6"], "six: sechs6", "six: [redacted]");
-        check(&["five5"], "five5 stays", "five5 stays");
+        check(&["achtacht"], "eight: achtacht", "eight: [redacted]");
+        check(
+            &["Sortie"],
+            "a header X-Title: Sortie",
+            "a header X-Title: Sortie",
+        );
         check(&["1"], "exit 1", "exit 1");
         check(&[], "plain text, 中文", "plain text, 中文");
         check(
@@ -204,11 +233,6 @@ mod tests {
                 "-----BEGIN PRIVATE KEY-----\ntruncated in the middle",
                 "[redacted]",
             ),
-            (
-                "Authorization: Bearer abcdefgh12",
-                "Authorization: [redacted]",
-            ),
-            ("bearer a1b2c3d4e5==", "[redacted]"),
         ] {
             check(&[], text, expected);
         }
@@ -221,6 +245,39 @@ mod tests {
         ] {
             check(&[], text, text);
         }
+    }
+
+    #[test]
+    fn a_shape_that_matches_a_part_of_a_known_value_leaves_nothing_of_it() {
+        let long = "sk-abcdefghijklmnopqrstuv.wxyz0123456789";
+        check(&[long], long, "[redacted]");
+        let pair = "3f2a9c1e77aa4b5c:9d8e7f6a5b4c3d2e";
+        assert_eq!(
+            Redactor::new([pair]).redact_error(&format!("got Bearer {pair}")),
+            "got Bearer [redacted]"
+        );
+    }
+
+    #[test]
+    fn bearer_tokens_are_removed_from_errors_only() {
+        let redactor = Redactor::default();
+        for (text, expected) in [
+            (
+                "Authorization: Bearer abcdefgh12",
+                "Authorization: [redacted]",
+            ),
+            ("bearer a1b2c3d4e5==", "[redacted]"),
+            ("bad key-0123456789abcdef", "bad [redacted]"),
+            (
+                "Bearer authentication is required",
+                "Bearer authentication is required",
+            ),
+        ] {
+            assert_eq!(redactor.redact_error(text), expected);
+        }
+        // What an approver reads: a command must not hide a path behind the word.
+        let command = "rm -rf bearer x1/../../../home/me/keep";
+        assert_eq!(redactor.redact(command), command);
     }
 
     #[test]
@@ -243,7 +300,7 @@ mod tests {
 
     #[test]
     fn a_stream_holds_back_the_beginning_of_a_value() {
-        let redactor = Redactor::new(["secret-key", "钥匙钥匙钥匙"]);
+        let redactor = Redactor::new(["secret-key", "钥匙钥匙钥匙钥匙"]);
         for (text, bytes) in [
             ("it is sec", 3),
             ("it is secret-ke", 9),

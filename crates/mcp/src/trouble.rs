@@ -32,7 +32,7 @@ impl Trouble {
 
     /// Adds text of the server.
     pub(crate) fn with_words(mut self, words: &str, redactor: &Redactor) -> Self {
-        self.words = clean_first(&redactor.redact(words), MAX_WORDS_CHARS);
+        self.words = clean_first(&redactor.redact_error(words), MAX_WORDS_CHARS);
         self
     }
 
@@ -57,5 +57,5 @@ pub(crate) fn reason(error: &(dyn Error + 'static), redactor: &Redactor) -> Stri
         }
         source = cause.source();
     }
-    clean_first(&redactor.redact(&text), MAX_REASON_CHARS)
+    clean_first(&redactor.redact_error(&text), MAX_REASON_CHARS)
 }

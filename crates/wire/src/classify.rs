@@ -417,5 +417,5 @@ fn one_line(text: &str) -> String {
         .filter(|word| !word.is_empty())
         .collect::<Vec<_>>()
         .join(" ");
-    Redactor::default().redact(&line).into_owned()
+    Redactor::default().redact_error(&line)
 }

@@ -177,7 +177,7 @@ impl<'a> Exchange<'a> {
 
     /// Removes the secrets of the provider, and text that looks like a key.
     fn redact(&self, text: &str) -> String {
-        self.model.provider.redactor().redact(text).into_owned()
+        self.model.provider.redactor().redact_error(text)
     }
 
     /// Removes secrets that the provider echoes in its response: the journal stores the response.
