@@ -36,6 +36,8 @@ const REMINDED_CHARS: usize = 400;
 const MAX_EXTENSION_CHARS: usize = 5;
 /// How a task mentions subagents, in the languages of the product; in lower case.
 const SUBAGENT_WORDS: [&str; 4] = ["subagent", "sub-agent", "子代理", "子智能体"];
+/// The tool that a first step about a named file has to call.
+const READER: &str = "read_file";
 /// Steps are sampled near the likeliest token unless the request has a temperature: the defaults of
 /// local servers (0.7 to 1) suit conversation, not calls.
 const STEP_TEMPERATURE: f64 = 0.2;
@@ -287,9 +289,10 @@ fn step_schema(request: &ModelRequest) -> Value {
     json!({"anyOf": branches})
 }
 
-/// Returns whether a tool only reads a file: it requires a path and nothing else.
+/// Returns whether a tool only reads a file. Decided by name: `delete_file(path)` of an MCP server has
+/// the same schema, and must never be the only call that a step allows.
 fn reads(tool: &ToolSpec) -> bool {
-    tool.parameters["required"] == json!(["path"])
+    tool.name == READER
 }
 
 /// Returns whether a task asks the model to delegate instead of reading by itself.
