@@ -257,7 +257,7 @@ impl Sandbox {
         match &self.notes {
             // This folder includes the notes of this process.
             Some(folder) => {
-                let running = notes::running(folder, workspace);
+                let running = notes::retried(|| notes::running(folder, workspace));
                 running.map_err(|cause| Refusal::Note {
                     path: folder.clone(),
                     cause,
@@ -285,7 +285,7 @@ impl Sandbox {
         };
         let note = match &self.notes {
             Some(folder) => {
-                let written = Note::write(folder, &pending);
+                let written = notes::retried(|| Note::write(folder, &pending));
                 Some(written.map_err(|cause| Refusal::Note {
                     path: folder.clone(),
                     cause,

@@ -11,6 +11,7 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock, fstat, stat};
 
@@ -25,6 +26,10 @@ const MAX_NOTES: usize = 10_000;
 /// The most names that are tried for a note: a leftover note of a dead process with the same id may
 /// have one.
 const MAX_NAMES: usize = 1000;
+/// How often work on notes is tried before the command is refused.
+const MAX_TRIES: u32 = 3;
+/// The pause between two tries: short enough for the start of a command.
+const RETRY_AFTER: Duration = Duration::from_millis(20);
 
 /// The state that is needed to sweep a workspace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,6 +44,22 @@ pub(crate) struct Pending {
 pub(crate) struct Note {
     path: PathBuf,
     _held: File,
+}
+
+/// Repeats work on notes that fails: a command must not be refused because the disk was full for a
+/// moment.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the caller prepares a command on a thread that may block"
+)]
+pub(crate) fn retried<T>(mut work: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    for _ in 1..MAX_TRIES {
+        match work() {
+            Ok(done) => return Ok(done),
+            Err(_) => std::thread::sleep(RETRY_AFTER),
+        }
+    }
+    work()
 }
 
 impl Note {
@@ -243,6 +264,21 @@ mod tests {
     fn left(folder: &Path) -> io::Result<Vec<Left>> {
         let claimed = all(folder)?.into_iter().map(claim);
         claimed.filter_map(Result::transpose).collect()
+    }
+
+    #[test]
+    fn work_that_fails_for_a_moment_is_repeated_and_then_given_up() {
+        for (failures, works) in [(0, true), (MAX_TRIES - 1, true), (MAX_TRIES, false)] {
+            let mut tries = 0;
+            let result = retried(|| {
+                tries += 1;
+                match tries > failures {
+                    true => Ok(()),
+                    false => Err(io::ErrorKind::StorageFull.into()),
+                }
+            });
+            assert_eq!(result.is_ok(), works, "{failures}");
+        }
     }
 
     #[test]
