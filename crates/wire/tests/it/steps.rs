@@ -342,6 +342,15 @@ fn first_step_of_a_task_that_names_a_file_reads() {
     let mut request = with_file_tools(vec![user("What is in notes.txt?")]);
     request.tools = request.tools[1..].into();
     assert_eq!(branches(&request), &all[1..]);
+    // A tool with the same schema that changes something is never the only call.
+    let mut request = with_file_tools(vec![user("What is in notes.txt?")]);
+    let mut tools = request.tools.to_vec();
+    tools[0].name = "delete_file".to_owned();
+    request.tools = tools.into();
+    assert_eq!(
+        branches(&request),
+        ["delete_file", "write_file", "grep", "answer"]
+    );
 }
 
 #[test]
