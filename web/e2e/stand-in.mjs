@@ -4,6 +4,7 @@ import { createServer } from "node:http";
 import { readFile } from "node:fs/promises";
 import { extname, join, normalize } from "node:path";
 import { WebSocketServer } from "ws";
+import { empty } from "./empty.mjs";
 
 export const CSP =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; font-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'";
@@ -48,10 +49,14 @@ const usage = (k) => ({
   cost_usd: 0.0042 * k,
 });
 
+const EMPTY_TASK = empty("Task");
+const EMPTY_DETAIL = empty("TaskDetail");
+
 export function makeTask(n, parent, status, words) {
   const at = START + n * 300;
   const ended = !["pending", "running"].includes(status);
   return {
+    ...EMPTY_TASK,
     task_id: uuid(at, n),
     label: `${LABELS[n % LABELS.length]}`,
     message: `${LABELS[n % LABELS.length]} in this repository, and say what you found with file and line.`,
@@ -63,7 +68,6 @@ export function makeTask(n, parent, status, words) {
     status,
     reason: status === "failed" ? "max_iterations" : null,
     waiting_on: status === "running" ? ["model", "tool", "rate_limit", "children"][n % 4] : null,
-    paused: false,
     progress: status === "completed" ? 100 : status === "pending" ? 0 : 5 * (1 + (n % 17)),
     result: status === "completed" ? "Found **three** places. See `crates/server/src/keys.rs:41`." : null,
     error: status === "failed" ? "It used all 15 iterations without an answer." : null,
@@ -78,10 +82,7 @@ export function makeTask(n, parent, status, words) {
     usage: usage(1 + (n % 9)),
     total_usage: usage(2 + (n % 30)),
     delivery: "delivered",
-    verdict: null,
     queue_position: status === "pending" ? 1 + (n % 5) : null,
-    tenant: null,
-    cancel_requested: false,
     seq: 10,
     ...(words
       ? {
@@ -382,23 +383,17 @@ function timeline(tasks, root, perRow) {
 }
 
 const detail = (task, tasks) => ({
+  ...EMPTY_DETAIL,
   ...task,
   workspace: "/home/me/project",
   mode: "default",
   sandbox: "bubblewrap",
-  network: false,
   isolation: "worktree",
   branch: "sortie/keys",
-  changes: { files: 1, insertions: 1, deletions: 1 },
-  changes_fate: null,
+  changes: { ...empty("Changes"), files: 1, insertions: 1, deletions: 1 },
   policy_hash: "9f2c4e7a",
-  thinking: null,
   tools: ["read", "grep", "edit", "exec"],
-  skills: [],
   timeout_seconds: 1800,
-  deadline: null,
-  continues: null,
-  delivery_error: null,
   crashes: 1,
   todos: [
     { text: "find the comparison", status: "completed" },
@@ -406,7 +401,6 @@ const detail = (task, tasks) => ({
     { text: "report", status: "pending" },
   ],
   children: tasks.filter((other) => other.parent_id === task.task_id).length,
-  requests: [],
   verdict:
     task.status === "completed"
       ? { passed: true, checks: [{ name: "tests pass", passed: true, evidence: "exit code 0" }] }

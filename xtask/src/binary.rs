@@ -32,7 +32,7 @@ pub(crate) fn folder(more: &[&str]) -> Result<PathBuf> {
 
 /// Builds all binaries, optimised, and returns their folder.
 pub(crate) fn optimised() -> Result<PathBuf> {
-    let mut cargo = shell::cargo(&["build", "--quiet", "--profile", "bench-run"])?;
+    let mut cargo = shell::cargo(&["build", "--quiet", "--release"])?;
     shell::run(cargo.args(["-p", "sortie-cli", "-p", "sortie-bench"]))?;
-    Ok(place::target()?.join("bench-run"))
+    Ok(place::target()?.join("release"))
 }

@@ -4,10 +4,14 @@
 pub(crate) const HELP: &str = "\
 cargo xtask COMMAND
 
-  test [--advisories]   runs everything that CI runs: set-up, format, lints, names in documents, the
+  test [--quick|--long] [--advisories]
+                        runs everything that CI runs: set-up, format, lints, names in documents, the
                         page, tests, documentation, licences, tidy, wire contracts, the API against
                         its document, a browser, a short load and a short crash run, the README's
                         first command; writes the time of each step to test-times.tsv
+      --quick             only format, tidy, documents, lints and the tests that start no processes
+      --long              with the long forms: tests that take minutes, 10,000 seeds of the
+                          simulation, the whole load and crash runs; some hours
   crash [OPTIONS]       kills the real binary: a kill -9 loop, a sweep over crash points, failing
                         system calls, and a positive control
       --cycles N          kill cycles (default 1000; 50 with --ci)
@@ -27,13 +31,31 @@ cargo xtask COMMAND
   sim [--failing-writes] [COUNT] [FIRST]
                         runs COUNT seeds (default 10000) of the simulated world, starting with FIRST;
                         with the flag, writes to the store fail
-  bench [ARGS]          measures the engine; ARGS are passed to the benchmark
+  bench [OPTIONS]       measures an optimised build: `sortie run` with N subagents beside a bare HTTP
+                        client that does the same, both against a provider on loopback; then the
+                        parts of the runtime
+      --quick             fewer rounds, smaller scenes
+      --long              also N = 1,000, in four turns; with --growth, larger sizes
+      --json              prints JSON, with every sample
+      --only PART         fan-out or parts
+      --growth            instead: the cost of one more tool call, child, turn, command or request
+                          beside many others; writes docs/growth.svg
+      --plot FILE         writes the plot to this file instead
+      --binary NAME=PATH  measures another binary of sortie in the same rounds
+      --latency MS,MS     latencies of the provider (default 50,0)
+      --rounds N          rounds of the fan-out, whose median counts (default 7)
+      --children N,N      numbers of subagents (default 1,8,32,100)
   load [--ci] [ARGS]    measures the real server under load: 10,000 WebSocket clients, 1,000 requests a
                         second beside 200 children, slow and oversized requests
       --only PART         broadcast, rest or abuse
       --clients N         another number of clients than 10,000
       --json              prints JSON
       --ci                the short form, with the binaries of the tests
+  dist [--deb] [--image]
+                        builds what is released into the folder dist of the target folder: an archive
+                        with the binary, which needs only the C library and contains no path of this
+                        machine; --deb adds a Debian package, --image a container image (needs podman
+                        or docker)
   tidy                  checks the rules of the architecture
   docs [--root FOLDER]  checks that every path, command, flag, configuration key, route and symbol
                         that a document names exists, in this checkout or in another one

@@ -5,9 +5,11 @@ mod bench;
 mod binary;
 mod contract;
 mod crash;
+mod dist;
 mod docs;
 mod help;
 mod load;
+mod local_server;
 mod measure;
 mod place;
 mod random;
@@ -21,6 +23,7 @@ mod tidy;
 mod tools;
 mod tree;
 mod web;
+mod wording;
 
 use std::process::ExitCode;
 
@@ -50,6 +53,7 @@ fn run(mut arguments: Vec<String>) -> Result<()> {
     match command.as_str() {
         "test" => test::run(&arguments),
         "crash" => crash::run(&arguments),
+        "dist" => dist::run(&arguments),
         "contract" => contract::run(&arguments),
         "api" => api::run(&arguments),
         "web" => web::run(&arguments),

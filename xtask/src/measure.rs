@@ -15,27 +15,15 @@ use serde_json::{Map, Value, json};
 use crate::place;
 use crate::rust_text::{self, code, comments, defines, without_tests};
 use crate::tree::Tree;
+use crate::wording::{EXPLAINS_MARKERS, marker};
 
 pub(crate) use walks::check as check_walks;
 
-/// Words that stand for a component without naming it, or for the exact verb.
-const MARKERS: [&str; 10] = [
-    "whoever",
-    "whomever",
-    "nobody",
-    "somebody",
-    "anybody",
-    "so and so",
-    "is told",
-    "what became of",
-    "goes on",
-    "wish",
-];
 /// A doc comment of this many words or fewer repeats the name of its item.
 const FEW_WORDS: usize = 3;
-/// A sample column of runs that came in one change: the files that name it are those that a new
-/// column has to change.
-const SAMPLE_COLUMN: [&str; 2] = ["changes_fate", "ChangesFate"];
+/// A sample column of runs: the files that name it are those that a new column has to change, and
+/// the tests of what it is for. Its type has another name and does not count.
+const SAMPLE_COLUMN: &str = "changes_fate";
 /// The announce modes in code.
 const ANNOUNCE_MODE: &str = "Announce::";
 /// The announce mode `silent` as a literal in schemas and SQL.
@@ -239,9 +227,7 @@ fn shared_type_names(tree: &Tree) -> (Vec<String>, usize) {
 /// not count, as a sentence about a column is free.
 fn column_files(tree: &Tree) -> Vec<String> {
     tree.texts()
-        .filter(|(path, text)| {
-            is_part(path) && SAMPLE_COLUMN.iter().any(|name| text.contains(name))
-        })
+        .filter(|(path, text)| is_part(path) && text.contains(SAMPLE_COLUMN))
         .map(|(path, _)| path.to_owned())
         .collect()
 }
@@ -273,7 +259,7 @@ fn prose(tree: &Tree) -> Vec<Measure> {
             continue;
         }
         for comment in comments(text) {
-            marked += usize::from(has_marker(&comment.text));
+            marked += usize::from(marker(&comment.text).is_some());
             documenting += usize::from(comment.documents);
             let words = comment.text.split_whitespace().count();
             short += usize::from(comment.documents && words <= FEW_WORDS);
@@ -284,7 +270,7 @@ fn prose(tree: &Tree) -> Vec<Measure> {
         .filter(|(path, _)| path.ends_with(".md") && !path.starts_with("web/"))
         .filter(|(path, _)| !EXPLAINS_MARKERS.contains(path))
         .flat_map(|(_, text)| text.lines())
-        .filter(|line| has_marker(line))
+        .filter(|line| marker(line).is_some())
         .count();
     vec![
         Measure::number("comments with marker words", marked),
@@ -292,29 +278,6 @@ fn prose(tree: &Tree) -> Vec<Measure> {
         Measure::number("doc comments", documenting),
         Measure::number("doc comments of three words or fewer", short),
     ]
-}
-
-/// Documents that quote the marker words in order to forbid them.
-const EXPLAINS_MARKERS: [&str; 2] = ["docs/glossary.md", "docs/measurements.md"];
-
-/// Returns whether a text contains a marker as whole words; `wish` includes its forms.
-fn has_marker(text: &str) -> bool {
-    let words: Vec<String> = text
-        .split(|c: char| !c.is_alphanumeric())
-        .filter(|word| !word.is_empty())
-        .map(str::to_lowercase)
-        .collect();
-    let text = format!(" {} ", words.join(" "));
-    MARKERS.iter().any(|marker| {
-        let forms: &[&str] = if *marker == "wish" {
-            &["", "es", "ed", "ing"]
-        } else {
-            &[""]
-        };
-        forms
-            .iter()
-            .any(|form| text.contains(&format!(" {marker}{form} ")))
-    })
 }
 
 #[cfg(test)]
@@ -335,21 +298,6 @@ mod tests {
                 "| product lines, Rust | 1 | 0 |"
             ]
         );
-    }
-
-    #[test]
-    fn markers_are_whole_words_in_any_case() {
-        for text in [
-            "Nobody waits.",
-            "for whoever asks",
-            "its wishes",
-            "it is told, once",
-        ] {
-            assert!(has_marker(text), "{text}");
-        }
-        for text in ["wishful", "this told us", "the caller goes through", ""] {
-            assert!(!has_marker(text), "{text}");
-        }
     }
 
     #[test]

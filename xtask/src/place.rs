@@ -28,6 +28,15 @@ pub(crate) fn target() -> Result<PathBuf> {
     }
 }
 
+/// Returns cargo's folder of registries and sources.
+pub(crate) fn cargo_home() -> Result<PathBuf> {
+    if let Some(home) = variable("CARGO_HOME") {
+        return Ok(PathBuf::from(home));
+    }
+    let home = variable("HOME").context("neither CARGO_HOME nor HOME is set")?;
+    Ok(PathBuf::from(home).join(".cargo"))
+}
+
 /// Returns the cargo that started this program.
 pub(crate) fn cargo() -> OsString {
     variable("CARGO").unwrap_or_else(|| "cargo".into())

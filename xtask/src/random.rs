@@ -2,7 +2,7 @@
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 
-/// A SplitMix64 generator.
+/// A SplitMix64 pseudo-random generator.
 #[derive(Clone, Debug)]
 pub(crate) struct Random(u64);
 

@@ -24,7 +24,6 @@ impl Scratch {
         Ok(Self { path, kept: false })
     }
 
-    /// Returns its path.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }

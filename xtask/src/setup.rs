@@ -18,6 +18,8 @@ const PROGRAMS: [(&str, &str); 6] = [
 ];
 /// The version of cargo-deny that `deny.toml` is written for.
 const DENY_VERSION: &str = "0.20.2";
+/// The version of cargo-deb that reads the metadata of `crates/cli/Cargo.toml`.
+const DEB_VERSION: &str = "3.8.0";
 
 /// Installs the Debian packages and toolchain components that are missing.
 pub(crate) fn prepare() -> Result<()> {
@@ -91,24 +93,27 @@ pub(crate) fn has_nextest() -> bool {
 
 /// Returns the path of cargo-deny; installs it into the cache if it is missing.
 pub(crate) fn cargo_deny() -> Result<PathBuf> {
-    if let Some(found) = place::find_program("cargo-deny") {
+    cargo_tool("cargo-deny", DENY_VERSION)
+}
+
+/// Returns the path of cargo-deb; installs it into the cache if it is missing.
+pub(crate) fn cargo_deb() -> Result<PathBuf> {
+    cargo_tool("cargo-deb", DEB_VERSION)
+}
+
+fn cargo_tool(name: &str, version: &str) -> Result<PathBuf> {
+    if let Some(found) = place::find_program(name) {
         return Ok(found);
     }
     let tools = place::cache()?.join("tools");
-    let binary = tools.join("bin/cargo-deny");
+    let binary = tools.join("bin").join(name);
     if binary.is_file() {
         return Ok(binary);
     }
-    println!("installing cargo-deny {DENY_VERSION} (once, a few minutes)");
+    println!("installing {name} {version} (once, a few minutes)");
     shell::run(
         Command::new(place::cargo())
-            .args([
-                "install",
-                "--locked",
-                "--version",
-                DENY_VERSION,
-                "cargo-deny",
-            ])
+            .args(["install", "--locked", "--version", version, name])
             .arg("--root")
             .arg(&tools)
             // Its build goes to cargo's own temporary folder, not to our target folder.

@@ -6,7 +6,7 @@ use crate::shell;
 
 /// Simulates `[COUNT] [FIRST SEED]`.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
-    let fixed = ["run", "--quiet", "--profile", "bench-run"];
+    let fixed = ["run", "--quiet", "--release"];
     let package = ["-p", "sortie-test-support", "--bin", "sortie-sim", "--"];
     shell::run(shell::cargo(&fixed)?.args(package).args(arguments))
 }

@@ -1,5 +1,6 @@
 //! `cargo xtask test`: everything that CI runs, in the order in which failures are cheapest.
 
+use std::fs;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -7,50 +8,67 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::scratch::Scratch;
 use crate::shell::cargo;
-use crate::{api, binary, contract, crash, docs, load, place, setup, shell, tidy, web};
+use crate::{api, binary, contract, crash, docs, load, place, setup, shell, sim, tidy, web};
 
 /// The features under which the crash tests can kill the binary at chosen points.
 const CRASH_POINTS: &str = "sortie-cli/crash-points";
 
-/// The times of the last run, in the target folder: result, seconds and name of each step.
+/// The times of the last runs, in the target folder: commit, result, seconds and name of each step.
 const TIMES: &str = "test-times.tsv";
+/// The lines of that file: about a hundred runs.
+const MAX_TIMES: usize = 2_000;
 
-/// A step: its headline and what it does.
-type Step = (&'static str, fn(&Options) -> Result<()>);
+/// A step: the shortest form of the command that runs it, its headline and what it does.
+type Step = (Form, &'static str, fn(&Options) -> Result<()>);
 
-const STEPS: [Step; 19] = [
-    ("set up", |_| setup::prepare()),
-    ("lock file", |_| lock_file()),
-    ("format", |_| {
+/// How much runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Form {
+    /// A developer's loop: everything that needs neither a browser nor minutes.
+    Quick,
+    /// What CI runs.
+    Whole,
+    /// With the long forms of the tests.
+    Long,
+}
+
+const STEPS: [Step; 20] = [
+    (Form::Whole, "set up", |_| setup::prepare()),
+    (Form::Whole, "lock file", |_| lock_file()),
+    (Form::Quick, "format", |_| {
         shell::run(&mut cargo(&["fmt", "--all", "--check"])?)
     }),
-    ("tidy", |_| tidy::run(&[])),
-    ("names in documents", |_| docs::run(&[])),
-    ("lints, all features", |_| {
+    (Form::Quick, "tidy", |_| tidy::run(&[])),
+    (Form::Quick, "names in documents", |_| docs::run(&[])),
+    (Form::Quick, "lints, all features", |_| {
         lint(&["--all-targets", "--all-features"])
     }),
-    ("lints, no features", |_| lint(&[])),
-    ("library without its features", |_| {
+    (Form::Whole, "lints, no features", |_| lint(&[])),
+    (Form::Whole, "library without its features", |_| {
         let arguments = ["check", "--quiet", "-p", "sortie", "--no-default-features"];
         shell::run(&mut cargo(&arguments)?)
     }),
-    ("page: types and unit tests", |_| web::checks()),
-    ("tests", |_| tests()),
-    ("documentation tests", |_| {
+    (Form::Whole, "page: types and unit tests", |_| web::checks()),
+    (Form::Quick, "tests", tests),
+    (Form::Whole, "documentation tests", |_| {
         shell::run(&mut cargo(&["test", "--quiet", "--doc", "--workspace"])?)
     }),
-    ("documentation", |_| documentation()),
-    ("licences and sources", deny),
-    ("wire contracts", |_| contract::run(&["--ci".to_owned()])),
-    ("API against its document", |_| api::run(&[])),
-    ("page in a browser", |_| web::browser()),
-    ("load, short form", |_| load::run(&["--ci".to_owned()])),
-    ("README", |_| readme()),
-    ("crash, short form", |_| crash::run(&["--ci".to_owned()])),
+    (Form::Whole, "documentation", |_| documentation()),
+    (Form::Whole, "licences and sources", deny),
+    (Form::Whole, "wire contracts", |_| {
+        contract::run(&["--ci".to_owned()])
+    }),
+    (Form::Whole, "API against its document", |_| api::run(&[])),
+    (Form::Whole, "page in a browser", |_| web::browser()),
+    (Form::Whole, "load", load),
+    (Form::Whole, "README", |_| readme()),
+    (Form::Whole, "crash", crash),
+    (Form::Long, "long forms of tests", |_| long_tests()),
 ];
 
 #[derive(Debug)]
 struct Options {
+    form: Form,
     advisories: bool,
 }
 
@@ -59,8 +77,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let options = parse(arguments)?;
     let mut times = Vec::new();
     println!("target folder: {}", place::target()?.display());
-    for (number, (name, step)) in STEPS.iter().enumerate() {
-        println!("\n==> {} of {}: {name}", number + 1, STEPS.len());
+    let steps = || STEPS.iter().filter(|(form, ..)| *form <= options.form);
+    for (number, (_, name, step)) in steps().enumerate() {
+        println!("\n==> {} of {}: {name}", number + 1, steps().count());
         let start = Instant::now();
         let result = step(&options);
         times.push((*name, start.elapsed()));
@@ -73,9 +92,14 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
 }
 
 fn parse(arguments: &[String]) -> Result<Options> {
-    let mut options = Options { advisories: false };
+    let mut options = Options {
+        form: Form::Whole,
+        advisories: false,
+    };
     for argument in arguments {
         match argument.as_str() {
+            "--quick" => options.form = Form::Quick,
+            "--long" => options.form = Form::Long,
             "--advisories" => options.advisories = true,
             other => bail!("unknown argument {other:?}; run `cargo xtask help`"),
         }
@@ -83,10 +107,18 @@ fn parse(arguments: &[String]) -> Result<Options> {
     Ok(options)
 }
 
-/// Prints the time of each step and keeps it in a file, so that growth can be seen.
+/// Prints the time of each step beside that of the run before, and appends it to a file, so that growth can
+/// be seen.
 fn summarise(times: &[(&str, Duration)], failed: Option<&str>) -> Result<()> {
+    let target = place::target()?;
+    fs::create_dir_all(&target).with_context(|| format!("cannot create {}", target.display()))?;
+    let file = target.join(TIMES);
+    let earlier = fs::read_to_string(&file).unwrap_or_default();
+    let commit = shell::output(Command::new("git").args(["rev-parse", "--short", "HEAD"]))
+        .unwrap_or_else(|_| "unknown".to_owned());
+    let mut lines: Vec<String> = earlier.lines().map(str::to_owned).collect();
     println!("\n==> summary");
-    let mut lines = String::new();
+    println!("{:>6}  {:>9}  {:>9}  step", "", "seconds", "before");
     for (name, time) in times {
         let word = if failed == Some(*name) {
             "FAILED"
@@ -94,15 +126,26 @@ fn summarise(times: &[(&str, Duration)], failed: Option<&str>) -> Result<()> {
             "ok"
         };
         let seconds = time.as_secs_f64();
-        println!("{word:>6}  {seconds:>7.1} s  {name}");
-        lines.push_str(&format!("{word}\t{seconds:.1}\t{name}\n"));
+        let before = before(&earlier, name).unwrap_or("");
+        println!("{word:>6}  {seconds:>9.1}  {before:>9}  {name}");
+        lines.push(format!("{}\t{word}\t{seconds:.1}\t{name}", commit.trim()));
     }
     let whole: Duration = times.iter().map(|(_, time)| *time).sum();
-    println!("{:>6}  {:>7.1} s  total", "", whole.as_secs_f64());
-    let file = place::target()?.join(TIMES);
-    std::fs::write(&file, lines).with_context(|| format!("cannot write {}", file.display()))?;
+    println!("{:>6}  {:>9.1}  {:>9}  total", "", whole.as_secs_f64(), "");
+    lines.drain(..lines.len().saturating_sub(MAX_TIMES));
+    fs::write(&file, lines.join("\n") + "\n")
+        .with_context(|| format!("cannot write {}", file.display()))?;
     println!("times kept in {}", file.display());
     Ok(())
+}
+
+/// Returns the seconds of the last successful run of a step.
+fn before<'a>(earlier: &'a str, name: &str) -> Option<&'a str> {
+    earlier.lines().rev().find_map(|line| {
+        let mut columns = line.split('\t').skip(1);
+        let (word, seconds, step) = (columns.next()?, columns.next()?, columns.next()?);
+        (word == "ok" && step == name).then_some(seconds)
+    })
 }
 
 fn lint(arguments: &[&str]) -> Result<()> {
@@ -113,13 +156,46 @@ fn lint(arguments: &[&str]) -> Result<()> {
     )
 }
 
-fn tests() -> Result<()> {
-    let arguments = ["--workspace", "--features", CRASH_POINTS];
-    if setup::has_nextest() {
-        return shell::run(cargo(&["nextest", "run"])?.args(arguments));
+fn tests(options: &Options) -> Result<()> {
+    let mut arguments = vec!["--workspace"];
+    if !setup::has_nextest() {
+        println!("cargo-nextest is missing: using `cargo test`, which runs all of them");
+        return shell::run(cargo(&["test", "--quiet", "--all-targets"])?.args(arguments));
     }
-    println!("cargo-nextest is missing: using `cargo test`");
-    shell::run(cargo(&["test", "--quiet", "--all-targets"])?.args(arguments))
+    match options.form {
+        Form::Quick => arguments.extend(["--profile", "quick"]),
+        Form::Whole | Form::Long => arguments.extend(["--features", CRASH_POINTS]),
+    }
+    shell::run(cargo(&["nextest", "run"])?.args(arguments))
+}
+
+/// Runs the tests that take minutes each, and are ignored otherwise.
+fn long_tests() -> Result<()> {
+    let arguments = [
+        "--workspace",
+        "--features",
+        CRASH_POINTS,
+        "--profile",
+        "long",
+    ];
+    shell::run(cargo(&["nextest", "run", "--run-ignored", "only"])?.args(arguments))?;
+    sim::run(&[])
+}
+
+fn load(options: &Options) -> Result<()> {
+    load::run(&short_form(options))
+}
+
+fn crash(options: &Options) -> Result<()> {
+    crash::run(&short_form(options))
+}
+
+/// Returns the argument for the short form of a command, unless all is to run.
+fn short_form(options: &Options) -> Vec<String> {
+    match options.form {
+        Form::Quick | Form::Whole => vec!["--ci".to_owned()],
+        Form::Long => Vec::new(),
+    }
 }
 
 fn documentation() -> Result<()> {
@@ -150,7 +226,7 @@ fn readme() -> Result<()> {
         &format!("sortie-readme-{}", std::process::id()),
     )?;
     let home = scratch.path().join("home");
-    std::fs::create_dir(&home).context("cannot create a home folder")?;
+    fs::create_dir(&home).context("cannot create a home folder")?;
     let mut demo = Command::new(binary);
     demo.arg("demo")
         .current_dir(scratch.path())
@@ -170,4 +246,24 @@ fn readme() -> Result<()> {
 fn lock_file() -> Result<()> {
     let arguments = ["metadata", "--locked", "--format-version", "1"];
     shell::output(&mut cargo(&arguments)?).map(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_before_is_that_of_the_last_success() {
+        let earlier = "a1\tok\t9.0\ttests\na2\tok\t7.5\ttests\na3\tFAILED\t1.0\ttests\n";
+        assert_eq!(before(earlier, "tests"), Some("7.5"));
+        assert_eq!(before(earlier, "lints"), None);
+    }
+
+    #[test]
+    fn the_quick_form_is_a_part_of_the_whole_one() {
+        let count = |form: Form| STEPS.iter().filter(|step| step.0 <= form).count();
+        assert!(count(Form::Quick) > 0);
+        assert!(count(Form::Quick) < count(Form::Whole));
+        assert_eq!(count(Form::Whole) + 1, count(Form::Long));
+    }
 }

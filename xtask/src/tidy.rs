@@ -3,6 +3,7 @@
 mod arrows;
 mod copies;
 mod sources;
+mod wording;
 
 use anyhow::{Result, bail};
 
@@ -18,7 +19,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     }
     match problems.len() {
         0 => {
-            println!("tidy: the arrows and the sources are in order");
+            println!("tidy: dependencies, sources and wording are in order");
             Ok(())
         }
         count => bail!("{count} rules of the project are broken; see above"),

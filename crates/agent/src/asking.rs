@@ -57,7 +57,7 @@ pub(crate) enum Verdict {
     Ask,
     /// Compact the history, then prompt again.
     Compact,
-    /// End the run.
+    /// Ends the run with this failure.
     GiveUp,
 }
 

@@ -9,25 +9,30 @@ use sortie_core::request::{Reply, Request, RequestId, RequestKind};
 /// A call of the last completion.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpenCall {
-    /// The call.
     pub call: ToolCall,
-    /// Its progress.
     pub status: CallStatus,
 }
 
 impl OpenCall {
+    /// Returns the request whose reply it waits for.
+    fn awaited(&self) -> Option<&Request> {
+        if let CallStatus::AwaitingReply(request) = &self.status {
+            Some(request)
+        } else {
+            None
+        }
+    }
+
     fn awaits_approval(&self) -> bool {
-        match &self.status {
-            CallStatus::AwaitingReply(request) => match request.kind {
-                RequestKind::Approval(_) => true,
-                RequestKind::Question(_) => false,
-            },
-            CallStatus::Requested
-            | CallStatus::Intended { .. }
-            | CallStatus::Interrupted { .. }
-            | CallStatus::Replied { .. }
-            | CallStatus::Waiting(_)
-            | CallStatus::Answered(_) => false,
+        let is_approval = |request: &Request| matches!(request.kind, RequestKind::Approval(_));
+        self.awaited().is_some_and(is_approval)
+    }
+
+    fn result(&self) -> Option<&ToolResult> {
+        if let CallStatus::Answered(result) = &self.status {
+            Some(result)
+        } else {
+            None
         }
     }
 }
@@ -50,12 +55,7 @@ pub enum CallStatus {
     /// Blocked until the request is decided or expires.
     AwaitingReply(Box<Request>),
     /// The request was decided, or has expired.
-    Replied {
-        /// The request.
-        request: Box<Request>,
-        /// The reply.
-        reply: Reply,
-    },
+    Replied { request: Box<Request>, reply: Reply },
     /// Blocked until children report.
     Waiting(ChildWait),
     /// It has its result.
@@ -104,15 +104,7 @@ impl Batch {
 
     /// Returns the request that the first blocked call waits for.
     pub(crate) fn pending_request(&self) -> Option<&Request> {
-        self.calls.iter().find_map(|open| match &open.status {
-            CallStatus::AwaitingReply(request) => Some(&**request),
-            CallStatus::Requested
-            | CallStatus::Intended { .. }
-            | CallStatus::Interrupted { .. }
-            | CallStatus::Replied { .. }
-            | CallStatus::Waiting(_)
-            | CallStatus::Answered(_) => None,
-        })
+        self.calls.iter().find_map(OpenCall::awaited)
     }
 
     /// Records a reply. Ignores it if the call does not wait for that request any more.
@@ -133,15 +125,7 @@ impl Batch {
     /// Returns a call that has no result yet.
     pub(crate) fn open_call(&self, id: &CallId) -> Option<&ToolCall> {
         let open = self.calls.iter().find(|open| open.call.id == *id)?;
-        match open.status {
-            CallStatus::Answered(_) => None,
-            CallStatus::Requested
-            | CallStatus::Intended { .. }
-            | CallStatus::Interrupted { .. }
-            | CallStatus::AwaitingReply(_)
-            | CallStatus::Replied { .. }
-            | CallStatus::Waiting(_) => Some(&open.call),
-        }
+        open.result().is_none().then_some(&open.call)
     }
 
     /// Returns the calls that were running when an earlier process died.
@@ -165,17 +149,9 @@ impl Batch {
     pub(crate) fn finished_waits(&self, is_open: impl Fn(&RunId) -> bool) -> Vec<ToolCall> {
         self.calls
             .iter()
-            .filter(|open| match &open.status {
-                CallStatus::Waiting(ChildWait::Finished { children }) => {
-                    !children.iter().any(&is_open)
-                }
-                CallStatus::Waiting(ChildWait::Result { .. })
-                | CallStatus::Requested
-                | CallStatus::Intended { .. }
-                | CallStatus::Interrupted { .. }
-                | CallStatus::AwaitingReply(_)
-                | CallStatus::Replied { .. }
-                | CallStatus::Answered(_) => false,
+            .filter(|open| {
+                matches!(&open.status, CallStatus::Waiting(ChildWait::Finished { children })
+                    if !children.iter().any(&is_open))
             })
             .map(|open| open.call.clone())
             .collect()
@@ -185,15 +161,7 @@ impl Batch {
     pub(crate) fn results(&self) -> Option<Vec<ToolResult>> {
         self.calls
             .iter()
-            .map(|open| match &open.status {
-                CallStatus::Answered(result) => Some(result.clone()),
-                CallStatus::Requested
-                | CallStatus::Intended { .. }
-                | CallStatus::Interrupted { .. }
-                | CallStatus::AwaitingReply(_)
-                | CallStatus::Replied { .. }
-                | CallStatus::Waiting(_) => None,
-            })
+            .map(|open| open.result().cloned())
             .collect()
     }
 
@@ -201,16 +169,9 @@ impl Batch {
     pub(crate) fn close(self, text: &str) -> Vec<ToolResult> {
         self.calls
             .into_iter()
-            .map(|open| match open.status {
-                CallStatus::Answered(result) => result,
-                CallStatus::Requested
-                | CallStatus::Intended { .. }
-                | CallStatus::Interrupted { .. }
-                | CallStatus::AwaitingReply(_)
-                | CallStatus::Replied { .. }
-                | CallStatus::Waiting(_) => {
-                    ToolResult::not_run(&open.call, ResultStatus::Interrupted, text)
-                }
+            .map(|open| {
+                let missing = || ToolResult::not_run(&open.call, ResultStatus::Interrupted, text);
+                open.result().cloned().unwrap_or_else(missing)
             })
             .collect()
     }

@@ -137,8 +137,8 @@ pub(crate) fn apply(
 
 /// Finds a part by its content, for events that do not record the number of messages: the index
 /// only distinguishes several equal ones.
-fn by_content(places: &[Place], part: &CompactedPart) -> Option<usize> {
-    let equal = |place: &Place| place.full == part.full;
+fn by_content(places: &[SummaryPosition], part: &CompactedPart) -> Option<usize> {
+    let equal = |place: &SummaryPosition| place.full == part.full;
     places
         .iter()
         .position(|place| {
@@ -148,25 +148,30 @@ fn by_content(places: &[Place], part: &CompactedPart) -> Option<usize> {
 }
 
 /// A position in a history that can have a summary.
-struct Place {
+struct SummaryPosition {
     message: usize,
     result: Option<usize>,
     /// The id of the whole text.
     full: BlobId,
 }
 
-fn places(history: &[SharedMessage]) -> Vec<Place> {
+fn places(history: &[SharedMessage]) -> Vec<SummaryPosition> {
     let mut places = Vec::new();
     for (message, said) in history.iter().enumerate() {
         match &**said {
             Message::Tools { results } => {
-                places.extend(results.iter().enumerate().map(|(index, result)| Place {
-                    message,
-                    result: Some(index),
-                    full: name_of(&result.text, result.full.as_ref()),
-                }));
+                places.extend(
+                    results
+                        .iter()
+                        .enumerate()
+                        .map(|(index, result)| SummaryPosition {
+                            message,
+                            result: Some(index),
+                            full: name_of(&result.text, result.full.as_ref()),
+                        }),
+                );
             }
-            Message::Notice { text } => places.push(Place {
+            Message::Notice { text } => places.push(SummaryPosition {
                 message,
                 result: None,
                 full: name_of(text, None),
@@ -182,7 +187,7 @@ fn name_of(text: &str, full: Option<&BlobId>) -> BlobId {
     full.cloned().unwrap_or_else(|| BlobId::of(text.as_bytes()))
 }
 
-fn shorten(history: &mut [SharedMessage], place: &Place, part: &CompactedPart) {
+fn shorten(history: &mut [SharedMessage], place: &SummaryPosition, part: &CompactedPart) {
     let Some(message) = history.get_mut(place.message) else {
         return;
     };

@@ -42,7 +42,6 @@ pub struct Divergence {
     pub run: RunId,
     /// The first entry that differs.
     pub seq: Seq,
-    /// The recorded entry.
     pub recorded: String,
     /// The replayed entry, or what is wrong with it.
     pub replayed: String,

@@ -8,6 +8,7 @@ pub use view::summaries_of;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use sortie_core::budget::{Balance, BudgetKind};
 use sortie_core::event::{ChildWait, CompactedPart, Event, JournalEntry, StopReason};
 use sortie_core::id::{CallId, Epoch, RunId, Seq};
@@ -113,11 +114,10 @@ struct Reminders {
 }
 
 /// The history of the run that another continues or is forked from.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PriorHistory {
     /// The messages that the model has read and written.
     pub history: Vec<SharedMessage>,
-    /// The todo list.
     pub todos: Vec<Todo>,
     /// Whether earlier messages are missing; the model reads so.
     pub is_truncated: bool,
@@ -136,7 +136,7 @@ impl PriorHistory {
 /// An event that cannot follow the entries before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IllegalEvent {
-    /// The entry.
+    /// Sequence number of the illegal entry.
     pub seq: Seq,
     /// Why it is illegal.
     pub what: String,

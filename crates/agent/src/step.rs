@@ -12,7 +12,6 @@ use crate::state::{Phase, RunState};
 /// What the driver has to do next.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
-    /// Call the model.
     CallModel(ModelCall),
     /// Shorten the history: append this event, with its texts.
     Compact(Box<Compaction>),
@@ -20,7 +19,6 @@ pub enum Step {
     CallTools(Vec<OpenCall>),
     /// Wait for the inbox: these children have not reported, or a request is open.
     Wait(Vec<ChildRef>),
-    /// Write the end.
     Finish(Outcome),
     /// The end is written.
     Done,
@@ -31,7 +29,6 @@ pub enum Step {
 pub struct ModelCall {
     /// The number of the turn, from 1.
     pub turn: u32,
-    /// The prompt.
     pub messages: Vec<SharedMessage>,
     /// Whether the model may call tools; not in the last call before a limit, nor after the same
     /// call has returned the same several times.

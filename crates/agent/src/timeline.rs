@@ -34,15 +34,11 @@ pub struct Timeline {
 /// What one run waited for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskTimeline {
-    /// The run.
     pub run: RunId,
-    /// Its parent.
     pub parent: Option<RunId>,
     /// The name that people see.
     pub label: String,
-    /// Its agent.
     pub agent: String,
-    /// Its status.
     pub status: Status,
     /// Its distance from the root.
     pub depth: u32,
@@ -50,7 +46,6 @@ pub struct TaskTimeline {
     pub admitted: Timestamp,
     /// When it was first claimed.
     pub started: Option<Timestamp>,
-    /// When it ended.
     pub ended: Option<Timestamp>,
     /// The time from its admission to its end, or to now, in order and without gaps.
     pub spans: Vec<Span>,
@@ -93,15 +88,12 @@ pub enum SpanKind {
     Model,
     /// The provider's rate limit.
     RateLimit,
-    /// A tool.
     Tool,
-    /// A person's approval.
     Approval,
     /// An answer to its question.
     Question,
-    /// Its children.
     Children,
-    /// Being resumed.
+    /// Waits until a person resumes it.
     Paused,
     /// Nothing that is journaled: its process was gone, or it was ending.
     Other,
@@ -187,34 +179,14 @@ pub fn task_timeline(
     };
     for entry in rest {
         life.take(entry);
-        match &entry.event {
-            Event::Claimed { .. } => {
-                task.status = Status::Running;
-                task.started.get_or_insert(life.cursor);
-            }
-            Event::Updated {
-                label: Some(label), ..
-            } => task.label.clone_from(label),
-            Event::Finished { outcome } => {
-                task.status = Outcome::status(outcome);
-                task.ended = Some(life.cursor);
-            }
-            Event::Admitted { .. }
-            | Event::Updated { label: None, .. }
-            | Event::Paused
-            | Event::Resumed
-            | Event::InboxTaken { .. }
-            | Event::Answered { .. }
-            | Event::ModelFailed { .. }
-            | Event::Compacted { .. }
-            | Event::Intended { .. }
-            | Event::Asked { .. }
-            | Event::Delegated { .. }
-            | Event::ToolFinished { .. }
-            | Event::BudgetLow { .. }
-            | Event::BudgetSpent { .. }
-            | Event::Isolated { .. }
-            | Event::Collected { .. } => {}
+        if let Event::Claimed { .. } = &entry.event {
+            task.status = Status::Running;
+            task.started.get_or_insert(life.cursor);
+        } else if let Event::Updated { label, .. } = &entry.event {
+            task.label = label.clone().unwrap_or(task.label);
+        } else if let Event::Finished { outcome } = &entry.event {
+            task.status = Outcome::status(outcome);
+            task.ended = Some(life.cursor);
         }
     }
     if task.ended.is_none() {
@@ -268,26 +240,13 @@ struct TimelineBuilder {
 impl TimelineBuilder {
     fn take(&mut self, entry: &JournalEntry) {
         self.until(entry.at, Some(&entry.event));
-        self.custody = match &entry.event {
-            Event::Claimed { .. } => Custody::Claimed,
-            Event::Paused => Custody::Paused,
-            Event::Resumed => Custody::Queued,
-            Event::Admitted { .. }
-            | Event::Updated { .. }
-            | Event::InboxTaken { .. }
-            | Event::Answered { .. }
-            | Event::ModelFailed { .. }
-            | Event::Compacted { .. }
-            | Event::Intended { .. }
-            | Event::Asked { .. }
-            | Event::Delegated { .. }
-            | Event::ToolFinished { .. }
-            | Event::BudgetLow { .. }
-            | Event::BudgetSpent { .. }
-            | Event::Isolated { .. }
-            | Event::Collected { .. }
-            | Event::Finished { .. } => self.custody,
-        };
+        if let Event::Claimed { .. } = entry.event {
+            self.custody = Custody::Claimed;
+        } else if let Event::Paused = entry.event {
+            self.custody = Custody::Paused;
+        } else if let Event::Resumed = entry.event {
+            self.custody = Custody::Queued;
+        }
         if let Some(state) = &mut self.state
             && state.apply(entry).is_err()
         {

@@ -13,7 +13,6 @@ pub struct TranscriptLine {
     pub at: Timestamp,
     /// The source: `user`, `assistant`, `call`, `result`, `notice`, `runtime`.
     pub kind: &'static str,
-    /// The whole text.
     pub text: String,
 }
 
@@ -191,6 +190,6 @@ fn reply_text(reply: &Reply) -> String {
             words: Some(words),
         } => format!("refused by {by}: {words}"),
         Reply::Answered { text, .. } => text.clone(),
-        Reply::Expired => "nobody answered in time".to_owned(),
+        Reply::Expired => "expired without a reply".to_owned(),
     }
 }

@@ -5,10 +5,14 @@
 //! made durable by flushing the folder. The name of the new file is random, so that two writers never
 //! share it.
 
+use std::ffi::OsStr;
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write as _};
+use std::os::fd::BorrowedFd;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+
+use rustix::fs::{AtFlags, Mode, OFlags, openat, renameat, unlinkat};
 
 use crate::private_files::FILE_MODE;
 
@@ -25,6 +29,13 @@ pub fn replace_followed(path: &Path, content: &[u8]) -> io::Result<()> {
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let permissions = fs::metadata(&target).ok().map(|found| found.permissions());
     write(&target, content, permissions)
+}
+
+/// Gives a file that another writer has completed its name, durably.
+pub fn rename(draft: &Path, path: &Path) -> io::Result<()> {
+    File::open(draft)?.sync_all()?;
+    fs::rename(draft, path)?;
+    sync_parent(path)
 }
 
 /// Flushes the folder of a path: a new name survives a power loss only once its folder is on disk.
@@ -44,6 +55,54 @@ fn write(path: &Path, content: &[u8], permissions: Option<Permissions>) -> io::R
     draft.as_file().sync_all()?;
     draft.persist(path)?;
     sync_parent(path)
+}
+
+/// A new file in an open folder, which gets its real name when its content is complete. Without a
+/// rename it is removed.
+#[derive(Debug)]
+pub struct Draft<'a> {
+    folder: BorrowedFd<'a>,
+    name: &'a str,
+    file: File,
+    is_renamed: bool,
+}
+
+impl<'a> Draft<'a> {
+    /// Creates the file with these permissions, less the umask. A file that a crash left under the
+    /// same name is removed first.
+    pub fn create(folder: BorrowedFd<'a>, name: &'a str, mode: u32) -> io::Result<Self> {
+        unlinkat(folder, name, AtFlags::empty()).ok();
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = openat(folder, name, flags, Mode::from_raw_mode(mode))?;
+        Ok(Self {
+            folder,
+            name,
+            file: file.into(),
+            is_renamed: false,
+        })
+    }
+
+    /// Returns the open file.
+    pub const fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Gives the file its name in the folder; a file or link of that name is replaced.
+    pub fn rename_to(mut self, name: &OsStr) -> io::Result<()> {
+        renameat(self.folder, self.name, self.folder, name)?;
+        self.is_renamed = true;
+        Ok(())
+    }
+}
+
+impl Drop for Draft<'_> {
+    fn drop(&mut self) {
+        if !self.is_renamed {
+            // A file that is gone already needs no removal.
+            unlinkat(self.folder, self.name, AtFlags::empty()).ok();
+        }
+    }
 }
 
 fn folder_of(path: &Path) -> &Path {

@@ -12,18 +12,13 @@ use std::path::{Component, Path};
 use rustix::fs::{Mode, OFlags, open as open_path, openat};
 use rustix::io::Errno;
 
-const LISTING: OFlags = OFlags::RDONLY
-    .union(OFlags::DIRECTORY)
-    .union(OFlags::NOFOLLOW)
-    .union(OFlags::CLOEXEC);
-#[cfg(target_os = "linux")]
-const PASSING: OFlags = LISTING.union(OFlags::PATH);
-#[cfg(not(target_os = "linux"))]
-const PASSING: OFlags = LISTING;
+use crate::beneath::EXACT_FOLDER_FLAGS;
+
+const PASSING: OFlags = EXACT_FOLDER_FLAGS.union(OFlags::PATH);
 
 /// Opens a folder, so that it can be listed, by an absolute path without links, `.` and `..`.
 pub fn open(path: &Path) -> io::Result<OwnedFd> {
-    Ok(openat(pass(path)?, ".", LISTING, Mode::empty())?)
+    Ok(openat(pass(path)?, ".", EXACT_FOLDER_FLAGS, Mode::empty())?)
 }
 
 /// Opens a folder, so that names in it can be used, by an absolute path without links, `.` and `..`.

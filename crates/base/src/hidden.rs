@@ -159,8 +159,8 @@ pub fn remove(text: &str) -> String {
 pub fn remove_from_prose(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     read_prose(text, |character, seen| match seen {
-        Seen::Plainly => out.push(character),
-        Seen::Hidden => {}
+        Visibility::Plainly => out.push(character),
+        Visibility::Hidden => {}
     });
     out
 }
@@ -210,7 +210,7 @@ pub fn all() -> impl Iterator<Item = char> {
 }
 
 /// How a reader meets a character.
-enum Seen {
+enum Visibility {
     Plainly,
     Hidden,
 }
@@ -230,19 +230,19 @@ fn push_written(out: &mut String, character: char) {
 
 fn push_prose(out: &mut String, text: &str) {
     read_prose(text, |character, seen| match seen {
-        Seen::Plainly => out.push(character),
-        Seen::Hidden => push_written(out, character),
+        Visibility::Plainly => out.push(character),
+        Visibility::Hidden => push_written(out, character),
     });
 }
 
 /// Reads prose and reports for each character whether it is hidden at its position.
-fn read_prose(text: &str, mut act: impl FnMut(char, Seen)) {
+fn read_prose(text: &str, mut act: impl FnMut(char, Visibility)) {
     // The last two characters that a reader sees.
     let (mut earlier, mut before) = (None, None);
     let mut rest = text;
     while let Some(character) = rest.chars().next() {
         if let Some(flag) = TAG_FLAGS.iter().find(|flag| rest.starts_with(**flag)) {
-            flag.chars().for_each(|part| act(part, Seen::Plainly));
+            flag.chars().for_each(|part| act(part, Visibility::Plainly));
             rest = &rest[flag.len()..];
             (earlier, before) = (None, None);
             continue;
@@ -253,10 +253,10 @@ fn read_prose(text: &str, mut act: impl FnMut(char, Seen)) {
             || within(DRAWN, character)
             || is_spelling(earlier, before, character, rest.chars().next());
         if is_seen {
-            act(character, Seen::Plainly);
+            act(character, Visibility::Plainly);
             (earlier, before) = (before, Some(character));
         } else {
-            act(character, Seen::Hidden);
+            act(character, Visibility::Hidden);
         }
     }
 }

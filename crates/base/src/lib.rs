@@ -8,6 +8,8 @@ pub mod beneath;
 pub mod exact_folder;
 pub mod glob_nesting;
 pub mod hidden;
+#[cfg(feature = "http")]
+pub mod http;
 pub mod lifeline;
 pub mod nearest;
 pub mod private_files;

@@ -1,6 +1,6 @@
 //! Suggests the name that was probably meant.
 
-use strsim::{damerau_levenshtein, normalized_damerau_levenshtein};
+use strsim::{damerau_levenshtein, normalized_damerau_levenshtein, sorensen_dice};
 
 /// A longer name is no typing error, and comparing it would cost too much.
 const MAX_COMPARED_CHARS: usize = 64;
@@ -30,6 +30,12 @@ pub fn similarity(left: &str, right: &str) -> f64 {
         return 0.0;
     }
     normalized_damerau_levenshtein(&left.to_lowercase(), &right.to_lowercase())
+}
+
+/// Returns how similar two lines of text are, from 0 to 1, by the pairs of letters that they share; the
+/// cost grows with their length only.
+pub fn line_similarity(left: &str, right: &str) -> f64 {
+    sorensen_dice(left, right)
 }
 
 #[cfg(test)]

@@ -40,11 +40,8 @@ const STICKY: u32 = 0o1000;
 /// The type of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A folder.
     Folder,
-    /// A regular file.
     File,
-    /// A symbolic link.
     Link,
     /// A FIFO, a socket or a device.
     Special,
@@ -56,7 +53,6 @@ pub struct Facts {
     pub kind: Kind,
     /// User id of the owner.
     pub owner: u32,
-    /// Group id.
     pub group: u32,
     /// Permission bits and the sticky bit.
     pub mode: u32,
@@ -143,7 +139,7 @@ impl fmt::Display for Danger {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     pub path: PathBuf,
-    /// Never [`Verdict::Safe`].
+    /// Result of the check; never [`Verdict::Safe`].
     pub verdict: Verdict,
 }
 
@@ -164,7 +160,7 @@ impl std::error::Error for UnsafeFile {}
 
 /// Why private files are refused.
 #[derive(Debug)]
-pub enum Refusal {
+pub enum FileRefusal {
     /// Other users could have changed one of them.
     Unsafe(UnsafeFile),
     /// Its owner and mode cannot be read or set.
@@ -175,7 +171,7 @@ pub enum Refusal {
     },
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for FileRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unsafe(found) => found.fmt(f),
@@ -186,7 +182,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-impl std::error::Error for Refusal {
+impl std::error::Error for FileRefusal {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Unsafe(_) => None,
@@ -252,7 +248,7 @@ pub fn judge_file(class: Class, facts: &Facts, reachable: bool, trusted: &Truste
 }
 
 /// Checks a folder, everything above it and files in it. Missing paths are safe.
-pub fn inspect(home: &Path, files: &[(PathBuf, Class)]) -> Result<Vec<Finding>, Refusal> {
+pub fn inspect(home: &Path, files: &[(PathBuf, Class)]) -> Result<Vec<Finding>, FileRefusal> {
     let trusted = trusted();
     let way = walk(home, &trusted)?;
     let mut findings = way.judge_home(&trusted);
@@ -290,11 +286,11 @@ pub fn inspect(home: &Path, files: &[(PathBuf, Class)]) -> Result<Vec<Finding>, 
 
 /// Inspects, repairs modes, and refuses what other users could have changed. Returns what
 /// was repaired and which secrets leaked, for the caller to report.
-pub fn enforce(home: &Path, files: &[(PathBuf, Class)]) -> Result<Vec<Finding>, Refusal> {
+pub fn enforce(home: &Path, files: &[(PathBuf, Class)]) -> Result<Vec<Finding>, FileRefusal> {
     let findings = inspect(home, files)?;
     for finding in &findings {
         if let Verdict::Unsafe(danger) = finding.verdict {
-            return Err(Refusal::Unsafe(UnsafeFile {
+            return Err(FileRefusal::Unsafe(UnsafeFile {
                 path: finding.path.clone(),
                 danger,
             }));
@@ -302,7 +298,7 @@ pub fn enforce(home: &Path, files: &[(PathBuf, Class)]) -> Result<Vec<Finding>, 
     }
     for finding in &findings {
         if finding.verdict == Verdict::Repair {
-            tighten(&finding.path).map_err(|source| Refusal::Unknown {
+            tighten(&finding.path).map_err(|source| FileRefusal::Unknown {
                 path: finding.path.clone(),
                 source,
             })?;
@@ -316,7 +312,7 @@ fn tighten(path: &Path) -> io::Result<()> {
 }
 
 /// A path from the root, with links resolved.
-struct Way {
+struct ResolvedPath {
     /// Every component, from the root on.
     passed: Vec<(PathBuf, Facts)>,
     /// Whether the last of these is the end of the path, not just the last one that exists.
@@ -325,7 +321,7 @@ struct Way {
     foreign_link: Option<Finding>,
 }
 
-impl Way {
+impl ResolvedPath {
     fn end(&self) -> Option<&(PathBuf, Facts)> {
         self.passed.last().filter(|_| self.complete)
     }
@@ -357,15 +353,15 @@ fn finding(path: &Path, verdict: Verdict) -> Option<Finding> {
 }
 
 /// Follows a path from the root, link by link.
-fn walk(path: &Path, trusted: &Trusted) -> Result<Way, Refusal> {
-    let absolute = std::path::absolute(path).map_err(|source| Refusal::Unknown {
+fn walk(path: &Path, trusted: &Trusted) -> Result<ResolvedPath, FileRefusal> {
+    let absolute = std::path::absolute(path).map_err(|source| FileRefusal::Unknown {
         path: path.to_owned(),
         source,
     })?;
     let mut ahead: VecDeque<OsString> = parts(&absolute);
     let mut at = PathBuf::from("/");
     let root = facts_of(&at)?.map(|facts| (at.clone(), facts));
-    let mut way = Way {
+    let mut way = ResolvedPath {
         passed: root.into_iter().collect(),
         complete: false,
         foreign_link: None,
@@ -423,19 +419,19 @@ fn parts(path: &Path) -> VecDeque<OsString> {
         .collect()
 }
 
-fn read_link(path: &Path, links: usize) -> Result<PathBuf, Refusal> {
+fn read_link(path: &Path, links: usize) -> Result<PathBuf, FileRefusal> {
     let target = if links > MAX_LINKS {
         Err(io::Error::from(rustix::io::Errno::LOOP))
     } else {
         fs::read_link(path)
     };
-    target.map_err(|source| Refusal::Unknown {
+    target.map_err(|source| FileRefusal::Unknown {
         path: path.to_owned(),
         source,
     })
 }
 
-fn facts_of(path: &Path) -> Result<Option<Facts>, Refusal> {
+fn facts_of(path: &Path) -> Result<Option<Facts>, FileRefusal> {
     match fs::symlink_metadata(path) {
         Ok(found) => {
             let kind = match found.file_type() {
@@ -459,7 +455,7 @@ fn facts_of(path: &Path) -> Result<Option<Facts>, Refusal> {
         {
             Ok(None)
         }
-        Err(source) => Err(Refusal::Unknown {
+        Err(source) => Err(FileRefusal::Unknown {
             path: path.to_owned(),
             source,
         }),
@@ -504,6 +500,11 @@ fn private_groups(text: &str, user: u32, group: u32) -> Vec<u32> {
         .filter_map(is_private)
         .chain(unlisted)
         .collect()
+}
+
+/// Returns whether other users than the owner may change a file.
+pub fn others_may_write(metadata: &fs::Metadata) -> bool {
+    metadata.permissions().mode() & (GROUP_WRITES | OTHERS_WRITE) != 0
 }
 
 /// Creates a folder that only its owner can enter, and missing folders above it, independent of the umask.

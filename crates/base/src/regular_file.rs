@@ -13,6 +13,7 @@ use std::path::Path;
 use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
 use rustix::io::Errno;
 
+use crate::beneath::FILE_FLAGS;
 use crate::exact_folder;
 
 /// Opens a regular file for reading. A link as the last component is refused, not followed.
@@ -22,9 +23,7 @@ pub fn open(path: &Path) -> io::Result<File> {
 
 /// Opens a regular file for reading, relative to an open folder.
 pub fn open_at(folder: impl AsFd, path: &Path) -> io::Result<File> {
-    // NONBLOCK: opening a FIFO that has no writer returns at once. It has no effect on regular files.
-    let flags =
-        OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let flags = FILE_FLAGS | OFlags::NOFOLLOW;
     let file = openat(folder, path, flags, Mode::empty()).map_err(|errno| match errno {
         Errno::LOOP => not_regular("a symbolic link, which is not followed here"),
         Errno::NXIO => not_regular("not a regular file"),
@@ -48,8 +47,7 @@ pub fn read_exact(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
 /// Opens a regular file for reading; a link that a person may have put there is followed. Opening
 /// never blocks, also if the link leads to a FIFO or a device.
 pub fn open_followed(path: &Path) -> io::Result<File> {
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let file = openat(CWD, path, flags, Mode::empty()).map_err(|errno| match errno {
+    let file = openat(CWD, path, FILE_FLAGS, Mode::empty()).map_err(|errno| match errno {
         Errno::NXIO => not_regular("not a regular file"),
         other => other.into(),
     })?;
@@ -61,7 +59,8 @@ pub fn read_followed(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
     read_all(open_followed(path)?, max_bytes)
 }
 
-fn checked(file: OwnedFd) -> io::Result<File> {
+/// Returns a file that was opened otherwise, if it is regular.
+pub fn checked(file: OwnedFd) -> io::Result<File> {
     if FileType::from_raw_mode(fstat(&file)?.st_mode) != FileType::RegularFile {
         return Err(not_regular("not a regular file"));
     }

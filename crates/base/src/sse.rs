@@ -6,7 +6,6 @@
 
 const BYTE_ORDER_MARK: &str = "\u{feff}";
 
-/// One event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Event {
     /// The field `event`; empty if the server sent none. `error` for llama.cpp's non-standard field
@@ -29,7 +28,7 @@ pub struct Limits {
 
 /// What remains when the stream has ended.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Rest {
+pub enum Remainder {
     /// An event that no blank line had ended, or nothing.
     Event(Option<Event>),
     /// The whole body, which was no event stream.
@@ -97,15 +96,15 @@ impl Reader {
     }
 
     /// Returns what remains after the last chunk.
-    pub fn finish(mut self) -> Result<Rest, Error> {
+    pub fn finish(mut self) -> Result<Remainder, Error> {
         if self.document.is_none() && !self.line.is_empty() {
             let line = std::mem::take(&mut self.line);
             // Only a blank line ends an event; this line is not blank.
             self.end_line(line)?;
         }
         match self.document.take() {
-            Some(document) => Ok(Rest::Document(document)),
-            None => Ok(Rest::Event(self.dispatch())),
+            Some(document) => Ok(Remainder::Document(document)),
+            None => Ok(Remainder::Event(self.dispatch())),
         }
     }
 
@@ -216,8 +215,10 @@ mod tests {
             }
         }
         match reader.finish()? {
-            Rest::Event(event) => events.extend(event.map(|event| format!("rest {}", event.data))),
-            Rest::Document(document) => {
+            Remainder::Event(event) => {
+                events.extend(event.map(|event| format!("rest {}", event.data)));
+            }
+            Remainder::Document(document) => {
                 events.push(format!("document {}", String::from_utf8(document).unwrap()));
             }
         }

@@ -27,19 +27,20 @@ impl TokenBucket {
 
     /// Takes an amount out; a negative amount is put back.
     pub fn take(&mut self, amount: f64, now: Duration) {
-        self.level = (self.level_at(now) - amount).min(self.capacity);
+        self.level = (self.level(now) - amount).min(self.capacity);
         self.at = self.at.max(now);
     }
 
     /// Returns when the bucket will contain the amount, or `None` if it does now. An amount above the
     /// capacity is available when the bucket is full.
     pub fn until(&self, amount: f64, now: Duration) -> Option<Duration> {
-        let missing = amount.min(self.capacity) - self.level_at(now);
+        let missing = amount.min(self.capacity) - self.level(now);
         // A rounding error is no reason to wait.
         (missing > 1e-6).then(|| now + Duration::from_secs_f64(missing / self.per_second))
     }
 
-    fn level_at(&self, now: Duration) -> f64 {
+    /// Returns the level; negative if more was taken than the bucket contained.
+    pub fn level(&self, now: Duration) -> f64 {
         let gained = now.saturating_sub(self.at).as_secs_f64() * self.per_second;
         (self.level + gained).min(self.capacity)
     }

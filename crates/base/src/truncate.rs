@@ -31,6 +31,17 @@ pub fn truncate_in_place(text: &mut String, max_chars: usize) -> bool {
     is_long
 }
 
+/// Returns at most `max_chars` characters around the byte `at`, with `…` where text is missing.
+pub fn truncate_around(text: &str, at: usize, max_chars: usize) -> String {
+    let before = first_bytes(text, at).chars().count();
+    let skipped = before.saturating_sub(max_chars / 2);
+    if skipped == 0 || text.chars().count() <= max_chars {
+        return truncate(text, max_chars);
+    }
+    let rest: String = text.chars().skip(skipped).collect();
+    format!("{ELLIPSIS}{}", truncate(&rest, max_chars))
+}
+
 /// Returns at most `max_bytes` bytes of the text, followed by `…` if the text is longer.
 pub fn truncate_bytes(text: &str, max_bytes: usize) -> String {
     marked(text, first_bytes(text, max_bytes))
@@ -131,5 +142,16 @@ mod tests {
             assert_eq!(truncated.text, expected, "{text:?} {max}");
             assert_eq!(truncated.left_out, left_out, "{text:?} {max}");
         }
+    }
+
+    #[test]
+    fn keeps_the_match_in_view() {
+        let check = |text: &str, at: usize, max: usize, expected: &str| {
+            assert_eq!(truncate_around(text, at, max), expected);
+        };
+        check("short", 3, 10, "short");
+        check("0123456789", 0, 4, "0123…");
+        check("0123456789", 8, 4, "…6789");
+        check("分析项目结构报告", 12, 4, "…项目结构…");
     }
 }

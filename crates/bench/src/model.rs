@@ -1,9 +1,8 @@
-//! A model with a fixed latency: a main agent that spawns children, and children that read a file
-//! three times.
+//! A model inside the process: a main agent that spawns children, and runs that never get a
+//! completion.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::json;
@@ -13,26 +12,13 @@ use sortie_core::ports::model::{
     AnswerPart, DeltaSink, Model, ModelAnswer, ModelDirectory, ModelError, ModelRequest,
 };
 
-/// Calls of each child.
-const CALLS_PER_CHILD: u32 = 3;
-
 /// The model and its directory in one.
 #[derive(Clone, Debug)]
 pub(crate) struct FixedModel {
-    pub(crate) latency: Duration,
-    /// The number of children of a main run.
+    /// The number of children of a main run; without children, main runs hang too.
     pub(crate) children: u32,
-    pub(crate) hanging: Hanging,
     /// The number of hanging runs that have prompted.
     pub(crate) asked: Arc<AtomicU32>,
-}
-
-/// The runs that never get a completion.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Hanging {
-    None,
-    Children,
-    All,
 }
 
 impl ModelDirectory for FixedModel {
@@ -52,69 +38,32 @@ impl Model for FixedModel {
         request: ModelRequest,
         _deltas: &dyn DeltaSink,
     ) -> Result<ModelAnswer, ModelError> {
-        let is_child = request.asker.depth > 0;
-        let hangs = match self.hanging {
-            Hanging::None => false,
-            Hanging::Children => is_child,
-            Hanging::All => true,
-        };
-        if hangs {
+        if request.asker.depth > 0 || self.children == 0 {
             self.asked.fetch_add(1, Ordering::SeqCst);
             std::future::pending::<()>().await;
         }
-        tokio::time::sleep(self.latency).await;
-        let turn = request.asker.turn;
-        Ok(if is_child && turn <= CALLS_PER_CHILD {
-            calls(vec![(
-                "read_file",
-                json!({"path": "note.txt", "offset": turn}),
-            )])
-        } else if !is_child && turn == 1 {
-            calls(
-                (0..self.children)
-                    .map(|number| {
-                        (
-                            "task",
-                            json!({
-                                "description": format!("child {number}"),
-                                "prompt": format!("read the note, {number}"),
-                                "subagent_type": "explore",
-                            }),
-                        )
-                    })
-                    .collect(),
-            )
-        } else {
-            answer(
-                vec![AnswerPart::Text("done".to_owned())],
-                StopReason::EndTurn,
-            )
+        Ok(ModelAnswer {
+            parts: (0..self.children).map(spawn).collect(),
+            stop: StopReason::ToolUse,
+            usage: Usage {
+                input_tokens: Some(1000),
+                output_tokens: Some(50),
+                ..Usage::default()
+            },
+            model: "fixed".to_owned(),
+            held_ms: 0,
         })
     }
 }
 
-fn calls(calls: Vec<(&str, serde_json::Value)>) -> ModelAnswer {
-    let parts = calls
-        .into_iter()
-        .map(|(name, arguments)| AnswerPart::Call {
-            provider_id: None,
-            name: name.to_owned(),
-            arguments: Arguments::Json(arguments),
-        })
-        .collect();
-    answer(parts, StopReason::ToolUse)
-}
-
-fn answer(parts: Vec<AnswerPart>, stop: StopReason) -> ModelAnswer {
-    ModelAnswer {
-        parts,
-        stop,
-        usage: Usage {
-            input_tokens: Some(1000),
-            output_tokens: Some(50),
-            ..Usage::default()
-        },
-        model: "fixed".to_owned(),
-        held_ms: 0,
+fn spawn(number: u32) -> AnswerPart {
+    AnswerPart::Call {
+        provider_id: None,
+        name: "task".to_owned(),
+        arguments: Arguments::Json(json!({
+            "description": format!("child {number}"),
+            "prompt": format!("read the note, {number}"),
+            "subagent_type": "explore",
+        })),
     }
 }

@@ -11,30 +11,23 @@ use serde_json::{Value, json};
 use sortie_core::event::Event;
 use sortie_core::id::{Fence, RunId, Seq};
 use sortie_core::message::Usage;
-use sortie_core::ports::store::{
-    Admit, Append, Claim, Journal as _, LaneLimit, ListFilter, Registry as _,
-};
-use sortie_core::run::{Cancellation, CancelledBy, Lane, RunSpec, Status, Summary};
+use sortie_core::ports::store::{Admit, Append, Claim, Journal as _, LaneLimit, Registry as _};
+use sortie_core::run::{Cancellation, CancelledBy, Lane, RunSpec, Summary};
 use sortie_core::time::Clock;
 use sortie_runtime::{NewRun, Parts, ProcessClock, Runtime, Settings};
 use sortie_store::{Owner, SqliteStore};
 use sortie_tools::{ToolSettings, standard_tools};
 
 use crate::authority;
-use crate::model::{FixedModel, Hanging};
-use crate::process::{cpu_ms, memory_kb};
+use crate::model::FixedModel;
 use crate::turns;
+use sortie_bench::process::memory_kb;
 
-/// The latency of the model in the fan-out.
-const LATENCY: Duration = Duration::from_millis(50);
-/// The main run prompts twice, its children four times each, all in parallel.
-const IDEAL: Duration = Duration::from_millis(6 * 50);
 /// Active runs when the process died, in the recovery scene.
 const ACTIVE: u32 = 1000;
 /// Concurrent writers or spawners.
 const CROWD: usize = 200;
 
-/// Measures one scene.
 pub(crate) fn measure(name: &str, argument: &str) -> anyhow::Result<Value> {
     let count: u32 = argument.parse().context("a number is wanted")?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -42,7 +35,6 @@ pub(crate) fn measure(name: &str, argument: &str) -> anyhow::Result<Value> {
         .build()?;
     runtime.block_on(async {
         match name {
-            "fanout" => fan_out(count).await,
             "spawn" => spawns(count).await,
             "append" => appends(count).await,
             "idle" => idle(count).await,
@@ -57,48 +49,11 @@ pub(crate) fn measure(name: &str, argument: &str) -> anyhow::Result<Value> {
     })
 }
 
-async fn fan_out(children: u32) -> anyhow::Result<Value> {
-    let folder = tempfile::tempdir()?;
-    std::fs::write(folder.path().join("note.txt"), "one\ntwo\nthree\nfour\n")?;
-    let model = FixedModel {
-        latency: LATENCY,
-        children,
-        hanging: Hanging::None,
-        asked: Arc::default(),
-    };
-    let runtime = start(folder.path(), model, wide(children)).await?;
-    let cpu_before = cpu_ms()?;
-    let started = Instant::now();
-    let run = runtime
-        .create(NewRun::new("send them out", folder.path(), "fixed"))
-        .await?;
-    let record = runtime.wait_for(run).await?;
-    let wall = started.elapsed();
-    ensure!(record.status == Status::Completed, "{:?}", record.outcome);
-    ensure!(record.summary.tool_calls == children, "calls are missing");
-    let cpu = cpu_ms()? - cpu_before;
-    let stats = runtime.stats(ListFilter::default()).await?;
-    ensure!(
-        stats.completed == u64::from(children) + 1,
-        "not everyone completed: {stats:?}"
-    );
-    runtime.shut_down().await;
-    Ok(json!({
-        "children": children,
-        "wall_ms": wall.as_secs_f64() * 1000.0,
-        "ratio": wall.as_secs_f64() / IDEAL.as_secs_f64(),
-        "cpu_ms": cpu,
-        "peak_kb": memory_kb("VmHWM")?,
-    }))
-}
-
 async fn idle(children: u32) -> anyhow::Result<Value> {
     let folder = tempfile::tempdir()?;
     let mains = children.div_ceil(1000);
     let model = FixedModel {
-        latency: Duration::from_millis(1),
         children: children / mains,
-        hanging: Hanging::Children,
         asked: Arc::default(),
     };
     let asked = Arc::clone(&model.asked);
@@ -364,9 +319,7 @@ fn wide(children: u32) -> Settings {
 
 fn silent_model() -> FixedModel {
     FixedModel {
-        latency: LATENCY,
         children: 0,
-        hanging: Hanging::All,
         asked: Arc::default(),
     }
 }

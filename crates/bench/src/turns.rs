@@ -15,7 +15,7 @@ use sortie_core::message::{
     Arguments, Block, Message, ResultStatus, SharedMessage, ToolCall, ToolResult,
 };
 use sortie_core::ports::model::{
-    Asker, DeltaSink, Held, Model, ModelDirectory, ModelRequest, NoDeltas, TurnOptions,
+    Asker, DeltaSink, Held, Model, ModelDirectory, ModelRequest, NoDeltas, TurnOptions, Wire,
 };
 use sortie_core::ports::tool::{
     Recovery, Tool, ToolAnswer, ToolContext, ToolReply, ToolSpec, Touches,
@@ -25,8 +25,9 @@ use sortie_models::{Directory, DirectorySettings, ProviderSettings, Secret};
 use sortie_runtime::{NewRun, Parts, ProcessClock, Runtime, Settings};
 use sortie_tools::{ToolSettings, standard_tools};
 
-use crate::process::{cpu_ms, memory_kb};
-use crate::provider::{CALLS, HOLDS, LastBytes, SAYS, listen, serve};
+use sortie_bench::process::{cpu_ms, memory_kb};
+
+use crate::provider::{CALLS, HOLDS, Provider, SAYS};
 use crate::scenes::open;
 
 /// Turns whose CPU time is added up, so that the clock's resolution does not matter.
@@ -41,12 +42,12 @@ const STREAMS_PER_MODEL: u32 = 8;
 const TIMED_TURNS: u32 = 60;
 
 /// A provider in its own process, so that only the client is measured.
-struct Provider {
+struct ProviderProcess {
     child: Child,
     port: u16,
 }
 
-impl Provider {
+impl ProviderProcess {
     fn start() -> anyhow::Result<Self> {
         let me = std::env::current_exe().context("find this program")?;
         let mut child = Command::new(me)
@@ -65,7 +66,7 @@ impl Provider {
     }
 }
 
-impl Drop for Provider {
+impl Drop for ProviderProcess {
     fn drop(&mut self) {
         if let Err(error) = self.child.kill() {
             eprintln!("the provider could not be ended: {error}");
@@ -77,19 +78,16 @@ impl Drop for Provider {
 
 /// Implements `sortie-bench serve`: prints its port and serves until its stdin closes.
 pub(crate) fn be_the_provider() -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    runtime.block_on(async {
-        let (listener, port) = listen().await?;
-        println!("{port}");
-        serve(listener, LastBytes::default()).await
-    })
+    let provider = Provider::start()?;
+    println!("{}", provider.port);
+    std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink())
+        .context("wait for the end of stdin")?;
+    Ok(())
 }
 
 /// Measures the CPU time of a turn with a history of so many kB.
 pub(crate) async fn turn_cost(kilobytes: u32) -> anyhow::Result<Value> {
-    let provider = Provider::start()?;
+    let provider = ProviderProcess::start()?;
     let model = find(provider.port, SAYS)?;
     let messages = history(kilobytes as usize * 1000);
     for _ in 0..WARM_UP {
@@ -113,7 +111,7 @@ pub(crate) async fn turn_cost(kilobytes: u32) -> anyhow::Result<Value> {
 
 /// Measures the memory of a stream in flight.
 pub(crate) async fn streams(count: u32) -> anyhow::Result<Value> {
-    let provider = Provider::start()?;
+    let provider = ProviderProcess::start()?;
     let directory = directory(provider.port);
     // One prompt before the measurement: client, tables and thread pools do not belong to the
     // stream.
@@ -125,7 +123,7 @@ pub(crate) async fn streams(count: u32) -> anyhow::Result<Value> {
         .map(|number| Ok(directory.find(&format!("bench/{HOLDS}-{number}"))?))
         .collect::<anyhow::Result<Vec<Arc<dyn Model>>>>()?;
     let before = memory_kb("VmRSS")?;
-    let heard = Heard(AtomicU32::new(0));
+    let heard = DeltaCounter(AtomicU32::new(0));
     let messages = history(3_000);
     let mut turns: FuturesUnordered<_> = (0..count)
         .zip(models.iter().cycle())
@@ -150,10 +148,9 @@ pub(crate) async fn streams(count: u32) -> anyhow::Result<Value> {
 /// Text deltas that a stream sends before it stalls.
 const DELTAS: u32 = 20;
 
-/// Counts text deltas.
-struct Heard(AtomicU32);
+struct DeltaCounter(AtomicU32);
 
-impl DeltaSink for Heard {
+impl DeltaSink for DeltaCounter {
     fn text(&self, delta: &str) {
         if !delta.is_empty() {
             self.0.fetch_add(1, Ordering::SeqCst);
@@ -166,9 +163,7 @@ impl DeltaSink for Heard {
 /// Measures the time from the last byte of a completion to the start of its tool, through the whole
 /// engine.
 pub(crate) async fn to_the_tool(_: u32) -> anyhow::Result<Value> {
-    let (listener, port) = listen().await?;
-    let last_bytes = LastBytes::default();
-    let server = tokio::spawn(serve(listener, Arc::clone(&last_bytes)));
+    let provider = Provider::start()?;
     let folder = tempfile::tempdir()?;
     let probe = Arc::new(Probe::new());
     let mut tools = standard_tools(ToolSettings::default());
@@ -176,7 +171,7 @@ pub(crate) async fn to_the_tool(_: u32) -> anyhow::Result<Value> {
     let clock = ProcessClock::start();
     let parts = Parts::new(
         Arc::new(open(folder.path(), clock)?),
-        directory(port),
+        directory(provider.port),
         tools,
     );
     let runtime = Runtime::start(parts, Settings::default()).await?;
@@ -188,11 +183,7 @@ pub(crate) async fn to_the_tool(_: u32) -> anyhow::Result<Value> {
         .await?;
     runtime.wait_for(run).await?;
     runtime.shut_down().await;
-    server.abort();
-    let sent = last_bytes
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .clone();
+    let sent = provider.take_log().last_bytes;
     let begun = probe
         .begun
         .lock()
@@ -259,7 +250,7 @@ fn find(port: u16, name: &str) -> anyhow::Result<Arc<dyn Model>> {
 
 fn directory(port: u16) -> Arc<Directory> {
     let provider = ProviderSettings {
-        wire: Some("anthropic".to_owned()),
+        wire: Some(Wire::Anthropic),
         base_url: Some(format!("http://127.0.0.1:{port}")),
         api_key: Some(Secret::new("bench")),
         max_concurrent: Some(10_000),

@@ -420,7 +420,7 @@ mod tests {
         ApprovalRequest {
             dangers: vec![Danger {
                 command: "curl x | sh".to_owned(),
-                why: "it runs what was downloaded".to_owned(),
+                why: "it runs downloaded code".to_owned(),
                 instead: "Look at it first.".to_owned(),
             }],
             ..approval("exec", json!({"command": "curl x | sh"}), &["exec(curl x)"])
@@ -432,7 +432,7 @@ mod tests {
         check(
             Lang::En,
             dangerous(),
-            "code [fix\\u{a}it] asks to run exec:\n    curl x | sh\n  | because of mode: it runs programs\nDANGER: it runs what was downloaded (curl x | sh); instead: Look at it first.\nType yes to allow code [fix\\u{a}it] to run exec; anything else denies it: ",
+            "code [fix\\u{a}it] asks to run exec:\n    curl x | sh\n  | because of mode: it runs programs\nDANGER: it runs downloaded code (curl x | sh); instead: Look at it first.\nType yes to allow code [fix\\u{a}it] to run exec; anything else denies it: ",
         );
     }
 

@@ -11,10 +11,10 @@ use sortie_core::words::Lang;
 
 use crate::commands::Command;
 
-/// Sends subagents out on tasks, and loses nothing.
+/// Runs LLM agents and their subagents durably.
 ///
-/// Runs, their progress and their results are kept on disk: a run that was interrupted by a crash,
-/// a signal or a power cut goes on with `sortie resume`.
+/// Runs, their progress and their results are stored on disk: `sortie resume` continues a run after
+/// a crash, a signal or a power cut.
 #[derive(Debug, Parser)]
 #[command(name = "sortie", version, max_term_width = 100)]
 pub(crate) struct Arguments {
@@ -53,36 +53,36 @@ impl Arguments {
     }
 }
 
-/// What every command understands.
+/// Options of every command.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct GlobalArguments {
-    /// Where runs are kept [env: SORTIE_HOME] [default: the data folder of this system]
+    /// Folder of the store [env: SORTIE_HOME] [default: the data folder of this system]
     #[arg(long, global = true, value_name = "FOLDER")]
     pub(crate) home: Option<PathBuf>,
-    /// The language of messages: en or zh [env: SORTIE_LANG, LC_ALL, LANG]
+    /// Language of messages: en or zh [env: SORTIE_LANG, LC_ALL, LANG]
     #[arg(long, global = true, value_name = "LANG", value_parser = parse_lang)]
     pub(crate) lang: Option<Lang>,
-    /// Sets a key of the configuration for this command, for example model=ollama/qwen3
+    /// Sets a configuration key for this command, for example model=ollama/qwen3; can be repeated
     #[arg(short = 'c', long = "config", global = true, value_name = "KEY=VALUE")]
     pub(crate) config: Vec<String>,
-    /// Writes no colours [env: NO_COLOR]
+    /// Disables colours [env: NO_COLOR]
     #[arg(long, global = true)]
     pub(crate) no_color: bool,
-    /// Logs to stderr what happens inside; twice for more [env: SORTIE_LOG]
+    /// Logs to stderr; repeat for more detail [env: SORTIE_LOG]
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
-    /// How the log is written [default: log.format]
+    /// Format of the log [default: log.format]
     #[arg(long, global = true, value_enum, value_name = "FORMAT")]
     pub(crate) log_format: Option<LogFormatArgument>,
 }
 
-/// How the log is written, as it is typed.
+/// The values of `--log-format`.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum LogFormatArgument {
-    /// Lines for people.
+    /// Plain lines for people.
     Text,
-    /// One line of JSON for each record.
+    /// One JSON object per line.
     Json,
 }
 
@@ -100,20 +100,20 @@ fn parse_lang(text: &str) -> Result<Lang, String> {
         .map_err(|error: sortie_core::words::UnknownWord| error.to_string())
 }
 
-/// A status, as it is typed.
+/// The values of `--status`.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum StatusArgument {
-    /// Not started.
+    /// Waiting for its start.
     Pending,
-    /// Started, not ended.
+    /// Started and not ended.
     Running,
     /// Ended with a result.
     Completed,
-    /// Ended without.
+    /// Ended without a result.
     Failed,
     /// Ended by its deadline.
     Timeout,
-    /// Stopped.
+    /// Cancelled by a person or a parent.
     Cancelled,
 }
 
@@ -130,15 +130,15 @@ impl From<StatusArgument> for Status {
     }
 }
 
-/// A priority, as it is typed.
+/// The values of `--priority`.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub(crate) enum PriorityArgument {
-    /// When nothing else is waiting.
+    /// Queued as if it had arrived a minute later.
     Low,
-    /// The default.
+    /// Queued in the order of arrival.
     #[default]
     Normal,
-    /// Before the others.
+    /// Queued as if it had arrived a minute earlier.
     High,
 }
 

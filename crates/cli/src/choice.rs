@@ -22,26 +22,27 @@ const MAX_SCHEMA_BYTES: u64 = 1 << 20;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Model options")]
 pub(crate) struct ModelArguments {
-    /// The model: `vendor/model`, `offline`, `script:FILE` or `replay:FOLDER` [env: SORTIE_MODEL]
-    /// [default: as configured, else what is found]
+    /// Model: `vendor/model`, `offline`, `script:FILE` or `replay:FOLDER` [env: SORTIE_MODEL]
+    /// [default: the configured model, else one whose key is set or that runs locally]
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
-    /// A model to ask when the one before cannot answer; can be given several times
+    /// Model to use if the one before fails; can be repeated
     #[arg(long = "fallback", value_name = "MODEL")]
     fallbacks: Vec<String>,
-    /// How hard to think: default, low, high, or the vendor's own word
+    /// Reasoning effort: default, off, low, high, or the vendor's own word
     #[arg(long, value_name = "LEVEL")]
     thinking: Option<String>,
-    /// How freely to choose words, from 0 to 2
+    /// Sampling temperature, from 0 to 2 [default: the vendor's]
     #[arg(long, value_name = "NUMBER", value_parser = temperature)]
     temperature: Option<f64>,
-    /// The most tokens of one answer
+    /// Most tokens of one completion [default: the model's limit]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     max_tokens: Option<u64>,
-    /// A file with the JSON schema that the result has to fit
+    /// File with a JSON schema that the result must match
     #[arg(long, value_name = "FILE")]
     schema: Option<PathBuf>,
-    /// A folder that keeps all questions and answers, without secrets, for `--model replay:FOLDER`
+    /// Folder that records all prompts and completions, with secrets redacted, for `--model
+    /// replay:FOLDER`
     #[arg(long, value_name = "FOLDER")]
     record: Option<PathBuf>,
 }

@@ -86,7 +86,6 @@ impl Configuration {
         })
     }
 
-    /// Returns the values.
     pub(crate) fn config(&self) -> &Config {
         &self.loaded.config
     }

@@ -7,7 +7,6 @@ use sortie_core::run::{Outcome, Reason, RunRecord};
 /// The exit code of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// The command succeeded.
     Ok = 0,
     /// The run failed, or an unexpected error occurred.
     Failed = 1,

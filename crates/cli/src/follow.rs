@@ -45,14 +45,12 @@ pub(crate) enum Goal {
     Tree(RunId),
     /// These runs and their descendants. Another command started them: Ctrl-C only stops waiting.
     Others(BTreeSet<RunId>),
-    /// All runs.
     Everything,
 }
 
-/// Why waiting ended.
+/// Reason why the waiting ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stopped {
-    /// The runs ended.
     Ended,
     /// The runs ended because the user cancelled them.
     Cancelled,
@@ -84,6 +82,8 @@ pub(crate) struct Follow<'a> {
     stream: Stream,
     cancelled: bool,
     asking: Asking,
+    /// Whether the root of the tree that is waited for has ended.
+    root_ended: bool,
     /// When only deliveries were left.
     ended_at: Option<Instant>,
     /// Since when no process has held the lock of the store.
@@ -130,6 +130,7 @@ impl<'a> Follow<'a> {
                 person: Person::at(settings, screen),
                 asked: BTreeSet::new(),
             },
+            root_ended: false,
             ended_at: None,
             gone_at: None,
         }
@@ -382,7 +383,20 @@ impl<'a> Follow<'a> {
         {
             self.ask().await?;
         }
-        Ok(may_be_the_last(&notification.kind))
+        Ok(may_be_the_last(&notification.kind) && self.may_be_over(notification.task_id))
+    }
+
+    /// Returns whether the end of this run may be the end of what is waited for. A tree does not end
+    /// before its root: reading all its records at the end of each child would make the cost of many
+    /// children quadratic.
+    fn may_be_over(&mut self, ended: RunId) -> bool {
+        match &self.goal {
+            Goal::Tree(root) => {
+                self.root_ended |= ended == *root;
+                self.root_ended
+            }
+            Goal::Others(_) | Goal::Everything => true,
+        }
     }
 
     /// Returns whether a tree is waited for.
@@ -407,32 +421,28 @@ impl<'a> Follow<'a> {
 
     /// Reads the records. Returns whether there is nothing left to wait for.
     async fn look(&mut self) -> Result<bool, Problem> {
-        let records = match &self.goal {
-            Goal::Tree(root) => self.tree(*root).await?,
-            Goal::Others(_) | Goal::Everything => self.active().await?,
-        };
+        let records = self.active().await?;
         for record in &records {
             self.progress.record(record);
         }
+        // Only active runs are read: a tree without its root has an ended root.
+        self.root_ended |= records.iter().all(|run| run.parent.is_some());
         self.record_missed(&records).await?;
         self.ask().await?;
-        if records.iter().any(|run| !run.status.is_terminal()) && !self.is_paused(&records) {
+        if !records.is_empty() && !self.is_paused(&records) {
             self.ended_at = None;
             return Ok(false);
         }
         let since = *self.ended_at.get_or_insert_with(Instant::now);
-        Ok(since.elapsed() >= DELIVERY_GRACE || !self.owes_delivery(&records).await?)
+        Ok(since.elapsed() >= DELIVERY_GRACE || !self.owes_delivery().await?)
     }
 
     /// Returns whether a delivery to an external destination is pending.
-    async fn owes_delivery(&self, records: &[RunRecord]) -> Result<bool, Problem> {
+    async fn owes_delivery(&self) -> Result<bool, Problem> {
         match &self.goal {
-            Goal::Tree(root) => Ok(records.iter().any(|run| run.run_id == *root && owes(run))),
+            Goal::Tree(root) => Ok(owes(&self.engine.get(*root).await?)),
             Goal::Others(_) => Ok(false),
-            Goal::Everything => {
-                let all = self.engine.list(ListFilter::default()).await?;
-                Ok(all.iter().any(owes))
-            }
+            Goal::Everything => Ok(self.engine.undelivered().await?.pending > 0),
         }
     }
 
@@ -467,26 +477,20 @@ impl<'a> Follow<'a> {
         })
     }
 
-    async fn tree(&self, root: RunId) -> Result<Vec<RunRecord>, Problem> {
-        let filter = ListFilter {
-            root: Some(root),
-            archived: true,
-            ..ListFilter::default()
-        };
-        let mut records = self.engine.list(filter).await?;
-        // Oldest first, so that lines appear in the order in which runs were started.
-        records.reverse();
-        Ok(records)
-    }
-
+    /// Returns the runs that have not ended, oldest first, so that lines appear in the order in
+    /// which runs were started. Not those that have: a tree can have had thousands.
     async fn active(&self) -> Result<Vec<RunRecord>, Problem> {
         let filter = ListFilter {
+            root: match &self.goal {
+                Goal::Tree(root) => Some(*root),
+                Goal::Others(_) | Goal::Everything => None,
+            },
             statuses: vec![Status::Running, Status::Pending],
+            oldest_first: true,
             ..ListFilter::default()
         };
         let mut records = self.engine.list(filter).await?;
         records.retain(|run| self.is_goal(run.root));
-        records.sort_by_key(|run| run.run_id);
         Ok(records)
     }
 
@@ -531,26 +535,9 @@ fn owes(record: &RunRecord) -> bool {
 }
 
 const fn may_be_the_last(kind: &NotificationKind) -> bool {
-    match kind {
-        NotificationKind::Completed { .. }
-        | NotificationKind::Failed { .. }
-        | NotificationKind::Timeout { .. }
-        | NotificationKind::Cancelled { .. }
-        | NotificationKind::Delivery { .. }
-        | NotificationKind::Deleted => true,
-        NotificationKind::Queued { .. }
-        | NotificationKind::Started { .. }
-        | NotificationKind::Progress { .. }
-        | NotificationKind::Tool { .. }
-        | NotificationKind::Held { .. }
-        | NotificationKind::Retrying { .. }
-        | NotificationKind::Compacted { .. }
-        | NotificationKind::Asked { .. }
-        | NotificationKind::Replied { .. }
-        | NotificationKind::BudgetLow { .. }
-        | NotificationKind::Changed { .. }
-        | NotificationKind::Paused
-        | NotificationKind::Resumed
-        | NotificationKind::Said { .. } => false,
-    }
+    kind.is_end()
+        || matches!(
+            kind,
+            NotificationKind::Delivery { .. } | NotificationKind::Deleted
+        )
 }

@@ -5,8 +5,6 @@ use std::sync::Arc;
 
 use sortie::Builder;
 use sortie_core::id::RunId;
-use sortie_core::ports::store::ListFilter;
-use sortie_core::run::{Outcome, RunRecord};
 use sortie_core::time::Timestamp;
 use sortie_protocol::Task;
 use sortie_runtime::NewRun;
@@ -25,7 +23,6 @@ use crate::signals::Signals;
 /// The output format on stdout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
-    /// The final text.
     Text,
     /// The task as JSON.
     Json,
@@ -95,7 +92,6 @@ impl<'a> Foreground<'a> {
         })
     }
 
-    /// Returns the engine.
     pub(crate) const fn engine(&self) -> &Engine {
         &self.engine
     }
@@ -157,7 +153,7 @@ impl<'a> Foreground<'a> {
         }
     }
 
-    /// Releases the store.
+    /// Shuts the engine down and releases the store.
     pub(crate) async fn shut_down(self) {
         self.engine.shut_down().await;
     }
@@ -180,25 +176,9 @@ impl<'a> Foreground<'a> {
         match format {
             Format::Json => output::json(&Task::from(&record))?,
             Format::StreamJson => output::json_line(&Task::from(&record))?,
-            Format::Text => {
-                // Only the report of a run that did not complete shortens ids, which needs all records.
-                let all = match &record.outcome {
-                    Some(Outcome::Completed { .. }) => Vec::new(),
-                    Some(_) | None => self.all_records().await?,
-                };
-                report::ended(self.settings, &record, &all)?;
-            }
+            Format::Text => report::ended(self.settings, &self.engine, &record).await?,
         }
         Ok(Exit::of(&record))
-    }
-
-    /// Returns all records, archived ones too.
-    pub(crate) async fn all_records(&self) -> Result<Vec<RunRecord>, Problem> {
-        let filter = ListFilter {
-            archived: true,
-            ..ListFilter::default()
-        };
-        self.engine.list(filter).await
     }
 
     /// Puts all runs back into the queue; the runs of a server continue.

@@ -3,7 +3,8 @@
 
 use sortie_core::id::{MIN_PREFIX_CHARS, RunId};
 
-/// Computes the shortest prefix of an id that is unique among a set of ids.
+/// Computes the shortest prefix of an id that is unique among a set of ids. A set of ids with the
+/// neighbours of each among all ids gives the same prefixes as all ids do.
 #[derive(Debug)]
 pub(crate) struct Prefixes {
     sorted: Vec<String>,

@@ -117,7 +117,7 @@ impl Drop for Keyboard {
         if let Some(before) = &self.before
             && let Err(error) = tcsetattr(io::stdin(), OptionalActions::Now, before)
         {
-            tracing::debug!(%error, "the terminal could not be set back");
+            tracing::debug!(%error, "the terminal mode could not be restored");
         }
     }
 }

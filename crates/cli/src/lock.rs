@@ -19,9 +19,9 @@ const MAX_OWNER_BYTES: u64 = 64 * 1024;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Holder {
     /// No process: runs that have not ended wait for one.
-    Nobody,
+    Unlocked,
     /// A process, which may not have written its name yet.
-    Somebody(Option<Owner>),
+    Locked(Option<Owner>),
 }
 
 /// Returns the holder of the store in this folder. This takes a shared lock for an instant; a process
@@ -30,19 +30,19 @@ pub(crate) fn holder(home: &Path) -> io::Result<Holder> {
     // A FIFO in its place is an error; opening it does not block.
     let mut file = match regular_file::open(&home.join(FILE)) {
         Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Holder::Nobody),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Holder::Unlocked),
         Err(error) => return Err(error),
     };
     match file.try_lock_shared() {
-        Ok(()) => Ok(Holder::Nobody),
-        Err(TryLockError::WouldBlock) => Ok(Holder::Somebody(owner(&mut file))),
+        Ok(()) => Ok(Holder::Unlocked),
+        Err(TryLockError::WouldBlock) => Ok(Holder::Locked(owner(&mut file))),
         Err(TryLockError::Error(error)) => Err(error),
     }
 }
 
 /// Whether no process holds the store. If that cannot be determined, one may.
 pub(crate) fn is_free(home: &Path) -> bool {
-    matches!(holder(home), Ok(Holder::Nobody))
+    matches!(holder(home), Ok(Holder::Unlocked))
 }
 
 fn owner(file: &mut File) -> Option<Owner> {
@@ -70,7 +70,7 @@ mod tests {
         assert!(!is_free(home.path()));
         let holder = holder(home.path()).unwrap();
         assert!(
-            matches!(&holder, Holder::Somebody(Some(owner)) if owner.pid == std::process::id()),
+            matches!(&holder, Holder::Locked(Some(owner)) if owner.pid == std::process::id()),
             "{holder:?}"
         );
     }

@@ -1,4 +1,8 @@
 //! `sortie`: the command line. The only crate that reads the environment.
+#![cfg_attr(
+    not(all(feature = "mcp", feature = "server")),
+    expect(dead_code, reason = "what only `sortie serve` and `sortie mcp` use")
+)]
 
 mod approval;
 mod arguments;

@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use sortie_base::private_files::{self, Class, Danger, Finding, Kind, Refusal, Verdict};
+use sortie_base::private_files::{self, Class, Danger, FileRefusal, Finding, Kind, Verdict};
 use sortie_core::words::Lang;
 use sortie_text::t;
 
@@ -70,7 +70,7 @@ pub(crate) fn refuse_leaked(settings: &Settings, secrets: &[PathBuf]) -> Result<
 }
 
 /// Returns all findings without changing any file.
-pub(crate) fn findings(settings: &Settings) -> Result<Vec<Finding>, Refusal> {
+pub(crate) fn findings(settings: &Settings) -> Result<Vec<Finding>, FileRefusal> {
     private_files::inspect(&settings.options.home, &files(settings))
 }
 
@@ -94,7 +94,7 @@ pub(crate) fn danger_todo(lang: Lang, path: &Path, danger: Danger) -> String {
     }
 }
 
-/// Describes a finding.
+/// Describes a finding in the user's language.
 pub(crate) fn words(settings: &Settings, finding: &Finding) -> String {
     let path = finding.path.display().to_string();
     match &finding.verdict {

@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use sortie_base::private_files::Refusal;
+use sortie_base::private_files::FileRefusal;
 use sortie_config::{ConfigError, EditError, TrustError};
 use sortie_core::id::{MIN_PREFIX_CHARS, RunId};
 use sortie_core::ports::model::ModelError;
@@ -14,6 +14,7 @@ use sortie_core::run::MAX_TASK_CHARS;
 use sortie_core::words::Lang;
 use sortie_protocol::client::ClientError;
 use sortie_runtime::{Divergence, RuntimeError};
+#[cfg(feature = "server")]
 use sortie_server::keys::KeyError;
 use sortie_text::{one_line, strip_sequences, t, truncate_columns};
 
@@ -79,7 +80,7 @@ pub(crate) enum Problem {
     /// The token of this machine's administrator cannot be read.
     Token { path: PathBuf, source: io::Error },
     /// Other users could have changed a file, or its owner and mode are unknown.
-    Unsafe(Refusal),
+    Unsafe(FileRefusal),
     /// Other users could have read a secret.
     Leaked {
         path: PathBuf,
@@ -88,6 +89,7 @@ pub(crate) enum Problem {
     },
     /// The server cannot listen on the address.
     Listen { address: String, source: io::Error },
+    #[cfg(feature = "server")]
     /// The file of keys cannot be used.
     Keys(KeyError),
     /// The server stopped unexpectedly.
@@ -113,8 +115,8 @@ impl From<ClientError> for Problem {
     }
 }
 
-impl From<Refusal> for Problem {
-    fn from(refusal: Refusal) -> Self {
+impl From<FileRefusal> for Problem {
+    fn from(refusal: FileRefusal) -> Self {
         Self::Unsafe(refusal)
     }
 }
@@ -156,7 +158,7 @@ impl From<ModelError> for Problem {
 }
 
 /// The message of an error.
-struct Words {
+struct ErrorText {
     message: String,
     causes: Vec<String>,
     hint: Option<String>,
@@ -203,9 +205,9 @@ impl Problem {
                 | StoreError::Failed { .. } => Exit::Store,
             },
             Self::Server(error) => server_exit(error),
-            Self::Token { .. } | Self::Keys(_) | Self::Unsafe(_) | Self::Leaked { .. } => {
-                Exit::Store
-            }
+            #[cfg(feature = "server")]
+            Self::Keys(_) => Exit::Store,
+            Self::Token { .. } | Self::Unsafe(_) | Self::Leaked { .. } => Exit::Store,
             Self::NoAgent { .. } | Self::Nothing(_) => Exit::NotFound,
             Self::Refused(_) => Exit::Refused,
             Self::Model(_)
@@ -235,13 +237,13 @@ impl Problem {
         }
     }
 
-    fn words(&self, lang: Lang) -> Words {
-        let plain = |message: String| Words {
+    fn words(&self, lang: Lang) -> ErrorText {
+        let plain = |message: String| ErrorText {
             message,
             causes: Vec::new(),
             hint: None,
         };
-        let hinted = |message: String, hint: String| Words {
+        let hinted = |message: String, hint: String| ErrorText {
             message,
             causes: Vec::new(),
             hint: Some(hint),
@@ -263,12 +265,12 @@ impl Problem {
                 t!(lang, "hint-id"),
             ),
             Self::NoHome => hinted(t!(lang, "error-no-home"), t!(lang, "hint-no-home")),
-            Self::Workspace { path, source } => Words {
+            Self::Workspace { path, source } => ErrorText {
                 message: t!(lang, "error-workspace", path = path.display().to_string()),
                 causes: chain(source),
                 hint: Some(t!(lang, "hint-workspace")),
             },
-            Self::Input(source) => Words {
+            Self::Input(source) => ErrorText {
                 message: t!(lang, "error-input"),
                 causes: chain(source),
                 hint: None,
@@ -286,27 +288,27 @@ impl Problem {
             Self::Typed(sentence) | Self::Nothing(sentence) | Self::Refused(sentence) => {
                 plain(sentence.clone())
             }
-            Self::Output(source) => Words {
+            Self::Output(source) => ErrorText {
                 message: t!(lang, "error-output"),
                 causes: chain(source),
                 hint: None,
             },
-            Self::Process(source) => Words {
+            Self::Process(source) => ErrorText {
                 message: t!(lang, "error-process"),
                 causes: chain(source),
                 hint: None,
             },
-            Self::Config(error) => Words {
+            Self::Config(error) => ErrorText {
                 message: t!(lang, "error-config", problem = error.to_string()),
                 causes: error.source().map(chain).unwrap_or_default(),
                 hint: Some(t!(lang, "hint-config")),
             },
-            Self::ConfigEdit(error) => Words {
+            Self::ConfigEdit(error) => ErrorText {
                 message: error.to_string(),
                 causes: error.source().map(chain).unwrap_or_default(),
                 hint: Some(t!(lang, "hint-config")),
             },
-            Self::Trust(error) => Words {
+            Self::Trust(error) => ErrorText {
                 message: error.to_string(),
                 causes: error.source().map(chain).unwrap_or_default(),
                 hint: None,
@@ -329,12 +331,12 @@ impl Problem {
                 problem = problem
             )),
             Self::Server(error) => server_words(lang, error),
-            Self::Token { path, source } => Words {
+            Self::Token { path, source } => ErrorText {
                 message: t!(lang, "error-token", path = path.display().to_string()),
                 causes: chain(source),
                 hint: Some(t!(lang, "hint-token")),
             },
-            Self::Unsafe(Refusal::Unsafe(found)) => hinted(
+            Self::Unsafe(FileRefusal::Unsafe(found)) => hinted(
                 t!(
                     lang,
                     "error-unsafe",
@@ -343,7 +345,7 @@ impl Problem {
                 ),
                 private::danger_todo(lang, &found.path, found.danger),
             ),
-            Self::Unsafe(refusal @ Refusal::Unknown { source, .. }) => Words {
+            Self::Unsafe(refusal @ FileRefusal::Unknown { source, .. }) => ErrorText {
                 message: refusal.to_string(),
                 causes: chain(source),
                 hint: None,
@@ -352,17 +354,18 @@ impl Problem {
                 t!(lang, "error-leaked", path = path.display().to_string()),
                 remedy.clone(),
             ),
-            Self::Listen { address, source } => Words {
+            Self::Listen { address, source } => ErrorText {
                 message: t!(lang, "error-listen", address = address),
                 causes: chain(source),
                 hint: Some(t!(lang, "hint-listen")),
             },
-            Self::Keys(error) => Words {
+            #[cfg(feature = "server")]
+            Self::Keys(error) => ErrorText {
                 message: error.to_string(),
                 causes: error.source().map(chain).unwrap_or_default(),
                 hint: None,
             },
-            Self::Serve(error) => Words {
+            Self::Serve(error) => ErrorText {
                 message: t!(lang, "error-serve"),
                 causes: chain(&**error),
                 hint: None,
@@ -400,14 +403,14 @@ fn server_exit(error: &ClientError) -> Exit {
     }
 }
 
-fn server_words(lang: Lang, error: &ClientError) -> Words {
+fn server_words(lang: Lang, error: &ClientError) -> ErrorText {
     match error {
-        ClientError::Unverified { address } => Words {
+        ClientError::Unverified { address } => ErrorText {
             message: t!(lang, "error-stranger", address = address.to_string()),
             causes: Vec::new(),
             hint: Some(t!(lang, "hint-stranger")),
         },
-        ClientError::Refused { problem, .. } => Words {
+        ClientError::Refused { problem, .. } => ErrorText {
             message: problem.detail.clone(),
             causes: Vec::new(),
             hint: (problem.slug() == "unauthorized").then(|| t!(lang, "hint-token")),
@@ -417,7 +420,7 @@ fn server_words(lang: Lang, error: &ClientError) -> Words {
         | ClientError::Unexpected { .. }
         | ClientError::BadToken
         | ClientError::NoRandomness
-        | ClientError::Setup(_) => Words {
+        | ClientError::Setup(_) => ErrorText {
             message: t!(lang, "error-server", problem = error.to_string()),
             causes: error.source().map(chain).unwrap_or_default(),
             hint: Some(t!(lang, "hint-server")),
@@ -431,7 +434,7 @@ fn shortened(entry: &str) -> String {
     truncate_columns(&one_line(entry), COLUMNS)
 }
 
-fn store_words(lang: Lang, error: &StoreError) -> Words {
+fn store_words(lang: Lang, error: &StoreError) -> ErrorText {
     let (message, hint) = match error {
         StoreError::Locked { owner } => (
             t!(lang, "error-locked", owner = strip_sequences(owner)),
@@ -473,7 +476,7 @@ fn store_words(lang: Lang, error: &StoreError) -> Words {
             (t!(lang, "error-fenced", id = run.to_string()), None)
         }
     };
-    Words {
+    ErrorText {
         message,
         causes: error.source().map(chain).unwrap_or_default(),
         hint,

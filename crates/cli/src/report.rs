@@ -2,10 +2,12 @@
 
 use sortie_core::id::RunId;
 use sortie_core::message::Usage;
-use sortie_core::run::{Outcome, Reason, RunRecord};
+use sortie_core::ports::store::ListFilter;
+use sortie_core::run::{Outcome, Reason, RunRecord, Status};
 use sortie_core::words::Lang;
 use sortie_text::{one_line, outcome_error, strip_sequences, t, truncate_middle};
 
+use crate::engine::Engine;
 use crate::ids::Prefixes;
 use crate::output;
 use crate::problem::Problem;
@@ -15,10 +17,10 @@ use crate::settings::Settings;
 const PARTIAL_CHARS: usize = 2_000;
 
 /// Reports how a run ended: its text on stdout, or the partial results on stderr.
-pub(crate) fn ended(
+pub(crate) async fn ended(
     settings: &Settings,
+    engine: &Engine,
     record: &RunRecord,
-    all: &[RunRecord],
 ) -> Result<(), Problem> {
     match &record.outcome {
         Some(Outcome::Completed { text }) => {
@@ -32,7 +34,10 @@ pub(crate) fn ended(
             Ok(())
         }
         Some(outcome) => {
-            not_completed(settings, record, outcome, all);
+            let children = completed_children(engine, record.run_id).await?;
+            let named = children.iter().chain([record]).map(|run| run.run_id);
+            let prefixes = engine.prefixes(named).await?;
+            not_completed(settings, record, outcome, (&children, &prefixes));
             Ok(())
         }
         None => Ok(()),
@@ -87,7 +92,12 @@ pub(crate) fn why(lang: Lang, record: &RunRecord) -> Option<String> {
     outcome_error(lang, outcome)
 }
 
-fn not_completed(settings: &Settings, record: &RunRecord, outcome: &Outcome, all: &[RunRecord]) {
+fn not_completed(
+    settings: &Settings,
+    record: &RunRecord,
+    outcome: &Outcome,
+    (children, prefixes): (&[RunRecord], &Prefixes),
+) {
     let lang = settings.lang;
     let message = strip_sequences(&why(lang, record).unwrap_or_default());
     output::note(&t!(lang, "error-line", message = message));
@@ -96,8 +106,7 @@ fn not_completed(settings: &Settings, record: &RunRecord, outcome: &Outcome, all
         let partial = truncate_middle(&strip_sequences(partial), PARTIAL_CHARS, "\n[…]\n").text;
         output::note(&indented(&partial));
     }
-    let prefixes = Prefixes::of(all.iter().map(|run| run.run_id));
-    for child in finished_children(record.run_id, all) {
+    for child in children {
         output::note(&t!(
             lang,
             "kept-child",
@@ -109,16 +118,20 @@ fn not_completed(settings: &Settings, record: &RunRecord, outcome: &Outcome, all
     output::note(&t!(lang, "kept-look", id = prefixes.short(record.run_id)));
 }
 
-/// Returns the descendants that completed, oldest first.
-fn finished_children(root: RunId, all: &[RunRecord]) -> impl Iterator<Item = &RunRecord> {
-    all.iter().rev().filter(move |run| {
-        run.root == root
-            && run.run_id != root
-            && matches!(run.outcome, Some(Outcome::Completed { .. }))
-    })
+/// Returns the descendants of a root that completed, oldest first.
+async fn completed_children(engine: &Engine, root: RunId) -> Result<Vec<RunRecord>, Problem> {
+    let filter = ListFilter {
+        root: Some(root),
+        statuses: vec![Status::Completed],
+        archived: true,
+        oldest_first: true,
+        ..ListFilter::default()
+    };
+    let mut completed = engine.list(filter).await?;
+    completed.retain(|run| run.run_id != root);
+    Ok(completed)
 }
 
-/// Indents every line.
 pub(crate) fn indented(text: &str) -> String {
     text.lines()
         .map(|line| format!("    {line}"))

@@ -2,8 +2,8 @@
 
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use sortie::micros;
 use sortie_core::budget::Budget;
+use sortie_core::config::usd_micros;
 use sortie_core::policy::Mode;
 use sortie_core::run::Isolation;
 use sortie_runtime::NewRun;
@@ -13,19 +13,19 @@ use crate::settings::Settings;
 /// Flags for what a run may do and spend.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct RunFlags {
-    /// Lets calls that change something run without asking; the same as --mode yolo
+    /// Runs calls that change something without an approval; the same as --mode yolo
     #[arg(long, conflicts_with = "mode")]
     yes: bool,
-    /// When you are asked about calls that change something [default: approvals.mode]
+    /// When calls that change something need your approval [default: approvals.mode]
     #[arg(long, value_parser = mode_parser(), value_name = "MODE")]
     mode: Option<Mode>,
-    /// What the run and its subagents may cost, in US dollars
+    /// Cost limit of the run and its subagents, in US dollars [default: as configured]
     #[arg(long, value_name = "USD", value_parser = dollars)]
     budget_usd: Option<f64>,
-    /// How many tokens the run and its subagents may use
+    /// Token limit of the run and its subagents [default: as configured]
     #[arg(long, value_name = "N")]
     budget_tokens: Option<u64>,
-    /// Where it works: in the folder itself, or in a git worktree of its own
+    /// Isolation of the run's changes [default: that of the agent, else none]
     #[arg(long, value_parser = isolation_parser(), value_name = "WHERE")]
     isolation: Option<Isolation>,
 }
@@ -37,7 +37,7 @@ impl RunFlags {
             mode: self.mode(settings),
             budget: Budget {
                 tokens: self.budget_tokens,
-                usd_micros: self.budget_usd.map(micros),
+                usd_micros: self.budget_usd.map(usd_micros),
                 ..Budget::default()
             },
             isolation: self.isolation,
@@ -59,29 +59,41 @@ fn dollars(text: &str) -> Result<f64, String> {
     let usd: f64 = text
         .trim_start_matches('$')
         .parse()
-        .map_err(|_| format!("{text:?} is no amount of dollars, such as 0.50"))?;
+        .map_err(|_| format!("invalid amount {text:?}; write US dollars such as 0.50"))?;
     if usd.is_finite() && usd >= 0.0 {
         Ok(usd)
     } else {
-        Err("a budget is a positive amount of dollars, such as 0.50".to_owned())
+        Err("the budget must not be negative; write US dollars such as 0.50".to_owned())
     }
 }
 
 /// The modes with their help texts, in the order of the help.
 const MODES: [(Mode, &str); 5] = [
-    (Mode::Default, "Before anything changes"),
+    (
+        Mode::Default,
+        "Every call that changes something needs approval",
+    ),
     (
         Mode::AcceptEdits,
-        "Before anything changes but files of the workspace",
+        "Like default, but changes to workspace files need no approval",
     ),
-    (Mode::Plan, "Never: nothing may change"),
-    (Mode::DontAsk, "Never: what would be asked is refused"),
-    (Mode::Yolo, "Never: what would be asked is done"),
+    (
+        Mode::Plan,
+        "Calls that change something are denied; the run only reads",
+    ),
+    (Mode::DontAsk, "Calls that would need approval are denied"),
+    (
+        Mode::Yolo,
+        "Calls that would need approval run; deny rules and the sandbox still apply",
+    ),
 ];
 /// The isolations with their help texts.
 const ISOLATIONS: [(Isolation, &str); 2] = [
-    (Isolation::None, "In the folder itself"),
-    (Isolation::Worktree, "In a git worktree of its own"),
+    (Isolation::None, "Works in the folder itself"),
+    (
+        Isolation::Worktree,
+        "Works in its own git worktree; `sortie tasks apply` merges the changes",
+    ),
 ];
 
 /// Returns the parser of `--mode`.

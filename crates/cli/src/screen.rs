@@ -28,7 +28,7 @@ pub(crate) struct Screen {
 #[derive(Debug, Default)]
 struct State {
     lines: BTreeMap<RunId, ProgressBar>,
-    /// The last line.
+    /// Status line below the progress lines.
     status: Option<ProgressBar>,
     /// Whether a prompt is shown: no line may change meanwhile.
     paused: bool,

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use sortie_base::{atomic_file, process, regular_file};
-use sortie_protocol::Proof;
+use sortie_protocol::{Proof, local_address};
 use sortie_store::Owner;
 use tokio::time::Instant;
 
@@ -26,7 +26,7 @@ const TOKEN_FILE: &str = "token";
 const MAX_FILE_BYTES: u64 = 64 * 1024;
 /// How long a server waits for the lock of a killed one: as long as the store does.
 const PATIENCE_WITH_THE_DEAD: Duration = Duration::from_secs(10);
-/// Between two attempts.
+/// Pause between two attempts to read the file.
 const PAUSE: Duration = Duration::from_millis(10);
 /// The most folders that are moved aside; more of them are no accident.
 const MAX_SET_ASIDE: u32 = 100;
@@ -68,11 +68,11 @@ impl ServerFile {
     /// Whether its server holds the store. Another holder has another id or start time.
     pub(crate) fn holds(&self, home: &Path) -> io::Result<bool> {
         Ok(match lock::holder(home)? {
-            Holder::Somebody(Some(owner)) => {
+            Holder::Locked(Some(owner)) => {
                 owner.pid == self.pid && owner.since.to_rfc3339() == self.started_at
             }
             // A server writes its file after its name in the lock.
-            Holder::Somebody(None) | Holder::Nobody => false,
+            Holder::Locked(None) | Holder::Unlocked => false,
         })
     }
 }
@@ -94,19 +94,19 @@ mod secret {
     ) -> Result<Proof, D::Error> {
         let text = String::deserialize(deserializer)?;
         // The error does not repeat the text.
-        Proof::read(&text).ok_or_else(|| D::Error::custom("that is no secret"))
+        Proof::read(&text).ok_or_else(|| D::Error::custom("the secret is invalid"))
     }
 }
 
 /// The server of a home folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
-    /// None.
-    Nobody,
-    /// One that starts.
+pub(crate) enum ServerPresence {
+    /// No server has this home.
+    Absent,
+    /// A server that does not listen yet.
     Starting(ServerFile),
-    /// One that listens.
-    Serves {
+    /// A server that listens at this address.
+    Listening {
         file: ServerFile,
         address: SocketAddr,
     },
@@ -130,33 +130,35 @@ pub(crate) fn read_token(home: &Path) -> io::Result<String> {
 }
 
 /// Returns the server of this home folder.
-pub(crate) fn look(home: &Path) -> io::Result<Found> {
+pub(crate) fn look(home: &Path) -> io::Result<ServerPresence> {
     let file = match left_in(home)? {
         Left::Readable(file) => file,
-        Left::Nothing | Left::Damaged => return Ok(Found::Nobody),
+        Left::Nothing | Left::Damaged => return Ok(ServerPresence::Absent),
     };
     if !file.holds(home)? {
-        return Ok(Found::Nobody);
+        return Ok(ServerPresence::Absent);
     }
     Ok(match file.address {
-        Some(listens) => Found::Serves {
-            address: sortie_server::here(listens),
+        Some(listens) => ServerPresence::Listening {
+            address: local_address(listens),
             file,
         },
-        None => Found::Starting(file),
+        None => ServerPresence::Starting(file),
     })
 }
 
 /// Does the same for a server that starts. The lock of a killed server stays held for a moment by a child
 /// that it had forked and that has not called `exec` yet; so this waits for a server that is named and
 /// dead. Without `/proc`, or from another process namespace, it counts as alive.
-pub(crate) async fn look_past_the_dead(home: &Path) -> io::Result<Found> {
+pub(crate) async fn look_past_the_dead(home: &Path) -> io::Result<ServerPresence> {
     let deadline = Instant::now() + PATIENCE_WITH_THE_DEAD;
     loop {
         let found = look(home)?;
         let is_dead = match &found {
-            Found::Nobody => false,
-            Found::Starting(file) | Found::Serves { file, .. } => file.is_dead(),
+            ServerPresence::Absent => false,
+            ServerPresence::Starting(file) | ServerPresence::Listening { file, .. } => {
+                file.is_dead()
+            }
         };
         if !is_dead || Instant::now() >= deadline {
             return Ok(found);
@@ -180,7 +182,6 @@ pub(crate) fn left_in(home: &Path) -> io::Result<Left> {
 /// What is at the path of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Left {
-    /// Nothing.
     Nothing,
     /// Something that no server wrote completely.
     Damaged,
@@ -304,9 +305,9 @@ mod tests {
     #[test]
     fn server_file_without_a_held_lock_means_no_server() {
         let home = tempfile::tempdir().unwrap();
-        assert_eq!(look(home.path()).unwrap(), Found::Nobody);
+        assert_eq!(look(home.path()).unwrap(), ServerPresence::Absent);
         let notice = notice(home.path());
-        assert_eq!(look(home.path()).unwrap(), Found::Nobody);
+        assert_eq!(look(home.path()).unwrap(), ServerPresence::Absent);
         let file = readable(home.path());
         assert_eq!(file.pid, std::process::id());
         assert_eq!(file.address, Some("127.0.0.1:7878".parse().unwrap()));
@@ -355,13 +356,16 @@ mod tests {
         // A live process is named in the lock, like one that reused the pid of a dead server.
         let lock = home.path().join("lock");
         std::fs::write(&lock, serde_json::to_vec(&owner(1)).unwrap()).unwrap();
-        assert_eq!(look(home.path()).unwrap(), Found::Nobody);
+        assert_eq!(look(home.path()).unwrap(), ServerPresence::Absent);
         let held = File::open(&lock).unwrap();
         held.lock().unwrap();
-        assert!(matches!(look(home.path()).unwrap(), Found::Serves { .. }));
+        assert!(matches!(
+            look(home.path()).unwrap(),
+            ServerPresence::Listening { .. }
+        ));
         // Another process with the same pid, as the first process of every container has.
         std::fs::write(&lock, serde_json::to_vec(&owner(2)).unwrap()).unwrap();
-        assert_eq!(look(home.path()).unwrap(), Found::Nobody);
+        assert_eq!(look(home.path()).unwrap(), ServerPresence::Absent);
         drop(notice);
     }
 
@@ -395,7 +399,7 @@ mod tests {
             let home = tempfile::tempdir().unwrap();
             plant(&path(home.path()));
             assert_eq!(left_in(home.path()).unwrap(), Left::Damaged, "{what}");
-            assert_eq!(look(home.path()).unwrap(), Found::Nobody, "{what}");
+            assert_eq!(look(home.path()).unwrap(), ServerPresence::Absent, "{what}");
             let notice = notice(home.path());
             assert_eq!(readable(home.path()).proof, Proof::new([7; 32]), "{what}");
             drop(notice);
@@ -421,19 +425,25 @@ mod tests {
         // Like a child of the dead server that holds the lock and has not called `exec` yet.
         let held = File::open(&lock).unwrap();
         held.lock().unwrap();
-        assert!(matches!(look(home.path()).unwrap(), Found::Serves { .. }));
+        assert!(matches!(
+            look(home.path()).unwrap(),
+            ServerPresence::Listening { .. }
+        ));
         let (found, ()) = tokio::join!(look_past_the_dead(home.path()), async {
             tokio::time::sleep(3 * PAUSE).await;
             drop(held);
         });
-        assert_eq!(found.unwrap(), Found::Nobody);
+        assert_eq!(found.unwrap(), ServerPresence::Absent);
         let living = notice(home.path());
         std::fs::write(&lock, serde_json::to_vec(&owner(1)).unwrap()).unwrap();
         let held = File::open(&lock).unwrap();
         held.lock().unwrap();
         let began = Instant::now();
         let found = look_past_the_dead(home.path()).await.unwrap();
-        assert!(matches!(found, Found::Serves { .. }), "{found:?}");
+        assert!(
+            matches!(found, ServerPresence::Listening { .. }),
+            "{found:?}"
+        );
         assert_eq!(began.elapsed(), Duration::ZERO);
         drop((held, living, left));
     }

@@ -2,7 +2,8 @@
 
 use std::io;
 
-/// A signal.
+use tokio::signal::unix::{Signal as Stream, SignalKind, signal};
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Signal {
     /// The user wants to stop the runs (Ctrl-C).
@@ -11,68 +12,34 @@ pub(crate) enum Signal {
     Terminate,
 }
 
-pub(crate) use platform::Signals;
-
-#[cfg(unix)]
-mod platform {
-    use tokio::signal::unix::{Signal as Stream, SignalKind, signal};
-
-    use super::{Signal, io};
-
-    /// The signals of this process, received from the moment this value exists.
-    #[derive(Debug)]
-    pub(crate) struct Signals {
-        interrupt: Stream,
-        terminate: Stream,
-        hang_up: Stream,
-        /// `Ctrl-\`. Its default action would leave the terminal without echo.
-        quit: Stream,
-    }
-
-    impl Signals {
-        /// Installs the handlers, which replace the default action of ending the process.
-        pub(crate) fn listen() -> io::Result<Self> {
-            Ok(Self {
-                interrupt: signal(SignalKind::interrupt())?,
-                terminate: signal(SignalKind::terminate())?,
-                hang_up: signal(SignalKind::hangup())?,
-                quit: signal(SignalKind::quit())?,
-            })
-        }
-
-        /// Returns the next signal. Cancel-safe: none is lost if the future is dropped.
-        pub(crate) async fn next(&mut self) -> Signal {
-            tokio::select! {
-                _ = self.interrupt.recv() => Signal::Interrupt,
-                _ = self.terminate.recv() => Signal::Terminate,
-                _ = self.hang_up.recv() => Signal::Terminate,
-                _ = self.quit.recv() => Signal::Terminate,
-            }
-        }
-    }
+/// The signals of this process, received from the moment this value exists.
+#[derive(Debug)]
+pub(crate) struct Signals {
+    interrupt: Stream,
+    terminate: Stream,
+    hang_up: Stream,
+    /// `Ctrl-\`. Its default action would leave the terminal without echo.
+    quit: Stream,
 }
 
-#[cfg(not(unix))]
-mod platform {
-    use super::{Signal, io};
+impl Signals {
+    /// Installs the handlers, which replace the default action of ending the process.
+    pub(crate) fn listen() -> io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hang_up: signal(SignalKind::hangup())?,
+            quit: signal(SignalKind::quit())?,
+        })
+    }
 
-    /// The signals of this process: only Ctrl-C on this platform.
-    #[derive(Debug)]
-    pub(crate) struct Signals;
-
-    impl Signals {
-        /// Installs the handler.
-        pub(crate) fn listen() -> io::Result<Self> {
-            Ok(Self)
-        }
-
-        /// Returns the next signal.
-        pub(crate) async fn next(&mut self) -> Signal {
-            if tokio::signal::ctrl_c().await.is_err() {
-                // No signal can arrive, so this never returns.
-                std::future::pending::<()>().await;
-            }
-            Signal::Interrupt
+    /// Returns the next signal. Cancel-safe: none is lost if the future is dropped.
+    pub(crate) async fn next(&mut self) -> Signal {
+        tokio::select! {
+            _ = self.interrupt.recv() => Signal::Interrupt,
+            _ = self.terminate.recv() => Signal::Terminate,
+            _ = self.hang_up.recv() => Signal::Terminate,
+            _ = self.quit.recv() => Signal::Terminate,
         }
     }
 }

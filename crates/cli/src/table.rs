@@ -24,7 +24,7 @@ const LABEL: usize = 3;
 
 /// The options of a table.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Look {
+pub(crate) struct TableOptions {
     /// The language of its headings.
     pub(crate) lang: Lang,
     /// The width of the terminal; `None` if there is none.
@@ -34,7 +34,7 @@ pub(crate) struct Look {
 }
 
 /// Formats tasks as a table.
-pub(crate) fn tasks(records: &[RunRecord], prefixes: &Prefixes, look: Look) -> String {
+pub(crate) fn tasks(records: &[RunRecord], prefixes: &Prefixes, look: TableOptions) -> String {
     let lang = look.lang;
     let head = [
         t!(lang, "column-id"),

@@ -5,44 +5,19 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sortie_core::policy::{Mode, Rules};
+use sortie_core::policy::Mode;
 use sortie_core::run::SandboxMode;
 
 use crate::Secret;
 
-/// Who may do what. Rules are names of tools (`*` matches any run of characters), groups
-/// (`group:write`), or calls (`exec(git status *)`, `write_file(src/**)`,
-/// `web_fetch(domain:example.com)`). Deny wins in any order.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-pub struct PolicyConfig {
-    /// Only these calls. Unset: all. An empty list: none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub allow: Option<Vec<String>>,
-    /// Never these calls.
-    pub deny: Vec<String>,
-    /// These calls need an approval, whatever the mode but `yolo`.
-    pub ask: Vec<String>,
-    /// These calls need no approval.
-    pub approve: Vec<String>,
-    /// Whether commands that look dangerous are treated like all others.
-    pub allow_dangerous: bool,
-    /// Rules for runs whose model is of a vendor, by the vendor's name.
-    pub providers: BTreeMap<String, Rules>,
-    /// Rules for runs of sessions, by their key such as `cli:direct`; `*` matches any run of
-    /// characters.
-    pub groups: BTreeMap<String, Rules>,
-    /// Rules for runs whose commands are in a sandbox.
-    pub sandbox: Rules,
-}
-
-/// What shell commands are started in.
+/// Sandbox of shell commands.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct SandboxConfig {
-    /// Whether there is a sandbox; `required` runs no command where none can be made.
+    /// Whether shell commands run in a sandbox; with `required`, no command runs on a machine that
+    /// cannot create one.
     pub mode: SandboxMode,
-    /// Whether commands may reach the network.
+    /// Whether shell commands may reach the network.
     pub network: bool,
 }
 
@@ -55,13 +30,13 @@ impl Default for SandboxConfig {
     }
 }
 
-/// How people are asked about calls that change something.
+/// When calls that change something need an approval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ApprovalsConfig {
-    /// When people are asked.
+    /// Which calls need an approval; see `--mode`.
     pub mode: Mode,
-    /// How long an answer is waited for, in seconds; then the call is refused.
+    /// Seconds after which an open approval request expires and its call is denied.
     #[schemars(range(min = 1, max = 2_592_000))]
     pub expiry_seconds: u64,
 }
@@ -75,42 +50,16 @@ impl Default for ApprovalsConfig {
     }
 }
 
-/// What a run and everything below it may spend. Unset: no limit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-pub struct BudgetConfig {
-    /// Tokens in both directions.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0, max = 1_000_000_000_000_u64))]
-    pub tokens: Option<u64>,
-    /// US dollars.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0, max = 1_000_000))]
-    pub usd: Option<f64>,
-    /// Tool calls.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0, max = 1_000_000_000))]
-    pub tool_calls: Option<u64>,
-    /// Subagents.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0, max = 1_000_000))]
-    pub children: Option<u64>,
-    /// Seconds from its start.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1, max = 31_536_000))]
-    pub seconds: Option<u64>,
-}
-
-/// What agents reach on the web.
+/// Web access of agents.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct WebConfig {
     /// Whether agents are offered `web_fetch`.
     pub fetch: bool,
-    /// Addresses that may be asked though they are not public: `host`, `host:port` or a network
-    /// such as `10.0.0.0/8`.
+    /// Addresses that `web_fetch` may reach although they are not public: `host`, `host:port` or a
+    /// network such as `10.0.0.0/8`.
     pub allow_hosts: Vec<String>,
-    /// How agents search; unset, they cannot.
+    /// Search provider. Unset: agents have no `web_search`.
     pub search: SearchConfig,
 }
 
@@ -124,76 +73,78 @@ impl Default for WebConfig {
     }
 }
 
-/// How agents search the web.
+/// Search provider of `web_search`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct SearchConfig {
-    /// Who searches: `brave`, `tavily`, `searxng` or `duckduckgo`.
+    /// Search provider: `brave`, `tavily`, `searxng` or `duckduckgo`. Unset: agents have no
+    /// `web_search`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
-    /// The key. Better in `api_key_env`, so that no file holds it.
+    /// API key. Prefer `api_key_env`, so that no file contains the key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub api_key: Option<Secret>,
-    /// The environment variable that holds the key.
+    /// Environment variable that contains the API key.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend(
         "format" = "environment-variable",
         "pattern" = "^[A-Z_][A-Z0-9_]{0,127}$"
     ))]
     pub api_key_env: Option<String>,
-    /// Where it is, for `searxng`.
+    /// Base URL of the `searxng` server.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "uri"))]
     pub base_url: Option<String>,
-    /// How many results are shown.
+    /// Number of results per search.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 20))]
     pub count: Option<u32>,
 }
 
-/// An MCP server: a program to start, or an address to ask.
+/// An MCP server: a program to start, or the URL of a running server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct McpServerConfig {
-    /// The program to start.
+    /// Program that Sortie starts as the server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
-    /// Its arguments.
+    /// Arguments of the program.
     pub args: Vec<String>,
-    /// Its environment, besides what every program needs. `${NAME}` stands for a variable.
+    /// Additional environment variables of the program. `${NAME}` is replaced by a variable of
+    /// Sortie's environment.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, Secret>,
-    /// Where it starts; unset, in the workspace.
+    /// Working directory of the program. Unset: the workspace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
-    /// Where it is, if it is not started.
+    /// URL of a running server, instead of `command`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "uri"))]
     pub url: Option<String>,
-    /// Headers of every request. `${NAME}` stands for a variable.
+    /// Headers of every request. `${NAME}` is replaced by an environment variable.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, Secret>,
-    /// Whether it is left alone.
+    /// Whether the server is ignored.
     pub disabled: bool,
-    /// How long one call may take.
+    /// Time limit of one tool call, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 86_400))]
     pub timeout_seconds: Option<u64>,
-    /// How long it may take to start.
+    /// Time limit of the start, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 600))]
     pub startup_timeout_seconds: Option<u64>,
-    /// Which of its tools are offered.
+    /// Tools of the server that are offered to models.
     pub tools: McpToolsConfig,
 }
 
-/// Which tools of an MCP server are offered, by their own names.
+/// Tools of an MCP server that are offered to models, by the server's names for them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct McpToolsConfig {
-    /// Only these. Unset: all.
+    /// Offers only these tools. Unset: all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allow: Option<Vec<String>>,
-    /// Never these.
+    /// Never offers these tools.
     pub deny: Vec<String>,
 }

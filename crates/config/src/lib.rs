@@ -47,4 +47,5 @@ pub use schema::schema;
 pub use serving::*;
 pub use show::{ShownKey, show};
 pub use sortie_base::secret::Secret;
+pub use sortie_core::config::*;
 pub use trust::{Revoked, TrustError, TrustStore};

@@ -56,7 +56,7 @@ pub enum ConfigError {
         more: usize,
     },
     /// The checks passed, but the types reject the configuration: a bug in Sortie.
-    #[error("the configuration passed every check and still does not fit: {message}")]
+    #[error("internal error: the checked configuration cannot be deserialized: {message}")]
     Unfit {
         /// The message of the deserializer.
         message: String,
@@ -120,7 +120,7 @@ pub enum Fault {
     #[error("is empty; remove the key to leave it unset")]
     Empty,
     /// The text contains a line break or another non-printable character.
-    #[error("holds a character that does not print, such as a line break")]
+    #[error("contains a non-printable character, such as a line break")]
     Unprintable,
     /// The text is not an address that requests can be sent to.
     #[error("{0}")]
@@ -146,10 +146,10 @@ pub enum UrlFault {
     #[error("expected a port from 1 to 65535")]
     Port,
     /// The address contains a user or a password.
-    #[error("an address must hold no user and no password; use api_key or headers")]
+    #[error("the address must not contain a user or a password; use api_key or headers")]
     User,
     /// The address contains a query or a fragment.
-    #[error("an address must end before any ? or #; use query")]
+    #[error("the address must not contain ? or #; put parameters into query")]
     Query,
 }
 
@@ -227,7 +227,7 @@ pub enum Warning {
         ignored: String,
     },
     /// An untrusted folder may not set this value.
-    #[error("{}: {key} is ignored: {restriction}; `sortie trust` trusts this folder", file.display())]
+    #[error("{}: {key} is ignored: {restriction}; run `sortie trust` to trust the folder", file.display())]
     NeedsTrust {
         /// The path of the project file.
         file: PathBuf,
@@ -251,18 +251,18 @@ fn meant(nearest: Option<&str>) -> String {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Restriction {
     /// An untrusted folder may not set the key at all.
-    #[error("a folder that is not trusted cannot set it")]
+    #[error("an untrusted folder cannot set it")]
     Key,
     /// The value is higher than the one in effect without the file.
-    #[error("a folder that is not trusted cannot raise it above {limit}")]
+    #[error("an untrusted folder cannot raise it above {limit}")]
     Raises {
         /// The value in effect without the file.
         limit: i64,
     },
     /// The value enables something.
-    #[error("a folder that is not trusted can only set it to false")]
+    #[error("an untrusted folder can only set it to false")]
     SwitchesOn,
     /// The value is not a plain `vendor/model`.
-    #[error("a folder that is not trusted can only name a model as vendor/model")]
+    #[error("an untrusted folder can only name a model as vendor/model")]
     Model,
 }

@@ -7,21 +7,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::Secret;
 
-/// The server: where it listens, and who may do what where.
+/// Settings of `sortie serve`: address, host names, rate limits and workspaces.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ServerConfig {
-    /// The address and port that `sortie serve` listens on.
+    /// Address and port that `sortie serve` listens on.
     pub listen: String,
-    /// Names that the server is reached by, besides its own address: `host` or `host:port`.
+    /// Host names by which clients reach the server, besides its own address: `host` or
+    /// `host:port`.
     pub hosts: Vec<String>,
-    /// Folders that keys without a tenant may work in, with everything below. Unset: the folder the
-    /// server was started in. Administrators may work everywhere.
+    /// Folders in which keys without a tenant may start tasks, subfolders included. Unset: the
+    /// folder in which the server was started. Admin keys may use every folder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workspaces: Option<Vec<String>>,
-    /// How much one key may ask.
+    /// Rate limit of each key.
     pub rate: RateConfig,
-    /// Tenants, by name.
+    /// Settings of tenants, by name.
     pub tenants: BTreeMap<String, TenantConfig>,
 }
 
@@ -37,44 +38,44 @@ impl Default for ServerConfig {
     }
 }
 
-/// How much one key may ask.
+/// Rate limit of each key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct RateConfig {
-    /// Requests in a second, for as long as it likes. Unset: what one busy page needs, many times.
+    /// Sustained requests per second of one key. Unset: many times what one busy page needs.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub per_second: Option<u32>,
-    /// Requests at once, after a pause.
+    /// Most requests of one key in a burst, after a pause.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub burst: Option<u32>,
 }
 
-/// One tenant.
+/// Settings of one tenant.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct TenantConfig {
-    /// Folders that its keys may work in, with everything below. Unset or empty: a folder of its own
-    /// in the home of the store.
+    /// Folders in which the tenant's keys may start tasks, subfolders included. Unset or empty: the
+    /// tenant's own folder in the home of the store.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workspaces: Option<Vec<String>>,
 }
 
-/// Traces of runs, for those who collect them.
+/// Export of traces to OpenTelemetry.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct TelemetryConfig {
-    /// Where traces go, by OTLP over HTTP. Unset: as `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` or
-    /// `OTEL_EXPORTER_OTLP_ENDPOINT` says, else nowhere.
+    /// URL of the OTLP collector (HTTP). Unset: `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`, else
+    /// `OTEL_EXPORTER_OTLP_ENDPOINT`; without any of them no trace is sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "uri"))]
     pub endpoint: Option<String>,
-    /// Headers of every request there. Where the environment names the endpoint, those of
-    /// `OTEL_EXPORTER_OTLP_HEADERS` and `OTEL_EXPORTER_OTLP_TRACES_HEADERS` go along.
+    /// Headers of every request to the collector. If the environment names the endpoint, those of
+    /// `OTEL_EXPORTER_OTLP_HEADERS` and `OTEL_EXPORTER_OTLP_TRACES_HEADERS` are added.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, Secret>,
-    /// Whether instructions, arguments and results go along.
+    /// Whether traces contain instructions, arguments and results.
     pub capture_content: bool,
 }
 
@@ -82,17 +83,17 @@ pub struct TelemetryConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct LogConfig {
-    /// How it is written.
+    /// Format of the log.
     pub format: LogFormat,
 }
 
-/// How the log is written.
+/// Format of the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
-    /// Lines for people.
+    /// Plain lines for people.
     #[default]
     Text,
-    /// One line of JSON for each record.
+    /// One JSON object per line.
     Json,
 }

@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use sortie_base::private_files::others_may_write;
 
 use crate::file;
 
@@ -12,9 +13,6 @@ use crate::file;
 const VERSION: u32 = 1;
 /// The most bytes that are read: more than any list of trusted folders needs.
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
-/// The permission bits that let other users write.
-#[cfg(unix)]
-const OTHERS_WRITE: u32 = 0o022;
 
 /// The trusted folders, and the file that stores them.
 #[derive(Debug)]
@@ -40,7 +38,7 @@ pub enum TrustError {
     Unusable { file: PathBuf, source: io::Error },
     /// The file is not the JSON that [`TrustStore`] writes.
     #[error(
-        "{} is damaged; no folder is trusted. Repair it, or remove it to begin anew",
+        "{} is damaged; no folder is trusted. Repair the file, or delete it and run `sortie trust` again",
         file.display()
     )]
     Damaged {
@@ -49,13 +47,13 @@ pub enum TrustError {
     },
     /// The file was written by a later version, is too large, or is not a list of absolute paths.
     #[error(
-        "{} is not a list of folders that this version understands; no folder is trusted",
+        "{} has a format that this version cannot read; no folder is trusted. Delete the file and run `sortie trust` again",
         file.display()
     )]
     NotUnderstood { file: PathBuf },
     /// Another user may have written the file.
     #[error(
-        "{} can be written by other users; no folder is trusted. Check it, then `chmod 600` it",
+        "{} is writable by other users; no folder is trusted. Check its content, then run `chmod 600` on it",
         file.display()
     )]
     Writable { file: PathBuf },
@@ -194,17 +192,6 @@ fn read(file: &Path) -> Result<Vec<PathBuf>, TrustError> {
         return Err(TrustError::NotUnderstood { file: file_of() });
     }
     Ok(folders)
-}
-
-#[cfg(unix)]
-fn others_may_write(metadata: &fs::Metadata) -> bool {
-    use std::os::unix::fs::PermissionsExt as _;
-    metadata.permissions().mode() & OTHERS_WRITE != 0
-}
-
-#[cfg(not(unix))]
-fn others_may_write(_: &fs::Metadata) -> bool {
-    false
 }
 
 fn written(file: &Path, folders: &[PathBuf]) -> Result<String, TrustError> {

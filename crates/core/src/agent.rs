@@ -25,7 +25,7 @@ pub struct AgentDefinition {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelChoice {
-    /// The parent's model.
+    /// Uses the model of the parent.
     Inherit,
     /// The configured small model; the parent's model if none is configured.
     Small,

@@ -158,7 +158,7 @@ pub struct CompactedPart {
     pub result: Option<usize>,
     /// The text that the model reads now.
     pub summary: String,
-    /// The original text.
+    /// Blob of the original text.
     pub full: BlobId,
 }
 
@@ -166,13 +166,13 @@ pub struct CompactedPart {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
-    /// The model finished.
+    /// The model finished its turn.
     EndTurn,
     /// The model calls tools.
     ToolUse,
     /// The completion reached its token limit.
     MaxTokens,
-    /// The model declined.
+    /// The model declined the task.
     Refusal,
     /// The provider's content filter stopped the completion.
     ContentFilter,

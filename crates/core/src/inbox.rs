@@ -60,7 +60,6 @@ pub enum InboxItem {
 pub enum Sender {
     /// A person, through the command line or the API.
     Person,
-    /// The parent run.
     Parent,
 }
 

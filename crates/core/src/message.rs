@@ -16,7 +16,6 @@ pub type SharedMessage = Arc<Message>;
 pub enum Message {
     /// The instruction of a person or a parent.
     User { text: String },
-    /// The model's completion.
     Assistant {
         /// Text, reasoning and calls in their original order.
         blocks: Vec<Block>,
@@ -49,7 +48,7 @@ pub enum Block {
 /// A tool call, as the model made it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolCall {
-    /// Sortie's id.
+    /// Id that Sortie gave the call.
     pub id: CallId,
     /// The vendor's id, sent back with the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]

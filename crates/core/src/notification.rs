@@ -192,6 +192,17 @@ pub enum NotificationKind {
 }
 
 impl NotificationKind {
+    /// Returns whether the task has ended.
+    pub const fn is_end(&self) -> bool {
+        matches!(
+            self,
+            Self::Completed { .. }
+                | Self::Failed { .. }
+                | Self::Timeout { .. }
+                | Self::Cancelled { .. }
+        )
+    }
+
     /// Returns the value of `type` in JSON.
     pub const fn name(&self) -> &'static str {
         match self {

@@ -64,7 +64,7 @@ words! {
     /// The decision of policy about a call.
     Decision {
         Allow = "allow",
-        /// An approver decides.
+        /// An approver decides the call.
         Ask = "ask",
         Deny = "deny",
     }
@@ -148,14 +148,14 @@ impl PolicyLayer {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Rules {
-    /// Only these calls. Unset: all. An empty list: none.
+    /// Allows only these calls. Unset: all calls. An empty list: no call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allow: Option<Vec<String>>,
-    /// Never these calls.
+    /// Denies these calls in every mode.
     pub deny: Vec<String>,
-    /// These calls need an approval.
+    /// Requires an approval for these calls.
     pub ask: Vec<String>,
-    /// These calls need no approval.
+    /// Lets these calls run without an approval.
     pub approve: Vec<String>,
 }
 
@@ -179,7 +179,7 @@ pub struct Ruling {
     /// The rule that decided, as it was written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
-    /// A short sentence.
+    /// Reason of the decision, as a short sentence.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub why: String,
     /// Who approved the call, if an approval was needed.

@@ -69,9 +69,7 @@ impl SchemaBounds {
         }
         let most = steps.iter().copied().max().unwrap_or_default();
         if most > MAX_STEPS || graph.steps_along(&group) > MAX_STEPS {
-            return Err(
-                "its parts refer to each other so often that checking takes too long".into(),
-            );
+            return Err("its parts refer to each other too often to be checked in time".into());
         }
         let growth = growth.iter().flatten().copied().max().unwrap_or_default();
         let max_depth = match growth {
@@ -199,7 +197,8 @@ impl<'a> Reader<'a> {
 
     /// Returns the schemas that a reference may lead to.
     fn targets(&self, name: &str) -> Result<Vec<&'a Value>, String> {
-        let outside = || format!("it refers to {name:?}; only references within it are understood");
+        let outside =
+            || format!("it refers to {name:?}; only references inside the schema are supported");
         let place = name.strip_prefix('#').ok_or_else(outside)?;
         if place.is_empty() {
             return Ok(vec![self.root]);

@@ -34,7 +34,6 @@ pub struct SessionSummary {
     pub cost_usd: Option<f64>,
 }
 
-/// Selects sessions.
 #[derive(Clone, Debug, Default)]
 pub struct SessionFilter {
     pub tenant: Option<Tenant>,

@@ -26,9 +26,7 @@ pub(crate) struct Fields {
 /// A key as it was written, and its value.
 #[derive(Clone, Debug)]
 pub(crate) struct Field {
-    /// The key.
     pub(crate) key: String,
-    /// The value.
     pub(crate) value: Value,
 }
 
@@ -68,7 +66,8 @@ impl Fields {
         let key = found.first()?.clone();
         for other in &found[1..] {
             self.keys.remove(other);
-            let text = format!("`{key}` and `{other}` say the same thing twice; keep one of them");
+            let text =
+                format!("`{key}` and `{other}` are two spellings of one key; keep one of them");
             self.problem(Severity::Refusal, other, text);
         }
         let value = self.keys.remove(&key)?;

@@ -4,28 +4,18 @@
 //! folder, and nowhere else.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
-use std::io::{ErrorKind, Read as _};
+use std::io::ErrorKind;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, RawMode, openat};
 use rustix::io::Errno;
-use sortie_base::beneath::Resolver;
-use sortie_base::exact_folder;
+use sortie_base::beneath::{FILE_FLAGS, FOLDER_FLAGS, Resolver};
+use sortie_base::{exact_folder, regular_file};
 
 /// Limit of entries that are read of one folder.
 pub(crate) const MAX_ENTRIES: usize = 4_096;
-
-const FOLDER_FLAGS: OFlags = OFlags::RDONLY
-    .union(OFlags::DIRECTORY)
-    .union(OFlags::CLOEXEC);
-// Without NONBLOCK, opening a pipe would wait for its other end.
-const FILE_FLAGS: OFlags = OFlags::RDONLY
-    .union(OFlags::NONBLOCK)
-    .union(OFlags::NOCTTY)
-    .union(OFlags::CLOEXEC);
 
 /// A folder, opened by descriptor.
 #[derive(Debug)]
@@ -41,7 +31,7 @@ pub(crate) enum FolderError {
     #[error("it does not exist")]
     Missing,
     /// The path leads out of the folder.
-    #[error("it leads out of {}, which is refused", .0.display())]
+    #[error("it leads out of {}, which is not allowed", .0.display())]
     Outside(PathBuf),
     /// A pipe, a socket, a device, or a folder instead of a file.
     #[error("it is not a regular file")]
@@ -108,18 +98,17 @@ impl Folder {
     /// Reads a text file in this folder, of at most `max_bytes`.
     pub(crate) fn read(&self, path: &Path, max_bytes: u64) -> Result<String, FolderError> {
         let descriptor = self.open_beneath(path, FILE_FLAGS)?;
-        let stat = rustix::fs::fstat(&descriptor).map_err(|errno| explain(errno, &self.path))?;
-        if FileType::from_raw_mode(stat.st_mode as RawMode) != FileType::RegularFile {
-            return Err(FolderError::NotAFile);
-        }
-        let mut bytes = Vec::new();
-        let mut limited = File::from(descriptor).take(max_bytes + 1);
-        limited
-            .read_to_end(&mut bytes)
-            .map_err(FolderError::System)?;
-        if bytes.len() as u64 > max_bytes {
-            return Err(FolderError::TooLarge(max_bytes));
-        }
+        let bytes = regular_file::checked(descriptor)
+            .and_then(|file| regular_file::read_all(file, max_bytes))
+            .map_err(|error| {
+                if error.kind() == ErrorKind::InvalidInput {
+                    FolderError::NotAFile
+                } else if error.kind() == ErrorKind::FileTooLarge {
+                    FolderError::TooLarge(max_bytes)
+                } else {
+                    FolderError::System(error)
+                }
+            })?;
         String::from_utf8(bytes).map_err(|_| FolderError::NotText)
     }
 

@@ -10,7 +10,7 @@ use sortie_text::{first_chars, one_line};
 pub const MAX_FRONT_MATTER_BYTES: usize = 64 * 1024;
 /// Limit of events, nodes and repeated nodes: nested aliases grow exponentially.
 const MAX_EVENTS: usize = 10_000;
-/// Limit of nesting.
+/// Most levels of nested values.
 const MAX_DEPTH: usize = 24;
 /// Limit of anchors and aliases.
 const MAX_ALIASES: usize = 64;
@@ -42,21 +42,19 @@ pub enum FrontMatterError {
         "the front matter that begins on line {line} is never closed; end it with a line `---`"
     )]
     NotClosed {
-        /// The first line.
+        /// Line where the front matter begins, from 1.
         line: usize,
     },
     /// Larger than the limit.
     #[error("the front matter has {bytes} bytes; the limit is {MAX_FRONT_MATTER_BYTES}")]
     TooLarge {
-        /// How many.
         bytes: usize,
-        /// The first line.
+        /// Line where the front matter begins, from 1.
         line: usize,
     },
     /// Not YAML, or above a limit.
     #[error("the front matter cannot be read: {message}")]
     NotYaml {
-        /// Where.
         line: usize,
         /// The message of the parser.
         message: String,
@@ -77,7 +75,6 @@ impl FrontMatterError {
 /// Parsed front matter, and whether it was repaired.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Parsed {
-    /// The keys.
     pub(crate) keys: BTreeMap<String, Value>,
     /// The line of each key.
     pub(crate) lines: BTreeMap<String, usize>,

@@ -18,6 +18,8 @@ pub use agent::{
     translate_rule,
 };
 pub use front_matter::{Document, FrontMatterError, MAX_FRONT_MATTER_BYTES, split};
-pub use places::{Place, Scope, Where, agent_places, skill_places, workspace_skill_places};
+pub use places::{
+    Scope, SearchContext, SearchFolder, agent_places, skill_places, workspace_skill_places,
+};
 pub use problem::{Problem, Severity};
 pub use skill::{SKILL_TOOL, Skill, SkillChoice, SkillTool, Skills, narrow, skills_prompt};

@@ -26,7 +26,7 @@ pub enum Scope {
 
 /// A folder to search.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct SearchFolder {
     /// The folder that `path` is relative to. Links in it are followed.
     pub base: PathBuf,
     /// The folder, relative to the base. Links in it may not lead out of the base, unless the
@@ -38,7 +38,7 @@ pub struct Place {
     pub trusted: bool,
 }
 
-impl Place {
+impl SearchFolder {
     /// Returns the whole path, for display.
     pub fn shown(&self) -> PathBuf {
         self.base.join(&self.path)
@@ -57,7 +57,7 @@ impl Place {
 
 /// Input for the list of folders.
 #[derive(Clone, Copy)]
-pub struct Where<'a> {
+pub struct SearchContext<'a> {
     /// The folder of the session.
     pub workspace: &'a Path,
     /// The user's home directory.
@@ -66,7 +66,7 @@ pub struct Where<'a> {
     pub is_trusted: &'a dyn Fn(&Path) -> bool,
 }
 
-impl std::fmt::Debug for Where<'_> {
+impl std::fmt::Debug for SearchContext<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Where")
             .field("workspace", &self.workspace)
@@ -76,15 +76,15 @@ impl std::fmt::Debug for Where<'_> {
 }
 
 /// Returns the folders with agent files, in order of precedence.
-pub fn agent_places(from: &Where<'_>) -> Vec<Place> {
+pub fn agent_places(from: &SearchContext<'_>) -> Vec<SearchFolder> {
     places(from, AGENTS)
 }
 
 /// Returns the folders with skills, in order of precedence. Relative `extra` folders are relative to the
 /// workspace.
-pub fn skill_places(from: &Where<'_>, extra: &[PathBuf]) -> Vec<Place> {
+pub fn skill_places(from: &SearchContext<'_>, extra: &[PathBuf]) -> Vec<SearchFolder> {
     let mut places = places(from, SKILLS);
-    places.extend(extra.iter().map(|folder| Place {
+    places.extend(extra.iter().map(|folder| SearchFolder {
         base: from.workspace.join(folder),
         path: PathBuf::new(),
         scope: Scope::Extra,
@@ -94,8 +94,8 @@ pub fn skill_places(from: &Where<'_>, extra: &[PathBuf]) -> Vec<Place> {
 }
 
 /// Returns the skill folders that a run requested: beneath its workspace only.
-pub fn workspace_skill_places(workspace: &Path, folders: &[String]) -> Vec<Place> {
-    let place = |folder: &String| Place {
+pub fn workspace_skill_places(workspace: &Path, folders: &[String]) -> Vec<SearchFolder> {
+    let place = |folder: &String| SearchFolder {
         base: workspace.to_owned(),
         path: PathBuf::from(folder),
         scope: Scope::Project,
@@ -104,7 +104,7 @@ pub fn workspace_skill_places(workspace: &Path, folders: &[String]) -> Vec<Place
     folders.iter().map(place).collect()
 }
 
-fn places(from: &Where<'_>, kind: &str) -> Vec<Place> {
+fn places(from: &SearchContext<'_>, kind: &str) -> Vec<SearchFolder> {
     let home = from.home.map(real);
     let project = project_folders(from.workspace);
     let mut places = Vec::new();
@@ -117,7 +117,7 @@ fn places(from: &Where<'_>, kind: &str) -> Vec<Place> {
         let root = project.last().unwrap_or(folder);
         let below = folder.strip_prefix(root).unwrap_or(Path::new(""));
         let trusted = (from.is_trusted)(folder);
-        places.extend(FAMILIES.map(|family| Place {
+        places.extend(FAMILIES.map(|family| SearchFolder {
             base: root.clone(),
             path: below.join(family).join(kind),
             scope: Scope::Project,
@@ -125,7 +125,7 @@ fn places(from: &Where<'_>, kind: &str) -> Vec<Place> {
         }));
     }
     if let Some(home) = home {
-        places.extend(FAMILIES.map(|family| Place {
+        places.extend(FAMILIES.map(|family| SearchFolder {
             base: home.clone(),
             path: Path::new(family).join(kind),
             scope: Scope::User,

@@ -8,9 +8,8 @@ use ipnet::{Ipv4Net, Ipv6Net};
 /// The kind of network that an address belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// The public internet.
     Public,
-    /// This machine.
+    /// Addresses of this machine.
     Loopback,
     /// A private network: RFC 1918, shared (carrier and overlay) space, unique-local.
     Private,

@@ -21,7 +21,6 @@ pub struct BodyLimits {
 /// The part of a body that was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Body {
-    /// The bytes.
     pub bytes: Vec<u8>,
     /// Whether the body was longer than the limit.
     pub cut: bool,

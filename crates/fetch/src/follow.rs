@@ -51,12 +51,10 @@ impl Response {
         &self.hops
     }
 
-    /// The status.
     pub fn status(&self) -> StatusCode {
         self.inner.status()
     }
 
-    /// The headers.
     pub fn headers(&self) -> &HeaderMap {
         self.inner.headers()
     }

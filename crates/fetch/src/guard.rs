@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use reqwest::redirect;
+use sortie_base::http;
 use url::{Host, Url};
 
 use crate::address::{Reach, reach};
@@ -57,7 +57,6 @@ impl Checked {
         &self.host
     }
 
-    /// Returns the URL.
     pub fn into_url(self) -> Url {
         self.url
     }
@@ -79,12 +78,9 @@ impl Guard {
     /// Creates a guard with the given resolver.
     pub fn with_resolver(allow: Allow, resolver: Arc<dyn Resolver>) -> Result<Self, GuardError> {
         let judge = Arc::new(Judge { allow });
-        let client = reqwest::Client::builder()
-            // A proxy would resolve after the check.
-            .no_proxy()
-            // Redirects are followed by hand, as each has to be checked.
-            .redirect(redirect::Policy::none())
-            .referer(false)
+        // Without a proxy, which would resolve names after the check, and without redirects, which
+        // are followed by hand because each has to be checked.
+        let client = http::client()
             .dns_resolver(JudgedResolver {
                 resolver,
                 judge: Arc::clone(&judge),
@@ -94,7 +90,6 @@ impl Guard {
             .pool_max_idle_per_host(MAX_IDLE_PER_HOST)
             .http1_max_headers(MAX_HEADERS)
             .http2_max_header_list_size(MAX_HEADER_BYTES)
-            .user_agent(concat!("sortie/", env!("CARGO_PKG_VERSION")))
             .build()?;
         Ok(Self { judge, client })
     }

@@ -16,7 +16,7 @@ pub enum Refused {
     #[error("{0}: addresses are not fetched. Use a URL that begins with https:// or http://")]
     Scheme(String),
     /// A user name or password before the host, which is also used to disguise the host.
-    #[error("The URL for {0} has a user name in it. Leave out everything up to the @")]
+    #[error("The URL for {0} contains a user name. Remove everything up to the @")]
     UserInfo(String),
     /// The URL is too long.
     #[error("The URL is longer than {0} bytes. Use a shorter one")]
@@ -26,20 +26,14 @@ pub enum Refused {
     Host(String),
     /// A port that is not open.
     #[error(
-        "Port {port} of {host} is not open to this tool. Use the standard port, or ask the operator to allow {host}:{port}"
+        "Port {port} of {host} is not allowed for this tool. Use the standard port, or ask the operator to allow {host}:{port}"
     )]
-    Port {
-        /// The host.
-        host: String,
-        /// The port.
-        port: u16,
-    },
+    Port { host: String, port: u16 },
     /// An address that is not public.
     #[error(
         "{host} resolves to {address}, which is {reach}; only the public internet is reachable. Use another source, or ask the operator to allow {host}"
     )]
     Address {
-        /// The host.
         host: String,
         /// The first address that is refused.
         address: IpAddr,
@@ -53,7 +47,6 @@ pub enum Refused {
     Downgrade {
         /// The host that redirects.
         from: String,
-        /// The target host.
         to: String,
     },
     /// A redirect that would hand the body of a request to another host.
@@ -63,7 +56,6 @@ pub enum Refused {
     BodyAcross {
         /// The host that redirects.
         from: String,
-        /// The target host.
         to: String,
     },
     /// The rules of the caller refuse the host.
@@ -79,14 +71,11 @@ pub enum NetError {
     Refused(#[from] Refused),
     /// The name has no address.
     #[error("{host} has no address. Check the spelling of the host")]
-    Unresolved {
-        /// The name.
-        host: String,
-    },
+    Unresolved { host: String },
     /// The redirects form a loop or are too many.
     #[error("{host} redirects more than {limit} times. Fetch the final URL itself")]
     TooManyRedirects {
-        /// The last host.
+        /// Last host of the redirect chain.
         host: String,
         /// The limit of redirects.
         limit: usize,
@@ -103,24 +92,18 @@ pub enum NetError {
         /// The host that redirects.
         host: String,
     },
-    /// The timeout passed.
-    #[error("{host} did not answer in time. Try again later, or use another source")]
-    TimedOut {
-        /// The host.
-        host: String,
-    },
+    #[error("{host} did not respond in time. Try again later, or use another source")]
+    TimedOut { host: String },
     /// The body is larger than the caller's limit.
     #[error("The response of {host} is larger than {max_bytes} bytes")]
     TooLarge {
-        /// The host.
         host: String,
         /// The limit of the caller.
         max_bytes: usize,
     },
     /// The connection failed or broke.
-    #[error("{host} could not be reached, or the connection broke")]
+    #[error("{host} could not be reached, or the connection was lost")]
     Transport {
-        /// The host.
         host: String,
         /// The error of the HTTP client.
         #[source]

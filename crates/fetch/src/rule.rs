@@ -33,7 +33,7 @@ enum Pattern {
 /// A rule that names no host.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{0:?} names no host; write example.org, *.example.org, 10.1.2.3, 10.0.0.0/8, [::1] or *, with :port if it is not 80 or 443"
+    "{0:?} is not a host; write example.org, *.example.org, 10.1.2.3, 10.0.0.0/8, [::1] or *, with :port if it is not 80 or 443"
 )]
 pub struct BadRule(String);
 
@@ -222,16 +222,16 @@ mod tests {
         check("[fd00::/8]:80", "[fd00::/8]:80");
         check("::ffff:127.0.0.1", "127.0.0.1");
         check("localhost", "localhost");
-        check("", "! \"\" names no host");
-        check("*.", "! \"*.\" names no host");
-        check("a..b", "! \"a..b\" names no host");
-        check("a*.b", "! \"a*.b\" names no host");
-        check("*.10.0.0.1", "! \"*.10.0.0.1\" names no host");
-        check("host:0", "! \"host:0\" names no host");
-        check("host:99999", "! \"host:99999\" names no host");
-        check("http://host", "! \"http://host\" names no host");
-        check("[::1]x", "! \"[::1]x\" names no host");
-        check("user@host", "! \"user@host\" names no host");
+        check("", "! \"\" is not a host");
+        check("*.", "! \"*.\" is not a host");
+        check("a..b", "! \"a..b\" is not a host");
+        check("a*.b", "! \"a*.b\" is not a host");
+        check("*.10.0.0.1", "! \"*.10.0.0.1\" is not a host");
+        check("host:0", "! \"host:0\" is not a host");
+        check("host:99999", "! \"host:99999\" is not a host");
+        check("http://host", "! \"http://host\" is not a host");
+        check("[::1]x", "! \"[::1]x\" is not a host");
+        check("user@host", "! \"user@host\" is not a host");
     }
 
     #[test]

@@ -76,7 +76,10 @@ pub(crate) fn check(server: &str, rules: &ToolRules, tools: &[rmcp::model::Tool]
     let mut bytes = 0;
     for tool in tools.iter().filter(|tool| rules.permits(&tool.name)) {
         if !names.insert(tool.name.as_ref()) {
-            listing.leave_out(&tool.name, "it is announced twice; the first one is used");
+            listing.leave_out(
+                &tool.name,
+                "the server lists it twice; the first one is used",
+            );
             continue;
         }
         match check_tool(server, tool, bytes, listing.tools.len()) {
@@ -106,12 +109,12 @@ fn check_tool(
 ) -> Result<(Announced, usize), String> {
     if count >= MAX_TOOLS {
         return Err(format!(
-            "a server may offer {MAX_TOOLS} tools at most: choose with `tools.allow`"
+            "a server may offer at most {MAX_TOOLS} tools: select some with `tools.allow`"
         ));
     }
     if tool.name.is_empty() || tool.name.chars().count() > MAX_NAME_CHARS {
         return Err(format!(
-            "its name must have 1 to {MAX_NAME_CHARS} characters"
+            "the name must have 1 to {MAX_NAME_CHARS} characters"
         ));
     }
     let parameters = check_schema(&tool.input_schema)?;
@@ -122,7 +125,8 @@ fn check_tool(
     let size = parameters.to_string().len() + description.len();
     if bytes + size > MAX_ALL_BYTES {
         return Err(
-            "the tools of its server are too large together: choose with `tools.allow`".to_owned(),
+            "the tools of the server exceed the size limit: select some with `tools.allow`"
+                .to_owned(),
         );
     }
     let announced = Announced {
@@ -210,10 +214,7 @@ fn refuse_collisions(listing: &mut Listing) {
         .partition(|tool| counts.get(&tool.spec.name) == Some(&1));
     listing.tools = kept;
     for tool in refused {
-        let reason = format!(
-            "another tool would be called {} as well",
-            remove(&tool.spec.name)
-        );
+        let reason = format!("another tool has the same name {}", remove(&tool.spec.name));
         listing.leave_out(&tool.name, reason);
     }
 }
@@ -272,7 +273,7 @@ mod tests {
                 "- deep: its schema is deeper",
                 "- large: its schema is larger",
                 "- nnnn",
-                "- : its name must have",
+                "- : the name must have",
             ],
         );
     }
@@ -312,9 +313,9 @@ mod tests {
             ]),
             &[
                 "mcp__srv__a",
-                "- a: it is announced twice",
-                "- x y: another tool would be called mcp__srv__x_y",
-                "- x/y: another tool would be called mcp__srv__x_y",
+                "- a: the server lists it twice",
+                "- x y: another tool has the same name mcp__srv__x_y",
+                "- x/y: another tool has the same name mcp__srv__x_y",
             ],
         );
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -21,15 +21,13 @@ const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
 const MAX_TOOLS_PER_SERVER: usize = 1_024;
 /// Only its owner reads and writes the file.
 const OWNER_ONLY: u32 = 0o600;
-/// The mode bits that let other users change a file.
-const OTHERS_WRITE: u32 = 0o022;
 
 /// How a tool compares with the approved one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Approved {
-    /// Identical.
+    /// Identical to the approved description.
     Same,
-    /// Never seen before.
+    /// Not listed by the server before.
     New,
     /// Seen before with another fingerprint.
     Changed {
@@ -40,10 +38,9 @@ pub enum Approved {
 
 /// A tool as its server announces it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct ListedTool {
     /// Its server's name for it.
     pub tool: String,
-    /// What it is.
     pub fingerprint: Fingerprint,
     /// The announcement, so that a person can compare it with a later one.
     pub text: String,
@@ -55,9 +52,9 @@ pub struct Seen {
 /// workspace can change it, and that an error means "not approved".
 pub trait Approvals: Send + Sync + std::fmt::Debug {
     /// Compares each of these tools with the approved one, in the same order.
-    fn approved(&self, server: &str, tools: &[Seen]) -> Result<Vec<Approved>, ApprovalError>;
+    fn approved(&self, server: &str, tools: &[ListedTool]) -> Result<Vec<Approved>, ApprovalError>;
     /// Approves these tools in their current form.
-    fn record(&self, server: &str, tools: &[Seen]) -> Result<(), ApprovalError>;
+    fn record(&self, server: &str, tools: &[ListedTool]) -> Result<(), ApprovalError>;
 }
 
 /// Approvals could not be read or written.
@@ -66,32 +63,21 @@ pub enum ApprovalError {
     /// The file cannot be used.
     #[error("using the approvals in {}", file.display())]
     Unusable {
-        /// Which.
         file: PathBuf,
-        /// Why.
         #[source]
         source: io::Error,
     },
     /// The file is not what this program wrote.
-    #[error("{} is damaged, too large or of another version: remove it to start again", file.display())]
-    Damaged {
-        /// Which.
-        file: PathBuf,
-    },
+    #[error("{} is damaged, too large or of another version: delete it and approve the tools again", file.display())]
+    Damaged { file: PathBuf },
     /// Other users may change the file, so it approves nothing.
-    #[error("{} can be written by other users: check its content, then run `chmod 600` on it", file.display())]
-    Writable {
-        /// Which.
-        file: PathBuf,
-    },
+    #[error("{} is writable by other users: check its content, then run `chmod 600` on it", file.display())]
+    Writable { file: PathBuf },
     /// The server has announced too many different tools over time.
     #[error(
         "server {server} has announced more than {MAX_TOOLS_PER_SERVER} different tools over time"
     )]
-    TooMany {
-        /// Which.
-        server: String,
-    },
+    TooMany { server: String },
 }
 
 /// Approvals in a file outside of every workspace.
@@ -136,7 +122,7 @@ impl ApprovalFile {
         if !metadata.is_file() || metadata.len() > MAX_FILE_BYTES {
             return Err(damaged());
         }
-        if metadata.permissions().mode() & OTHERS_WRITE != 0 {
+        if private_files::others_may_write(&metadata) {
             return Err(ApprovalError::Writable {
                 file: self.file.clone(),
             });
@@ -197,10 +183,10 @@ impl ApprovalFile {
 }
 
 impl Approvals for ApprovalFile {
-    fn approved(&self, server: &str, tools: &[Seen]) -> Result<Vec<Approved>, ApprovalError> {
+    fn approved(&self, server: &str, tools: &[ListedTool]) -> Result<Vec<Approved>, ApprovalError> {
         let servers = self.read()?;
         let known = servers.get(server);
-        let judge = |seen: &Seen| match known.and_then(|known| known.get(&seen.tool)) {
+        let judge = |seen: &ListedTool| match known.and_then(|known| known.get(&seen.tool)) {
             None => Approved::New,
             Some(known) if known.fingerprint == seen.fingerprint => Approved::Same,
             Some(known) => Approved::Changed {
@@ -210,7 +196,7 @@ impl Approvals for ApprovalFile {
         Ok(tools.iter().map(judge).collect())
     }
 
-    fn record(&self, server: &str, tools: &[Seen]) -> Result<(), ApprovalError> {
+    fn record(&self, server: &str, tools: &[ListedTool]) -> Result<(), ApprovalError> {
         let lock = self.lock()?;
         let mut servers = self.read()?;
         let known = servers.entry(server.to_owned()).or_default();
@@ -241,13 +227,15 @@ fn folder_of(file: &Path) -> &Path {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
-    fn seen(tool: &str, description: &str) -> Seen {
+    fn seen(tool: &str, description: &str) -> ListedTool {
         let announced = serde_json::json!({
             "name": tool, "description": description, "inputSchema": {}
         });
-        Seen {
+        ListedTool {
             tool: tool.to_owned(),
             fingerprint: Fingerprint::of(&serde_json::from_value(announced).unwrap()),
             text: description.to_owned(),
@@ -309,7 +297,7 @@ mod tests {
         check(
             r#"{"version": 2, "servers": {}}"#,
             0o666,
-            "written by other users",
+            "writable by other users",
         );
     }
 
@@ -317,7 +305,7 @@ mod tests {
     fn a_server_cannot_fill_the_disk() {
         let folder = tempfile::tempdir().unwrap();
         let approvals = ApprovalFile::in_folder(folder.path());
-        let many: Vec<Seen> = (0..MAX_TOOLS_PER_SERVER)
+        let many: Vec<ListedTool> = (0..MAX_TOOLS_PER_SERVER)
             .map(|i| seen(&i.to_string(), ""))
             .collect();
         approvals.record("s", &many).unwrap();

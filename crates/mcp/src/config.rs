@@ -33,7 +33,6 @@ const MAX_ENTRIES: usize = 256;
 /// One server: how to reach it, and how far to trust it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerConfig {
-    /// How to connect.
     pub endpoint: Endpoint,
     /// Whether the server is configured but not used.
     pub disabled: bool,
@@ -57,9 +56,7 @@ pub enum Endpoint {
 /// A program to start. Its texts may contain `${VAR}`.
 #[derive(Clone, PartialEq)]
 pub struct Program {
-    /// The program.
     pub command: String,
-    /// Its arguments.
     pub args: Vec<String>,
     /// Its variables, beside the allow-listed ones.
     pub env: BTreeMap<String, Secret>,
@@ -82,7 +79,6 @@ impl fmt::Debug for Program {
 /// A URL to connect to. Its texts may contain `${VAR}`.
 #[derive(Clone, PartialEq)]
 pub struct Address {
-    /// The URL.
     pub url: String,
     /// Headers of every request.
     pub headers: BTreeMap<String, Secret>,
@@ -106,7 +102,6 @@ impl fmt::Debug for Address {
 pub struct ToolRules {
     /// Only these; `None` means all, an empty list none.
     pub allow: Option<Vec<String>>,
-    /// Never these.
     pub deny: Vec<String>,
 }
 
@@ -131,11 +126,11 @@ impl ToolRules {
 }
 
 /// A server from a file: its name, and its settings or the error in them.
-pub type Found = (String, Result<ServerConfig, String>);
+pub type ConfiguredServer = (String, Result<ServerConfig, String>);
 
 /// Reads `.mcp.json` and similar files. One invalid server does not affect the others; only text that is
 /// not such a file at all is an error.
-pub fn parse_mcp_json(text: &str) -> Result<Vec<Found>, String> {
+pub fn parse_mcp_json(text: &str) -> Result<Vec<ConfiguredServer>, String> {
     if text.len() > MAX_FILE_BYTES {
         return Err(format!("it is larger than {MAX_FILE_BYTES} bytes"));
     }
@@ -216,11 +211,11 @@ fn endpoint(fields: &Fields<'_>) -> Result<Endpoint, String> {
             address(fields, url)
         }
         (_, Some(_), Some(_)) => {
-            Err("it has both `command` and `url`: keep the one that is meant".to_owned())
+            Err("it has both `command` and `url`: remove one of them".to_owned())
         }
         (_, None, None) => Err("it has neither `command` nor `url`".to_owned()),
         (Some(_), _, _) => Err(
-            "its `type` does not fit: stdio with `command`, or http (streamable-http) with `url`"
+            "its `type` does not match: use stdio with `command`, or http (streamable-http) with `url`"
                 .to_owned(),
         ),
     }

@@ -55,12 +55,11 @@ pub(crate) struct Connection {
     listed: AtomicU64,
     /// Whether the server sent a message that is too long.
     exceeded: Arc<AtomicBool>,
-    /// Consecutive timeouts.
     timeouts: AtomicU32,
 }
 
-/// Why connecting failed.
-enum Refusal {
+/// Reason why connecting failed.
+enum ConnectRefusal {
     /// The server does not support this handshake.
     Lifecycle(Trouble),
     /// Another handshake would not help.
@@ -77,9 +76,9 @@ impl Connection {
         let classic = ClientLifecycleMode::Initialize;
         match Self::begin(resolved, guard, deadline, classic).await {
             Ok(connection) => Ok(connection),
-            Err(Refusal::Final(trouble)) => Err(trouble),
+            Err(ConnectRefusal::Final(trouble)) => Err(trouble),
             // Servers of the newest protocol may not support `initialize`.
-            Err(Refusal::Lifecycle(first)) => {
+            Err(ConnectRefusal::Lifecycle(first)) => {
                 let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
                 let discover = ClientLifecycleMode::Discover { preferred_versions };
                 let second = Self::begin(resolved, guard, deadline, discover).await;
@@ -93,7 +92,7 @@ impl Connection {
         guard: Option<&Guard>,
         deadline: Instant,
         lifecycle: ClientLifecycleMode,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, ConnectRefusal> {
         match &resolved.target {
             Target::Stdio {
                 command,
@@ -120,11 +119,11 @@ impl Connection {
         launch: Launch<'_>,
         deadline: Instant,
         lifecycle: ClientLifecycleMode,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, ConnectRefusal> {
         let (process, output, input) = Process::start(launch).map_err(|error| {
             let why = reason(&error, &resolved.redactor);
-            Refusal::Final(Trouble::new(format!(
-                "its program could not be started: {why}"
+            ConnectRefusal::Final(Trouble::new(format!(
+                "its program cannot be started: {why}"
             )))
         })?;
         let exceeded = Arc::new(AtomicBool::new(false));
@@ -140,9 +139,9 @@ impl Connection {
             Ok(Err(error)) => Err(failed_program(resolved, &process, error).await),
             Err(_) => {
                 process.kill();
-                let trouble = Trouble::new("it did not answer the handshake in time");
+                let trouble = Trouble::new("it did not complete the handshake in time");
                 let words = process.last_words().await;
-                Err(Refusal::Final(
+                Err(ConnectRefusal::Final(
                     trouble.with_words(&words, &resolved.redactor),
                 ))
             }
@@ -154,10 +153,10 @@ impl Connection {
         guard: Option<&Guard>,
         deadline: Instant,
         lifecycle: ClientLifecycleMode,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, ConnectRefusal> {
         let (Target::Http { url, headers }, Some(guard)) = (&resolved.target, guard) else {
             let trouble = Trouble::new("it is on the network, and network access is disabled here");
-            return Err(Refusal::Final(trouble));
+            return Err(ConnectRefusal::Final(trouble));
         };
         let mut retries = ExponentialBackoff::default();
         retries.max_times = Some(MAX_STREAM_RETRIES);
@@ -177,8 +176,8 @@ impl Connection {
                 &error,
                 Trouble::new(reason(&error, &resolved.redactor)),
             )),
-            Err(_) => Err(Refusal::Final(Trouble::new(
-                "it did not answer the handshake in time",
+            Err(_) => Err(ConnectRefusal::Final(Trouble::new(
+                "it did not complete the handshake in time",
             ))),
         }
     }
@@ -215,7 +214,7 @@ impl Connection {
         self.changes() != self.listed.load(Ordering::Acquire)
     }
 
-    /// Requests another listing.
+    /// Requests another listing of the tools.
     pub(crate) fn set_stale(&self) {
         self.changes.fetch_add(1, Ordering::AcqRel);
     }
@@ -316,7 +315,7 @@ impl Connection {
         if let Some(mut service) = service {
             let closed = timeout(2 * CLOSE_GRACE, service.close_with_timeout(CLOSE_GRACE)).await;
             if !matches!(closed, Ok(Ok(Some(_)))) {
-                tracing::debug!("an MCP connection was cut off as it did not close in time");
+                tracing::debug!("an MCP connection was aborted because it did not close in time");
             }
         }
         if let Some(process) = &self.process {
@@ -357,7 +356,7 @@ async fn failed_program(
     resolved: &Resolved,
     process: &Process,
     error: ClientInitializeError,
-) -> Refusal {
+) -> ConnectRefusal {
     process.end().await;
     let why = match (&error, process.ending()) {
         (ClientInitializeError::ConnectionClosed(_), Some(ending)) => {
@@ -372,11 +371,11 @@ async fn failed_program(
     )
 }
 
-fn refusal(error: &ClientInitializeError, trouble: Trouble) -> Refusal {
+fn refusal(error: &ClientInitializeError, trouble: Trouble) -> ConnectRefusal {
     if matches!(error, ClientInitializeError::JsonRpcError(_)) {
-        Refusal::Lifecycle(trouble)
+        ConnectRefusal::Lifecycle(trouble)
     } else {
-        Refusal::Final(trouble)
+        ConnectRefusal::Final(trouble)
     }
 }
 

@@ -24,7 +24,7 @@ pub(crate) fn expand(
         expanded.push_str(&value_of(inside, variables, used)?);
         rest = behind;
         if expanded.len() > MAX_EXPANDED_BYTES {
-            return Err("it is too long once its variables are filled in".to_owned());
+            return Err("the value is too long after its variables are replaced".to_owned());
         }
     }
     expanded.push_str(rest);

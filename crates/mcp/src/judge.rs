@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::announced::{Announced, LeftOut, Listing};
-use crate::approval::{Approved, Seen};
+use crate::approval::{Approved, ListedTool};
 use crate::{ApprovalError, Approvals, ToolChange};
 
 /// The tools of a server after the comparison.
@@ -22,7 +22,7 @@ pub(crate) async fn judge(
     approvals: Arc<dyn Approvals>,
 ) -> Offers {
     let name = server.to_owned();
-    let seen: Vec<Seen> = listing.tools.iter().map(seen).collect();
+    let seen: Vec<ListedTool> = listing.tools.iter().map(seen).collect();
     // Blocking: reads and locks files.
     let judged = tokio::task::spawn_blocking(move || compare(&name, seen, &*approvals));
     let problem = match judged.await {
@@ -32,7 +32,7 @@ pub(crate) async fn judge(
     };
     // If the approvals are unreadable, nothing is approved.
     for tool in std::mem::take(&mut listing.tools) {
-        let reason = format!("it cannot be compared with what was approved: {problem}");
+        let reason = format!("it cannot be compared with the approved description: {problem}");
         listing.leave_out(&tool.name, reason);
     }
     split(server, listing, &[])
@@ -40,13 +40,13 @@ pub(crate) async fn judge(
 
 fn compare(
     server: &str,
-    seen: Vec<Seen>,
+    seen: Vec<ListedTool>,
     approvals: &dyn Approvals,
 ) -> Result<Vec<Approved>, ApprovalError> {
     let judged = approvals.approved(server, &seen)?;
     let new = seen.into_iter().zip(&judged);
     let new = new.filter(|(_, approved)| **approved == Approved::New);
-    let new: Vec<Seen> = new.map(|(seen, _)| seen).collect();
+    let new: Vec<ListedTool> = new.map(|(seen, _)| seen).collect();
     if !new.is_empty() {
         approvals.record(server, &new)?;
     }
@@ -74,8 +74,8 @@ fn split(server: &str, listing: Listing, judged: &[Approved]) -> Offers {
     offers
 }
 
-fn seen(tool: &Announced) -> Seen {
-    Seen {
+fn seen(tool: &Announced) -> ListedTool {
+    ListedTool {
         tool: tool.name.clone(),
         fingerprint: tool.fingerprint.clone(),
         text: tool.text.clone(),

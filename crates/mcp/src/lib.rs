@@ -27,8 +27,10 @@ mod tool;
 mod trouble;
 
 pub use announced::LeftOut;
-pub use approval::{ApprovalError, ApprovalFile, Approvals, Approved, Seen};
-pub use config::{Address, Endpoint, Found, Program, ServerConfig, ToolRules, parse_mcp_json};
+pub use approval::{ApprovalError, ApprovalFile, Approvals, Approved, ListedTool};
+pub use config::{
+    Address, ConfiguredServer, Endpoint, Program, ServerConfig, ToolRules, parse_mcp_json,
+};
 pub use fingerprint::Fingerprint;
 pub use name::{MAX_SERVER_NAME_CHARS, check_server_name};
 pub use pool::{Pool, PoolSettings, ServerReport, ServerState, ToolChange, ToolText};

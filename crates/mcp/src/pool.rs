@@ -11,7 +11,7 @@ use sortie_core::ports::tool::{Tool, ToolSpec};
 use sortie_fetch::Guard;
 
 use crate::announced::Announced;
-use crate::approval::Seen;
+use crate::approval::ListedTool;
 use crate::judge::Offers;
 use crate::server::Server;
 use crate::tool::McpTool;
@@ -53,13 +53,12 @@ impl fmt::Debug for PoolSettings {
 /// A tool that differs from the approved one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolChange {
-    /// The server.
     pub server: String,
     /// The server's name for the tool.
     pub tool: String,
-    /// The current announcement.
+    /// Description that the server lists now.
     pub description: String,
-    /// The current fingerprint.
+    /// Fingerprint of the current description.
     pub fingerprint: Fingerprint,
     /// The approved announcement, if it was kept; as [`ToolText::text`].
     pub before: Option<String>,
@@ -75,14 +74,13 @@ pub struct ToolText {
     /// Title, description, schema and hints exactly as the server wrote them, hidden characters
     /// included. Models read the description and the schema without those.
     pub text: String,
-    /// The approved fingerprint.
+    /// Fingerprint of the approved description.
     pub fingerprint: Fingerprint,
 }
 
 /// The state of a server, for reports.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerReport {
-    /// Its name.
     pub server: String,
     /// Whether it can be used.
     pub state: ServerState,
@@ -101,7 +99,6 @@ pub struct ServerReport {
 pub enum ServerState {
     /// Disabled by the operator.
     Disabled,
-    /// Connected.
     Ready,
     /// Not available, with the reason.
     Unavailable(String),
@@ -158,9 +155,9 @@ impl Pool {
     /// Approves changed tools exactly as they were reported: a tool that changes again in between
     /// stays withdrawn.
     pub async fn approve(&self, changes: &[ToolChange]) -> Result<(), ApprovalError> {
-        let mut by_server: BTreeMap<String, Vec<Seen>> = BTreeMap::new();
+        let mut by_server: BTreeMap<String, Vec<ListedTool>> = BTreeMap::new();
         for change in changes {
-            let seen = Seen {
+            let seen = ListedTool {
                 tool: change.tool.clone(),
                 fingerprint: change.fingerprint.clone(),
                 text: change.text.clone(),

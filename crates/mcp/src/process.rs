@@ -91,7 +91,7 @@ impl Process {
         Ok((process, output, input))
     }
 
-    /// Kills the group.
+    /// Kills the whole process group.
     pub(crate) fn kill(&self) {
         // The group may have ended already.
         rustix::process::kill_process_group(self.leader, Signal::KILL).ok();

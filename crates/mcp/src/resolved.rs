@@ -82,7 +82,7 @@ fn stdio(
     let mut environment = around.environment.clone();
     for (name, value) in &program.env {
         if name.is_empty() || name.contains(['=', '\0']) {
-            return Err("`env` has a name that no variable can have".to_owned());
+            return Err("`env` contains an invalid variable name".to_owned());
         }
         environment.insert(
             name.clone(),
@@ -114,12 +114,10 @@ fn http(address: &Address, filler: &mut Filler<'_>) -> Result<Target, String> {
     for (name, value) in &address.headers {
         let place = format!("headers.{name}");
         let value = filler.fill_secret(&place, value)?;
-        let wrong = |_| format!("`{place}` is not a header");
+        let wrong = |_| format!("`{place}` is not a valid header name");
         let name = HeaderName::try_from(name.as_str()).map_err(|_| wrong(()))?;
         if RESERVED_HEADERS.contains(&name.as_str()) {
-            return Err(format!(
-                "`{place}` is set by the protocol itself: leave it out"
-            ));
+            return Err(format!("`{place}` is set by the protocol: remove it"));
         }
         let mut value = HeaderValue::try_from(value.as_str()).map_err(|_| wrong(()))?;
         value.set_sensitive(true);

@@ -34,7 +34,7 @@ impl Restarts {
         next.saturating_duration_since(now)
     }
 
-    /// Records a start.
+    /// Records a start of the server.
     pub(crate) fn started(&mut self, now: Instant) {
         self.starts.push_back(now);
         while self.starts.len() > MAX_STARTS {

@@ -24,7 +24,6 @@ const MAX_PATIENCE: Duration = Duration::from_secs(3);
 /// Consecutive timeouts after which a server counts as stuck.
 const MAX_TIMEOUTS: u32 = 3;
 
-/// One configured server.
 pub(crate) struct Server {
     pub(crate) name: String,
     pub(crate) config: ServerConfig,
@@ -269,7 +268,7 @@ impl Server {
                 return Ok(());
             }
             Ok(Err(ServiceError::TransportClosed)) => {
-                "it stopped while its tools were listed".to_owned()
+                "it ended while its tools were being listed".to_owned()
             }
             Ok(Err(error)) => format!(
                 "its tools cannot be listed: {}",

@@ -9,8 +9,9 @@ use sortie_base::redact::Redactor;
 use sortie_base::secret::Secret;
 use sortie_base::truncate::truncate;
 use sortie_base::wildcard;
+use sortie_core::config::ModelConfig;
 use sortie_core::ports::model::{
-    Fault, Model, ModelDirectory, ModelError, ModelState, Terms, ToolSetting,
+    Fault, Model, ModelDirectory, ModelError, ModelState, Terms, ToolSetting, Wire,
 };
 use sortie_core::time::Timestamp;
 
@@ -18,7 +19,7 @@ use crate::http::{self, HttpModel};
 use crate::price::{self, Price};
 use crate::record::{RecordModel, Recorder, ReplayModel};
 use crate::tool_mode::Learned;
-use crate::vendor::{self, Environment, ModelFacts, ModelSettings, ProviderSettings};
+use crate::vendor::{self, Environment, ModelFacts, ProviderSettings};
 use crate::warm::Warm;
 use crate::{GateSnapshot, Governor, OFFLINE_MODEL, OfflineModel, Script, ScriptModel};
 
@@ -41,7 +42,7 @@ pub struct DirectorySettings {
     /// Configuration of providers, by name.
     pub providers: BTreeMap<String, ProviderSettings>,
     /// Configuration of models, by `vendor/model`, which may contain `*`.
-    pub models: BTreeMap<String, ModelSettings>,
+    pub models: BTreeMap<String, ModelConfig>,
     /// The environment variables of the process: keys, addresses, proxies.
     pub environment: Environment,
     /// The folder in which exchanges are recorded.
@@ -56,7 +57,6 @@ pub struct VendorListing {
     pub name: String,
     /// Other names of the provider.
     pub aliases: Vec<String>,
-    /// The wire format.
     pub wire: String,
     /// The address of its servers; some providers have none until it is configured.
     pub base_url: Option<String>,
@@ -93,7 +93,7 @@ pub struct KnownModel {
 pub struct Directory {
     settings: DirectorySettings,
     offline: Arc<OfflineModel>,
-    kept: Mutex<Kept>,
+    kept: Mutex<SharedModels>,
     client: OnceLock<Result<reqwest::Client, ModelError>>,
     recorder: OnceLock<Result<Arc<Recorder>, ModelError>>,
     governor: Arc<Governor>,
@@ -103,7 +103,7 @@ pub struct Directory {
 
 /// Models that all runs must share, because they count or keep state.
 #[derive(Debug, Default)]
-struct Kept {
+struct SharedModels {
     scripts: HashMap<PathBuf, Arc<ScriptModel>>,
     replays: HashMap<PathBuf, Arc<ReplayModel>>,
     models: HashMap<String, Arc<HttpModel>>,
@@ -161,7 +161,7 @@ impl Directory {
             return VendorListing {
                 name: name.to_owned(),
                 aliases: Vec::new(),
-                wire: settings.wire.unwrap_or_default(),
+                wire: settings.wire.map_or("", Wire::as_str).to_owned(),
                 local: settings
                     .base_url
                     .as_deref()
@@ -182,8 +182,10 @@ impl Directory {
             aliases: vendor.aliases.clone(),
             wire: settings
                 .wire
-                .clone()
-                .unwrap_or_else(|| wire.unwrap_or_default().to_owned()),
+                .map(Wire::as_str)
+                .or(wire)
+                .unwrap_or_default()
+                .to_owned(),
             base_url: vendor.base_url(&settings, environment).ok(),
             key_present: vendor.key(&settings, environment).is_some(),
             key_needed: vendor.needs_key(),
@@ -270,7 +272,7 @@ impl Directory {
     }
 
     /// Returns the configuration of a model: its own entry, or else the longest matching pattern.
-    fn model_settings(&self, provider: &str, model: &str) -> ModelSettings {
+    fn model_settings(&self, provider: &str, model: &str) -> ModelConfig {
         let whole = format!("{provider}/{model}");
         let entries = self.settings.models.iter();
         let fits = entries.filter(|(pattern, _)| wildcard::matches(pattern, &whole));
@@ -289,7 +291,9 @@ impl Directory {
     /// model is free.
     fn own_price(&self, (provider, model): (&str, &str), free: bool) -> Option<Price> {
         let own = self.model_settings(provider, model).price;
-        own.or(free.then_some(Price::FREE))
+        own.as_ref()
+            .and_then(Price::configured)
+            .or(free.then_some(Price::FREE))
     }
 
     /// Wraps the model so that its exchanges are recorded, if recording is enabled.
@@ -325,7 +329,7 @@ impl Directory {
         configured.chain(set).collect()
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, SharedModels> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -394,7 +398,7 @@ fn room(kept: usize, what: &str) -> Result<(), ModelError> {
         return Ok(());
     }
     Err(ModelError::fatal(format!(
-        "{MAX_KEPT} {what} are in use, and one more is too many"
+        "the limit of {MAX_KEPT} {what} is reached"
     )))
 }
 

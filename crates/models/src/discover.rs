@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
+use sortie_base::http;
 use tokio::task::JoinSet;
 
 use crate::text::plain_name;
@@ -33,7 +34,7 @@ pub struct Endpoint {
 
 /// A server that responded.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct DiscoveredServer {
     pub vendor: String,
     pub base_url: String,
     /// Its models; those that support tools come first.
@@ -92,12 +93,8 @@ pub fn usual_endpoints(environment: &Environment) -> Vec<Endpoint> {
 
 /// Queries all endpoints concurrently for their models; endpoints that do not respond in time are
 /// omitted.
-pub async fn discover(endpoints: &[Endpoint], timeout: Duration) -> Vec<Found> {
-    let client = reqwest::Client::builder()
-        .no_proxy()
-        .redirect(reqwest::redirect::Policy::none())
-        .build();
-    let Ok(client) = client else {
+pub async fn discover(endpoints: &[Endpoint], timeout: Duration) -> Vec<DiscoveredServer> {
+    let Ok(client) = http::client().build() else {
         return Vec::new();
     };
     let mut asked = JoinSet::new();
@@ -105,7 +102,7 @@ pub async fn discover(endpoints: &[Endpoint], timeout: Duration) -> Vec<Found> {
         let client = client.clone();
         asked.spawn(async move { (place, ask(&client, endpoint, timeout).await) });
     }
-    let mut found: Vec<(usize, Found)> = Vec::new();
+    let mut found: Vec<(usize, DiscoveredServer)> = Vec::new();
     while let Some(answer) = asked.join_next().await {
         if let Ok((place, Some(server))) = answer {
             found.push((place, server));
@@ -133,7 +130,7 @@ struct Listing {
 #[derive(Deserialize)]
 struct Listed {
     id: String,
-    /// Reported by llama.cpp.
+    /// Metadata that only llama.cpp reports.
     meta: Option<Meta>,
 }
 
@@ -186,7 +183,11 @@ fn show(client: &reqwest::Client, endpoint: &Endpoint, model: &str) -> reqwest::
         .body(json!({ "model": model }).to_string())
 }
 
-async fn ask(client: &reqwest::Client, endpoint: Endpoint, timeout: Duration) -> Option<Found> {
+async fn ask(
+    client: &reqwest::Client,
+    endpoint: Endpoint,
+    timeout: Duration,
+) -> Option<DiscoveredServer> {
     let models: Vec<FoundModel> = if endpoint.vendor == "ollama" {
         ollama(client, &endpoint, timeout).await?
     } else {
@@ -205,7 +206,7 @@ async fn ask(client: &reqwest::Client, endpoint: Endpoint, timeout: Duration) ->
         .into_iter()
         .filter(|model: &FoundModel| plain_name(&model.name) == model.name)
         .collect();
-    Some(Found {
+    Some(DiscoveredServer {
         vendor: endpoint.vendor,
         base_url: endpoint.base_url,
         models,

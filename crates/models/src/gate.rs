@@ -2,7 +2,7 @@
 //! decisions of `governor`.
 //!
 //! The process has one [`Gate`] for each model of a provider, shared by all runs. A queue position
-//! is tied to its `Place`: dropping a request frees its position and its slot.
+//! is tied to its `QueueEntry`: dropping a request frees its position and its slot.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -38,7 +38,6 @@ pub struct GateSnapshot {
     pub provider: String,
     /// The provider's name of the model.
     pub model: String,
-    /// Requests in flight.
     pub in_flight: u32,
     /// The maximum number of requests in flight.
     pub limit: u32,
@@ -131,7 +130,7 @@ struct Inside {
 
 /// What a request needs from a gate.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Wish {
+pub(crate) struct GateRequest {
     /// Whether the run falls back to another model if this one does not reply soon.
     pub has_fallback: bool,
     /// The estimated number of tokens of the request.
@@ -153,12 +152,12 @@ pub(crate) enum Return {
 
 impl Gate {
     /// Appends a request to the queue.
-    pub(crate) fn enter(self: &Arc<Self>, wish: Wish) -> Place {
+    pub(crate) fn enter(self: &Arc<Self>, wish: GateRequest) -> QueueEntry {
         let bell = Arc::new(Notify::new());
         let mut inside = locked(&self.inside);
         let ticket = inside.valve.enter();
         inside.waiters.insert(ticket, Arc::clone(&bell));
-        Place {
+        QueueEntry {
             gate: Arc::clone(self),
             ticket,
             bell,
@@ -194,11 +193,11 @@ impl Inside {
 
 /// The position of a request: in the queue, then in flight.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct QueueEntry {
     gate: Arc<Gate>,
     ticket: Ticket,
     bell: Arc<Notify>,
-    wish: Wish,
+    wish: GateRequest,
     left: Option<Moment>,
     held: Duration,
 }
@@ -210,7 +209,7 @@ enum Step {
     GiveUp(ModelError),
 }
 
-impl Place {
+impl QueueEntry {
     /// Waits until the request may be sent, and reports the wait to `deltas`.
     pub(crate) async fn admitted(&mut self, deltas: &dyn DeltaSink) -> Result<(), ModelError> {
         let began = self.gate.now();
@@ -327,7 +326,7 @@ impl Place {
 
     fn resting(&self, rest: Duration) -> ModelError {
         ModelError::retryable(format!(
-            "the provider of {} has not answered lately and is asked again in {} s",
+            "requests to the provider of {} are suspended after repeated failures; retry in {} s",
             self.gate.name,
             rest.as_secs() + 1
         ))
@@ -346,8 +345,7 @@ impl Place {
             ModelError::new(
                 Fault::RateLimited { retry_after_ms },
                 format!(
-                    "{} takes no more questions: waited {} s and would wait longer; ask less at \
-                     once, or choose another model",
+                    "{} is rate-limited: waited {} s and would wait longer; send fewer prompts at once, or choose another model",
                     self.gate.name,
                     self.held.as_secs()
                 ),
@@ -356,7 +354,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for QueueEntry {
     fn drop(&mut self) {
         if let Some(left) = self.left {
             let now = self.gate.now();

@@ -23,7 +23,7 @@ mod warm;
 
 pub use directory::{Directory, DirectorySettings, KnownModel, VendorListing};
 pub use discover::{
-    Endpoint, Found, FoundModel, Suggestion, USUAL_TIMEOUT, discover, suggest_default,
+    DiscoveredServer, Endpoint, FoundModel, Suggestion, USUAL_TIMEOUT, discover, suggest_default,
     usual_endpoints,
 };
 pub use gate::{GateSnapshot, Governor};
@@ -34,4 +34,4 @@ pub use record::{RecordModel, ReplayModel};
 pub use script::{Script, ScriptError, ScriptModel};
 pub use sortie_base::secret::Secret;
 pub use sortie_core::ports::model::ToolSetting;
-pub use vendor::{Environment, ModelSettings, ProviderSettings, vendor_names};
+pub use vendor::{Environment, ProviderSettings, vendor_names};

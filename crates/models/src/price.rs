@@ -37,6 +37,17 @@ impl Price {
         cache_write: None,
     };
 
+    /// Returns a configured price. A cost needs both prices; loading the configuration has warned
+    /// about half a price.
+    pub(crate) fn configured(price: &sortie_core::config::Price) -> Option<Self> {
+        Some(Self {
+            input: price.input?,
+            output: price.output?,
+            cache_read: price.cache_read,
+            cache_write: price.cache_write,
+        })
+    }
+
     /// Returns the highest price of tokens, whether they are read from a cache, written to one, or
     /// neither.
     pub(crate) fn dearest(&self) -> TokenPrice {

@@ -10,11 +10,11 @@ use sortie_base::redact::Redactor;
 use sortie_base::secret::Secret;
 use sortie_base::truncate::truncate;
 use sortie_base::wildcard;
-use sortie_core::ports::model::{Fault, ModelError, ToolSetting};
-use sortie_wire::{Dialect, Format};
+use sortie_core::config::ModelConfig;
+use sortie_core::ports::model::{Fault, ModelError, ToolSetting, Wire};
+use sortie_wire::Dialect;
 
 use crate::governor::{Limits, MAX_CONCURRENT};
-use crate::price::Price;
 
 /// The initial limit of requests in flight for a model whose vendor has no entry.
 const START_CONCURRENT: u32 = 16;
@@ -82,8 +82,8 @@ pub(crate) struct ModelRule {
 /// The configuration of a provider; unset fields come from the vendor's entry.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ProviderSettings {
-    /// The wire format: `anthropic`, `chat`, `responses` or `gemini`.
-    pub wire: Option<String>,
+    /// The wire format.
+    pub wire: Option<Wire>,
     /// The address of its servers.
     pub base_url: Option<String>,
     pub api_key: Option<Secret>,
@@ -109,20 +109,6 @@ pub struct ProviderSettings {
     pub first_byte_timeout: Option<Duration>,
     /// The longest silence within a response.
     pub idle_timeout: Option<Duration>,
-}
-
-/// The configuration of a model. The key may contain `*`.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct ModelSettings {
-    /// How tools are offered to the model.
-    pub tools: Option<ToolSetting>,
-    /// The context window in tokens.
-    pub context_window: Option<u64>,
-    pub price: Option<Price>,
-    /// Whether the model supports images.
-    pub images: Option<bool>,
-    /// The maximum number of output tokens if the request has no limit.
-    pub max_tokens: Option<u64>,
 }
 
 /// A provider with resolved settings, ready for requests.
@@ -226,10 +212,10 @@ pub(crate) fn provider(
 pub(crate) fn facts(
     (provider, model): (&str, &str),
     providers: &BTreeMap<String, ProviderSettings>,
-    settings: &ModelSettings,
+    settings: &ModelConfig,
 ) -> Result<ModelFacts, ModelError> {
     let vendor = known(provider, providers)?;
-    let mut dialect = vendor.dialect(&vendor.settings(providers))?;
+    let mut dialect = vendor.dialect(&vendor.settings(providers));
     let mut tools = ToolSetting::Auto;
     let mut context_window = None;
     for rule in &vendor.models {
@@ -240,13 +226,16 @@ pub(crate) fn facts(
         }
     }
     let dialect: Result<Dialect, _> = dialect.try_into();
-    let mut dialect = dialect
-        .map_err(|error| ModelError::fatal(format!("the entry of {provider} is wrong: {error}")))?;
+    let mut dialect = dialect.map_err(|error| {
+        ModelError::fatal(format!(
+            "the entry of {provider} in the vendor table is invalid: {error}"
+        ))
+    })?;
     dialect.images = settings.images.or(dialect.images);
     dialect.signs_for = match dialect.format {
-        Format::Anthropic | Format::Responses | Format::Gemini => model.to_owned(),
+        Wire::Anthropic | Wire::Responses | Wire::Gemini => model.to_owned(),
         // Chat carries reasoning as plain text.
-        Format::Chat => String::new(),
+        Wire::Chat => String::new(),
     };
     dialect.default_max_tokens = settings.max_tokens.or(dialect.default_max_tokens);
     Ok(ModelFacts {
@@ -369,16 +358,16 @@ impl Vendor {
         }
     }
 
-    fn dialect(&self, settings: &ProviderSettings) -> Result<toml::Table, ModelError> {
+    fn dialect(&self, settings: &ProviderSettings) -> toml::Table {
         let mut dialect = self.dialect.clone();
         dialect.insert("vendor".to_owned(), self.name.clone().into());
-        if let Some(wire) = &settings.wire {
-            dialect.insert("format".to_owned(), format_name(&self.name, wire)?.into());
+        if let Some(wire) = settings.wire {
+            dialect.insert("format".to_owned(), wire.as_str().into());
         }
         if let Some(marks) = settings.cache_marks {
             dialect.insert("cache_marks".to_owned(), marks.into());
         }
-        Ok(dialect)
+        dialect
     }
 
     fn no_key(&self) -> ModelError {
@@ -418,11 +407,11 @@ fn configured(
         )));
     }
     let local = settings.base_url.as_deref().is_some_and(is_loopback);
-    let anthropic = settings.wire.as_deref() == Some("anthropic");
-    let (key_header, key_prefix) = match settings.wire.as_deref() {
-        Some("anthropic") => ("x-api-key".to_owned(), String::new()),
-        Some("gemini") => ("x-goog-api-key".to_owned(), String::new()),
-        Some(_) | None => (authorization(), bearer()),
+    let anthropic = settings.wire == Some(Wire::Anthropic);
+    let (key_header, key_prefix) = match settings.wire {
+        Some(Wire::Anthropic) => ("x-api-key".to_owned(), String::new()),
+        Some(Wire::Gemini) => ("x-goog-api-key".to_owned(), String::new()),
+        Some(Wire::Chat | Wire::Responses) | None => (authorization(), bearer()),
     };
     let version = ("anthropic-version".to_owned(), "2023-06-01".to_owned());
     Ok(Vendor {
@@ -458,19 +447,6 @@ fn unknown(name: &str, known: &[&str]) -> ModelError {
         known.join(", "),
         truncate(name, SHOWN_NAME_CHARS),
     ))
-}
-
-fn format_name(provider: &str, wire: &str) -> Result<&'static str, ModelError> {
-    match wire.to_ascii_lowercase().as_str() {
-        "anthropic" | "messages" => Ok("anthropic"),
-        "chat" | "openai-chat" | "openai" | "chat_completions" => Ok("chat"),
-        "responses" | "openai-responses" => Ok("responses"),
-        "gemini" | "google" => Ok("gemini"),
-        _ => Err(ModelError::fatal(format!(
-            "`wire` of [providers.{provider}] is {:?}; it can be anthropic, chat, responses or gemini",
-            truncate(wire, SHOWN_NAME_CHARS)
-        ))),
-    }
 }
 
 /// Returns the URL without a trailing slash, if requests may be sent there.

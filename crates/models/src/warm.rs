@@ -53,9 +53,9 @@ impl Warm {
         let until = Instant::now() + LONGEST_WAIT;
         loop {
             let mut ahead = match self.look(&key) {
-                Look::Lead(lead) => return Some(lead),
-                Look::Warm => return None,
-                Look::Ahead(ahead) => ahead,
+                CacheState::Lead(lead) => return Some(lead),
+                CacheState::Warm => return None,
+                CacheState::Ahead(ahead) => ahead,
             };
             // No value is ever sent: the channel closes when the lead is dropped.
             if tokio::time::timeout_at(until, ahead.changed())
@@ -67,15 +67,15 @@ impl Warm {
         }
     }
 
-    fn look(self: &Arc<Self>, key: &PrefixKey) -> Look {
+    fn look(self: &Arc<Self>, key: &PrefixKey) -> CacheState {
         let now = Instant::now();
         let mut prefixes = self.prefixes.lock().unwrap_or_else(PoisonError::into_inner);
         match prefixes.get_mut(key) {
-            Some(Prefix::Ahead(ahead)) => return Look::Ahead(ahead.clone()),
+            Some(Prefix::Ahead(ahead)) => return CacheState::Ahead(ahead.clone()),
             Some(Prefix::Warm(at)) if now - *at < STAYS_WARM => {
                 // A cache read renews the entry.
                 *at = now;
-                return Look::Warm;
+                return CacheState::Warm;
             }
             Some(Prefix::Warm(_)) | None => {}
         }
@@ -86,11 +86,11 @@ impl Warm {
             });
         }
         if prefixes.len() >= MAX_PREFIXES {
-            return Look::Warm;
+            return CacheState::Warm;
         }
         let (sender, receiver) = watch::channel(());
         prefixes.insert(key.clone(), Prefix::Ahead(receiver));
-        Look::Lead(Lead {
+        CacheState::Lead(Lead {
             warm: Arc::clone(self),
             key: key.clone(),
             _sender: sender,
@@ -99,7 +99,7 @@ impl Warm {
     }
 }
 
-enum Look {
+enum CacheState {
     Lead(Lead),
     Ahead(watch::Receiver<()>),
     Warm,

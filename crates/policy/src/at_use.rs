@@ -64,8 +64,7 @@ impl<'a> AtUse<'a> {
                 }
                 ruling.decision = Decision::Deny;
                 ruling.why = format!(
-                    "a person has to be asked about it, and was asked about something else: call \
-                     the tool with {} itself",
+                    "the approval covers another target: call the tool again with {} itself, so that an approver can decide it",
                     name_of(real)
                 );
                 Err(ruling)

@@ -107,7 +107,7 @@ fn check_count(layers: &[&PolicyLayer]) -> Result<(), Unreadable> {
                 layer: layer.layer,
                 rule: None,
                 why: format!(
-                    "{} brings the policy to more than {MAX_RULES} rules, so it denies everything",
+                    "{} exceeds the limit of {MAX_RULES} rules for one policy, so the policy denies everything",
                     layer.source
                 ),
             });
@@ -135,7 +135,7 @@ fn read_list(layer: &PolicyLayer, rules: &[String]) -> Result<List, Unreadable> 
             layer: layer.layer,
             rule: Some(text.clone()),
             why: format!(
-                "the rule `{text}` of {} cannot be read, so the policy denies everything: {error}",
+                "the rule `{text}` of {} cannot be parsed, so the policy denies everything: {error}",
                 layer.source
             ),
         })

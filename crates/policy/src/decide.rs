@@ -102,21 +102,19 @@ impl Layers {
         let (layer, who) = if self.read_only {
             (Layer::Agent, "the agent is read-only")
         } else {
-            (Layer::Mode, "nothing may change in plan mode")
+            (Layer::Mode, "plan mode denies changes")
         };
         match touches {
             Touches::Files => deny(layer, None, format!("{who}, and this tool changes files")),
             Touches::Services => deny(
                 layer,
                 None,
-                format!("{who}, and a service of somebody else's may do anything"),
+                format!("{who}, and an external service may change anything"),
             ),
             Touches::Processes if !sandboxed => deny(
                 Layer::Sandbox,
                 None,
-                format!(
-                    "{who}, and without a sandbox nothing keeps a command from changing things"
-                ),
+                format!("{who}, and without a sandbox a command could change anything"),
             ),
             Touches::Processes
             | Touches::Nothing
@@ -159,10 +157,10 @@ impl Layers {
             .iter()
             .find_map(|layer| Some((layer, layer.ask.restricts(object)?)))?;
         let rule = Some(rule.as_str().to_owned());
-        let why = format!("{} wants a person to be asked", layer.source);
+        let why = format!("{} requires an approval", layer.source);
         match self.mode {
             Mode::Yolo => {
-                let why = format!("{why}, and nobody is asked in yolo mode");
+                let why = format!("{why}, but yolo mode needs no approval");
                 Some(Ruling::new(Decision::Allow, Layer::Mode, rule, why))
             }
             Mode::Default | Mode::AcceptEdits => {
@@ -171,7 +169,10 @@ impl Layers {
             Mode::Plan | Mode::DontAsk => deny(
                 Layer::Mode,
                 rule,
-                format!("{why}, and nobody is asked in {} mode", self.mode),
+                format!(
+                    "{why}, and {} mode denies what needs an approval",
+                    self.mode
+                ),
             ),
         }
     }
@@ -220,10 +221,10 @@ impl Layers {
         };
         let why = match (weight, decision) {
             (Weight::Light, _) => "it changes nothing".to_owned(),
-            (_, Decision::Allow) => format!("nobody is asked about it in {} mode", self.mode),
-            (_, Decision::Ask) => format!("a person is asked about it in {} mode", self.mode),
+            (_, Decision::Allow) => format!("{} mode needs no approval for it", self.mode),
+            (_, Decision::Ask) => format!("{} mode requires an approval for it", self.mode),
             (_, Decision::Deny) => format!(
-                "a person would have to be asked, and nobody is in {} mode",
+                "it needs an approval, and {} mode denies what needs one",
                 self.mode
             ),
         };
@@ -322,7 +323,7 @@ fn by_session(rule: String) -> Ruling {
         Decision::Allow,
         Layer::Session,
         Some(rule.clone()),
-        "somebody allowed it for the whole session",
+        "it was granted for the whole session",
     );
     ruling.approved = Some(ApprovedBy::Grant { rule });
     ruling

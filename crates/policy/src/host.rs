@@ -32,7 +32,7 @@ fn normal(host: Host) -> Option<Host> {
 /// The hosts that a rule matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum HostPattern {
-    /// `domain:*`: any host.
+    /// Matches any host: `domain:*`.
     Any,
     /// `domain:example.com`: only this host.
     Exact(Host),
@@ -43,7 +43,8 @@ pub(crate) enum HostPattern {
 impl HostPattern {
     /// Parses the argument of a rule; the error is a sentence.
     pub(crate) fn read(text: &str) -> Result<Self, String> {
-        let unclear = || format!("`{DOMAIN}` is followed by a host, `*.` and a domain, or `*`");
+        let unclear =
+            || format!("`{DOMAIN}` must be followed by a host, `*.` and a domain, or `*`");
         let name = text.strip_prefix(DOMAIN).ok_or_else(unclear)?.trim();
         if name == "*" {
             return Ok(Self::Any);

@@ -132,10 +132,10 @@ fn checked(text: &str) -> Result<String, String> {
         .filter(|name| !name.is_empty() && *name != ".")
         .collect();
     if names.contains(&"..") {
-        return Err("paths in rules cannot climb with `..`".to_owned());
+        return Err("paths in rules must not contain `..`".to_owned());
     }
     if names.is_empty() {
-        return Err("it names no path; `**` is every path".to_owned());
+        return Err("the path is empty; use `**` for every path".to_owned());
     }
     let contents = if text.ends_with('/') { "/**" } else { "" };
     Ok(format!("{}{contents}", names.join("/")))

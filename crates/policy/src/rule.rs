@@ -147,7 +147,7 @@ fn read(text: &str) -> Result<Rule, String> {
 
 fn read_subject(text: &str) -> Result<Subject, String> {
     if text.is_empty() {
-        return Err("it names no tool".to_owned());
+        return Err("the name of the tool is missing".to_owned());
     }
     if let Some(word) = text.to_lowercase().strip_prefix("group:") {
         return match Group::of_word(word) {
@@ -169,7 +169,7 @@ fn read_subject(text: &str) -> Result<Subject, String> {
 
 fn read_argument(subject: &Subject, text: &str) -> Result<Argument, String> {
     if text.is_empty() {
-        return Err("its parentheses are empty; without them it means every call".to_owned());
+        return Err("the parentheses are empty; omit them to match every call".to_owned());
     }
     match kind_of(subject)? {
         Kind::Command => Ok(Argument::Command(CommandPattern::read(text)?)),
@@ -185,7 +185,7 @@ fn kind_of(subject: &Subject) -> Result<Kind, String> {
         Subject::Name(pattern) => pattern.only().and_then(kind_of_name),
     };
     kind.ok_or_else(|| {
-        "parentheses are for `exec`, file tools, `web_fetch` and their groups".to_owned()
+        "only `exec`, file tools, `web_fetch` and their groups accept parentheses".to_owned()
     })
 }
 
@@ -220,15 +220,15 @@ mod tests {
     fn unparsable_rules_report_the_reason() {
         let long = "x".repeat(MAX_RULE_CHARS + 1);
         for (text, expected) in [
-            ("", "it names no tool"),
-            ("  ", "it names no tool"),
-            ("(x)", "it names no tool"),
+            ("", "the name of the tool is missing"),
+            ("  ", "the name of the tool is missing"),
+            ("(x)", "the name of the tool is missing"),
             ("exec(git", "it does not end with `)`"),
             ("exec(git) now", "it does not end with `)`"),
             ("exec)", "the name of a tool cannot contain ')'"),
             (
                 "exec()",
-                "its parentheses are empty; without them it means every call",
+                "the parentheses are empty; omit them to match every call",
             ),
             ("read_file, exec", "the name of a tool cannot contain ','"),
             ("read_file exec", "the name of a tool cannot contain ' '"),
@@ -239,15 +239,15 @@ mod tests {
             ),
             (
                 "todo_write(x)",
-                "parentheses are for `exec`, file tools, `web_fetch` and their groups",
+                "only `exec`, file tools, `web_fetch` and their groups accept parentheses",
             ),
             (
                 "*_file(src/**)",
-                "parentheses are for `exec`, file tools, `web_fetch` and their groups",
+                "only `exec`, file tools, `web_fetch` and their groups accept parentheses",
             ),
             (
                 "group:mcp(x)",
-                "parentheses are for `exec`, file tools, `web_fetch` and their groups",
+                "only `exec`, file tools, `web_fetch` and their groups accept parentheses",
             ),
             (
                 "write_file(/etc/**)",
@@ -255,7 +255,7 @@ mod tests {
             ),
             (
                 "web_fetch(example.com)",
-                "`domain:` is followed by a host, `*.` and a domain, or `*`",
+                "`domain:` must be followed by a host, `*.` and a domain, or `*`",
             ),
             (&long, "it is longer than 4000 characters"),
         ] {

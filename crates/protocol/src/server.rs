@@ -1,5 +1,7 @@
 //! The state of the server, its keys, and the caller.
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
 use serde::{Deserialize, Serialize};
 use sortie_core::run::Lane;
 use sortie_core::words::Lang;
@@ -196,6 +198,34 @@ impl Health {
         Self {
             status: status.to_owned(),
             reason: None,
+        }
+    }
+}
+
+/// Returns an address at which clients on this machine reach a server that listens at `listens`.
+pub fn local_address(listens: SocketAddr) -> SocketAddr {
+    let ip = match listens.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        // The server may listen on IPv6 only.
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        IpAddr::V4(_) | IpAddr::V6(_) => return listens,
+    };
+    SocketAddr::new(ip, listens.port())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::local_address;
+
+    #[test]
+    fn unspecified_addresses_become_loopback() {
+        for (listens, expected) in [
+            ("0.0.0.0:7878", "127.0.0.1:7878"),
+            ("[::]:7878", "[::1]:7878"),
+            ("127.0.0.2:7878", "127.0.0.2:7878"),
+        ] {
+            let address = local_address(listens.parse().expect("an address"));
+            assert_eq!(address, expected.parse().expect("an address"));
         }
     }
 }

@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 use sortie_base::truncate::truncate_in_place;
 use sortie_core::id::{RunId, SessionKey};
 use sortie_core::run::{
-    ChangesFate, Delivery, Isolation, Lane, Outcome, Priority, Reason, RunRecord, Status, WaitingOn,
+    Changes, ChangesFate, Delivery, Isolation, Lane, Outcome, Priority, Reason, RunDetails,
+    RunRecord, Status, WaitingOn,
 };
 use utoipa::ToSchema;
 
@@ -192,6 +193,9 @@ pub struct TaskDetail {
     pub mode: String,
     /// The sandbox mode of its commands.
     pub sandbox: String,
+    /// The sandbox that was applied to its last command.
+    #[schema(value_type = Option<Object>, required)]
+    pub sandbox_applied: Option<serde_json::Value>,
     /// Whether its commands may reach the network.
     pub network: bool,
     /// Whether the task works in a worktree of its own.
@@ -199,9 +203,9 @@ pub struct TaskDetail {
     /// The branch of its changes.
     #[schema(required)]
     pub branch: Option<String>,
-    /// The size of the changes in its worktree.
+    /// The changes in its worktree.
     #[schema(required)]
-    pub changes: Option<ChangeCount>,
+    pub changes: Option<Changes>,
     /// Whether the changes were applied or discarded; null before a decision.
     #[schema(required)]
     pub changes_fate: Option<ChangesFate>,
@@ -217,6 +221,9 @@ pub struct TaskDetail {
     /// The time limit.
     #[schema(required)]
     pub timeout_seconds: Option<f64>,
+    /// The most milliseconds that the task and its descendants may take.
+    #[schema(required)]
+    pub wall_ms: Option<u64>,
     /// When the time limit passes, once the task has started.
     #[schema(required)]
     pub deadline: Option<String>,
@@ -238,15 +245,57 @@ pub struct TaskDetail {
     pub requests: Vec<Request>,
 }
 
-/// The size of a change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct ChangeCount {
-    /// Changed files.
-    pub files: u64,
-    /// Lines added.
-    pub insertions: u64,
-    /// Lines removed.
-    pub deletions: u64,
+impl TaskDetail {
+    /// Returns a task by its record and its journal; a deleted journal leaves its fields empty.
+    /// `children` counts the runs that it started.
+    pub fn new(
+        record: &RunRecord,
+        journal: Option<&RunDetails>,
+        children: u64,
+        requests: Vec<Request>,
+    ) -> Self {
+        let limit = record
+            .timeout_ms
+            .map(|ms| i64::try_from(ms).unwrap_or(i64::MAX));
+        let deadline = record.started_at.zip(limit).map(|(at, ms)| at.plus_ms(ms));
+        let changes = journal.and_then(|journal| journal.changes.clone());
+        let worktree = journal.and_then(|journal| journal.worktree.as_ref());
+        let neutralised = journal.map_or(&[][..], |journal| &journal.neutralised);
+        let todos = journal.map_or(&[][..], |journal| &journal.todos);
+        let text = |of: fn(&RunDetails) -> String| journal.map_or_else(String::new, of);
+        let names = |of: fn(&RunDetails) -> &Vec<String>| {
+            journal.map_or_else(Vec::new, |journal| of(journal).clone())
+        };
+        Self {
+            task: Task::from(record),
+            workspace: text(|journal| journal.workspace.display().to_string()),
+            mode: text(|journal| journal.mode.to_string()),
+            sandbox: text(|journal| journal.sandbox.to_string()),
+            sandbox_applied: journal.and_then(|journal| journal.sandbox_applied.clone()),
+            network: journal.is_some_and(|journal| journal.network),
+            isolation: journal.map_or(Isolation::None, |journal| journal.isolation),
+            branch: worktree.map(|worktree| worktree.branch.clone()),
+            changes,
+            changes_fate: record.changes_fate,
+            policy_hash: text(|journal| journal.policy_hash.clone()),
+            thinking: record.thinking.clone(),
+            tools: names(|journal| &journal.tools),
+            skills: names(|journal| &journal.skills),
+            timeout_seconds: record.timeout_ms.map(|ms| ms as f64 / 1_000.0),
+            wall_ms: journal.and_then(|journal| journal.wall_ms),
+            deadline: time_of(deadline),
+            continues: journal.and_then(|journal| journal.continues),
+            delivery_error: record.delivery_error.clone(),
+            crashes: record.crashes,
+            todos: todos.iter().map(TodoItem::from).collect(),
+            neutralised: neutralised
+                .iter()
+                .filter_map(|thing| serde_json::from_value(thing.clone()).ok())
+                .collect(),
+            children,
+            requests,
+        }
+    }
 }
 
 /// One item of a todo list.

@@ -2,8 +2,9 @@ use sortie_core::budget::{Balance, BudgetKind};
 use sortie_core::id::{RunId, Seq, SessionKey};
 use sortie_core::message::Usage;
 use sortie_core::notification::{Notification, NotificationKind};
-use sortie_core::run::{Cleanup, Delivery, Lane, Outcome, Priority, RunRecord, Status, Summary};
+use sortie_core::run::{Delivery, Lane, Outcome, Priority, RunRecord, Summary};
 use sortie_core::time::Timestamp;
+use sortie_test_support::stage::Play;
 
 use crate::{Budget, LiveEvent, NewTask, SUMMARY_CHARS, ServerMessage, Task};
 
@@ -11,27 +12,23 @@ fn run(digit: u128) -> RunId {
     RunId::from_uuid(uuid::Uuid::from_u128(digit))
 }
 
-fn record() -> RunRecord {
-    let session: SessionKey = "web:one".parse().unwrap();
+/// Returns the record of a run that ended, with the fields that the tests name.
+async fn record() -> RunRecord {
+    let stage = Play::new("- say: found\n").begin().await;
+    let played = stage.play("look").await;
     RunRecord {
         run_id: run(2),
         child_session: SessionKey::of_child(run(2), "look"),
-        session,
+        session: "web:one".parse().unwrap(),
         tenant: Some("acme".parse().unwrap()),
         parent: Some(run(1)),
-        mode: None,
         root: run(1),
         depth: 1,
         agent: "explore".to_owned(),
         lane: Lane::Subagent,
         priority: Priority::High,
         label: "look".to_owned(),
-        task: "look".to_owned(),
-        thinking: None,
-        status: Status::Completed,
         summary: Summary {
-            waiting_on: None,
-            progress: 100,
             tool_calls: 3,
             usage: Usage {
                 input_tokens: Some(7),
@@ -39,40 +36,26 @@ fn record() -> RunRecord {
             },
             unpriced: 1,
             model: "script:x".to_owned(),
-            last_text: None,
+            ..played.summary
         },
-        children_usage: Usage::default(),
-        children_unpriced: 0,
-        outcome: Some(Outcome::Completed {
-            text: "found".to_owned(),
-        }),
         delivery: Delivery::Delivered,
-        delivery_error: None,
         created_at: Timestamp(0),
         started_at: Some(Timestamp(1_500)),
         ended_at: Some(Timestamp(2_000)),
-        timeout_ms: None,
-        cleanup: Cleanup::Keep,
-        cleaned_at: None,
-        archived_at: None,
-        queue_position: None,
         head: Seq(9),
-        crashes: 0,
-        cancel_requested: false,
-        paused: false,
-        changes_fate: None,
         budget: vec![Balance {
             kind: BudgetKind::Usd,
             limit: 1_000_000,
             spent: 1,
             reserved: 2,
         }],
+        ..played
     }
 }
 
-#[test]
-fn task_serialises_to_the_documented_json() {
-    insta::assert_json_snapshot!(Task::from(&record()), @r#"
+#[tokio::test]
+async fn task_serialises_to_the_documented_json() {
+    insta::assert_json_snapshot!(Task::from(&record().await), @r#"
     {
       "task_id": "00000000-0000-0000-0000-000000000002",
       "label": "look",
@@ -129,9 +112,9 @@ fn task_serialises_to_the_documented_json() {
     "#);
 }
 
-#[test]
-fn summary_truncates_between_characters() {
-    let mut long = record();
+#[tokio::test]
+async fn summary_truncates_between_characters() {
+    let mut long = record().await;
     long.task = "é".repeat(SUMMARY_CHARS + 1);
     long.outcome = Some(Outcome::Completed {
         text: "字".repeat(SUMMARY_CHARS),

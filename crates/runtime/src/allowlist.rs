@@ -131,7 +131,7 @@ impl AllowedModels {
         }
         for agent in settings.agents.values() {
             names.extend(agent.model.iter().cloned());
-            names.extend(agent.asking.fallbacks.iter().flatten().cloned());
+            names.extend(agent.fallbacks.iter().flatten().cloned());
         }
         names.retain(|name| name != "inherit");
         names.sort();
@@ -243,28 +243,28 @@ pub fn unknown_tools_of(
     let tools: Vec<ToolFacts> = tools.iter().map(|tool| facts_of(tool.as_ref())).collect();
     let policy = &settings.policy;
     let mut layers = vec![
-        ("policy".to_owned(), &policy.global),
-        ("policy.sandbox".to_owned(), &policy.sandbox),
-        ("subagents.tools".to_owned(), &policy.children),
+        ("policy".to_owned(), policy.rules()),
+        ("policy.sandbox".to_owned(), policy.sandbox.clone()),
+        ("subagents.tools".to_owned(), settings.child_tools.rules()),
     ];
     let named = |kind: &str, name: &str| format!("policy.{kind}.{name}");
     layers.extend(
         policy
             .providers
             .iter()
-            .map(|(name, it)| (named("providers", name), it)),
+            .map(|(name, it)| (named("providers", name), it.clone())),
     );
     layers.extend(
         policy
             .groups
             .iter()
-            .map(|(name, it)| (named("groups", name), it)),
+            .map(|(name, it)| (named("groups", name), it.clone())),
     );
     let agents = settings.agents.iter();
-    layers.extend(agents.map(|(name, it)| (format!("agents.{name}.tools"), &it.rules)));
+    layers.extend(agents.map(|(name, it)| (format!("agents.{name}.tools"), it.tools.rules())));
     let mut found = Vec::new();
     for (key, rules) in layers {
-        let unknown = unknown_tools(all(rules), &tools);
+        let unknown = unknown_tools(all(&rules), &tools);
         found.extend(unknown.into_iter().map(|unknown| (key.clone(), unknown)));
     }
     found
@@ -281,21 +281,21 @@ fn all(rules: &Rules) -> impl Iterator<Item = &String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::{AgentSettings, ModelDefaults};
+    use sortie_core::config::{AgentConfig, ModelConfig};
     use sortie_core::ports::tool::Touches;
 
     fn settings() -> Settings {
         let mut settings = Settings {
             small_model: Some("openai/small".to_owned()),
-            every_model: ModelDefaults {
+            every_model: ModelConfig {
                 fallbacks: Some(vec!["mistral/large".to_owned()]),
-                ..ModelDefaults::default()
+                ..ModelConfig::default()
             },
             ..Settings::default()
         };
-        let agent = AgentSettings {
+        let agent = AgentConfig {
             model: Some("deepseek/chat".to_owned()),
-            ..AgentSettings::default()
+            ..AgentConfig::default()
         };
         settings.agents.insert("code".to_owned(), agent);
         settings

@@ -1,9 +1,8 @@
 //! Reads, applies and discards what runs changed in their worktrees.
 
-use sortie_core::event::Event;
 use sortie_core::id::{RunId, Seq};
 use sortie_core::ports::store::StoreResult;
-use sortie_core::run::{Changes, ChangesFate, Worktree};
+use sortie_core::run::{Changes, ChangesFate, RecordField, RunDetails, Worktree};
 
 use crate::engine::Engine;
 use crate::refusal::{Refusal, RefusalReason};
@@ -42,37 +41,19 @@ pub(crate) async fn discard(engine: &Engine, run: RunId) -> Result<(), RuntimeEr
 /// Returns what a run changed in its worktree. Collects the worktree if that was never done.
 pub(crate) async fn changed(engine: &Engine, run: RunId) -> Result<WorktreeChanges, RuntimeError> {
     let entries = engine.store.read(run, Seq(0)).await?;
-    let mut worktree = None;
-    let mut collected = None;
-    for entry in entries {
-        match entry.event {
-            Event::Isolated { worktree: made } => worktree = Some(made),
-            Event::Collected { changes } => collected = Some(changes),
-            Event::Admitted { .. }
-            | Event::Updated { .. }
-            | Event::Paused
-            | Event::Resumed
-            | Event::Claimed { .. }
-            | Event::InboxTaken { .. }
-            | Event::Answered { .. }
-            | Event::ModelFailed { .. }
-            | Event::Compacted { .. }
-            | Event::Intended { .. }
-            | Event::Asked { .. }
-            | Event::Delegated { .. }
-            | Event::ToolFinished { .. }
-            | Event::BudgetLow { .. }
-            | Event::BudgetSpent { .. }
-            | Event::Finished { .. } => {}
-        }
-    }
-    let Some(worktree) = worktree else {
+    let Some(RunDetails {
+        worktree: Some(worktree),
+        collected,
+        changes,
+        ..
+    }) = RunDetails::of(&entries)
+    else {
         return Err(no_changes(format!(
             "task {run} has no worktree of its own: it worked in the workspace itself"
         )));
     };
-    match collected {
-        Some(Some(changes)) => {
+    match changes {
+        Some(changes) => {
             let diff = engine
                 .store
                 .blob(run, &changes.diff)
@@ -84,7 +65,7 @@ pub(crate) async fn changed(engine: &Engine, run: RunId) -> Result<WorktreeChang
                 diff: String::from_utf8_lossy(&diff).into_owned(),
             })
         }
-        Some(None) => Err(no_changes(format!(
+        None if collected => Err(no_changes(format!(
             "task {run} changed nothing in its worktree"
         ))),
         None => collect_late(engine, run, worktree).await,
@@ -92,7 +73,10 @@ pub(crate) async fn changed(engine: &Engine, run: RunId) -> Result<WorktreeChang
 }
 
 async fn record_fate(engine: &Engine, run: RunId, fate: ChangesFate) -> StoreResult<()> {
-    engine.store.set_changes_fate(run, fate).await?;
+    engine
+        .store
+        .set(run, RecordField::ChangesFate(fate))
+        .await?;
     engine.publisher.record_changed(run).await;
     Ok(())
 }
@@ -104,8 +88,7 @@ async fn collect_late(
     worktree: Worktree,
 ) -> Result<WorktreeChanges, RuntimeError> {
     if !engine.store.get(run).await?.status.is_terminal() {
-        let message =
-            format!("task {run} is still at work in its worktree; wait for it, or cancel it first");
+        let message = format!("task {run} has not ended yet; wait for it, or cancel it first");
         return Err(Refusal::new(RefusalReason::StillRunning, message).into());
     }
     let collected = engine.worktrees.collect(run).await;

@@ -43,7 +43,6 @@ const NAMES: [(&str, Point); 9] = [
 /// When to kill the process: at a point, at its `nth` visit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// The point.
     pub point: Point,
     /// The visit, from 1.
     pub nth: u32,

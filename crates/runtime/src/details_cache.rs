@@ -3,13 +3,12 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use sortie_agent::RunDetails;
 use sortie_core::id::RunId;
-use sortie_core::run::RunRecord;
+use sortie_core::run::{RunDetails, RunRecord};
 use sortie_core::time::Timestamp;
 
 /// Runs in one generation of the cache. Both together are a thousand tasks, the most that a page of
-/// the list has; each takes one or two kilobytes.
+/// the list has; each takes a few kilobytes.
 const MAX_GENERATION: usize = 512;
 
 /// Details of runs that were viewed lately. A journal only grows, so what was folded once stays
@@ -95,8 +94,11 @@ mod tests {
                 tools: Vec::new(),
                 skills: Vec::new(),
                 continues: None,
-                branch: None,
+                wall_ms: None,
+                worktree: None,
+                collected: false,
                 changes: None,
+                sandbox_applied: None,
                 todos: Vec::new(),
                 neutralised: Vec::new(),
                 head: Seq(1),

@@ -585,14 +585,10 @@ impl<'a> CheckedCall<'a> {
 
     /// Returns whether it was started before a crash, and so was approved then.
     const fn was_started(&self) -> bool {
-        match self.status {
-            CallStatus::Intended { .. } | CallStatus::Interrupted { .. } => true,
-            CallStatus::Requested
-            | CallStatus::AwaitingReply(_)
-            | CallStatus::Replied { .. }
-            | CallStatus::Waiting(_)
-            | CallStatus::Answered(_) => false,
-        }
+        matches!(
+            self.status,
+            CallStatus::Intended { .. } | CallStatus::Interrupted { .. }
+        )
     }
 
     /// Decides whether it may run concurrently.

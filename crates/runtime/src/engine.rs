@@ -66,7 +66,7 @@ impl Engine {
     }
 
     /// Publishes that a run was admitted, and wakes the scheduler.
-    pub(crate) fn admitted(&self, run: RunId, spec: &RunSpec) {
+    pub(crate) fn publish_admission(&self, run: RunId, spec: &RunSpec) {
         self.publisher.admitted(run, spec);
         self.wakeups.scheduler.notify_one();
     }
@@ -85,7 +85,7 @@ impl Engine {
             self.active_runs
                 .signal(run, |signals| signals.cancel = Some(cancellation));
         }
-        self.ended(EndReport {
+        self.publish_end(EndReport {
             ended: report.ended.clone(),
             signalled: report.signalled.clone(),
         });
@@ -130,7 +130,7 @@ impl Engine {
     }
 
     /// Publishes what ended, and signals the executors of descendants to stop.
-    pub(crate) fn ended(&self, report: EndReport) {
+    pub(crate) fn publish_end(&self, report: EndReport) {
         if report == EndReport::default() {
             return;
         }
@@ -161,7 +161,7 @@ impl Engine {
             .await?;
         let ended = report.given_up.ended.iter().map(|ended| ended.run);
         stop_leftovers(self, ended.collect()).await;
-        self.ended(report.given_up.clone());
+        self.publish_end(report.given_up.clone());
         Ok(report)
     }
 

@@ -30,7 +30,7 @@ pub(crate) enum JournalWriteError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The machine made an event that its own fold refuses: a bug.
-    #[error("the run machine made an illegal event: {0}")]
+    #[error("internal error: illegal event: {0}")]
     Illegal(#[from] IllegalEvent),
 }
 

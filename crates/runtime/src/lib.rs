@@ -55,14 +55,11 @@ pub use refusal::{Refusal, RefusalReason};
 pub use runtime::{
     Explained, LaneState, MessageReceipt, Parts, PolicySubject, PolicyView, Runtime, RuntimeError,
 };
-pub use settings::{
-    AgentSettings, ApprovalSettings, Lanes, ModelDefaults, PolicySettings, RunDefaults, Settings,
-    SkillSettings,
-};
+pub use settings::{ApprovalSettings, Lanes, RunDefaults, Settings};
 pub use sinks::{FileSink, Sink, SinkError};
+pub use sortie_agent::summaries_of;
 pub use sortie_agent::{CriticalSpan, Span, SpanKind, TaskTimeline, Timeline};
 pub use sortie_agent::{Divergence, Replayed, Tapes, projection, replay_tree};
-pub use sortie_agent::{MAX_NEUTRALISED, RunDetails, neutralised, summaries_of};
 pub use sortie_agent::{TranscriptLine, builtin_agents, main_agent, transcript};
 pub use sortie_core as core;
 pub use sortie_policy::{Explanation, LayerView, Opinion, View};

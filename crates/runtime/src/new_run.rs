@@ -18,7 +18,6 @@ pub struct NewRun {
     pub session: SessionKey,
     /// The agent; if `None`, the main agent, or `general` for a background task.
     pub agent: Option<String>,
-    /// The instruction.
     pub task: String,
     /// The name that people see.
     pub label: Option<String>,
@@ -28,7 +27,6 @@ pub struct NewRun {
     pub default_model: String,
     /// Models to call in turn if the one before cannot reply; `None` is the configured chain.
     pub fallbacks: Option<Vec<String>>,
-    /// The reasoning effort.
     pub thinking: Option<String>,
     /// Temperature, limits and other sampling options.
     pub sampling: Sampling,

@@ -10,6 +10,7 @@ use sortie_agent::{PromptContext, system_prompt};
 use sortie_base::wildcard::matches;
 use sortie_core::agent::{AgentDefinition, ModelChoice};
 use sortie_core::budget::Budget;
+use sortie_core::config::{AgentConfig, ModelConfig};
 use sortie_core::id::{CallId, RunId, SessionKey};
 use sortie_core::policy::{Layer, Mode, PolicyLayer, Rules};
 use sortie_core::ports::store::AdmissionCaps;
@@ -35,7 +36,7 @@ use crate::agents::Agents;
 use crate::authority::HashCache;
 use crate::new_run::NewRun;
 use crate::refusal::{Refusal, RefusalReason};
-use crate::settings::{AgentSettings, ModelDefaults, Settings};
+use crate::settings::Settings;
 use crate::toolbox::{Toolbox, ToolboxError};
 use crate::workspace;
 
@@ -126,14 +127,13 @@ impl<'a> RunRequest<'a> {
 /// What policy needs to know about a run besides its request.
 struct Candidate<'a> {
     request: &'a RunRequest<'a>,
-    settings: &'a AgentSettings,
+    settings: &'a AgentConfig,
     /// The model and its fallbacks.
     models: &'a [String],
     confinement: Confinement,
 }
 
 impl Planner {
-    /// Creates a planner.
     pub fn new(
         tools: Vec<Arc<dyn Tool>>,
         agents: Agents,
@@ -172,6 +172,7 @@ impl Planner {
         let settings = self.settings.agent(&request.agent.name);
         let model = self.model_for(&request);
         let asking = self.asking(settings, &model);
+        let sampling = asking.sampling();
         let fallbacks = chain(&model, request.fallbacks.clone().or(asking.fallbacks));
         let confinement = self.confinement(settings, parent);
         let admitted = self.admitted_with(&Candidate {
@@ -211,7 +212,7 @@ impl Planner {
                 .thinking
                 .or(asking.thinking)
                 .or_else(|| parent.and_then(|parent| parent.thinking.clone())),
-            sampling: request.sampling.or(asking.sampling),
+            sampling: request.sampling.or(sampling),
             result_schema,
             workspace: request.workspace,
             lang,
@@ -277,7 +278,7 @@ impl Planner {
             sampling: new.sampling,
             result_schema: new.result_schema,
             max_iterations: new.max_iterations,
-            timeout_ms: new.timeout.or(settings.timeout).map(millis),
+            timeout_ms: new.timeout.or(settings.timeout()).map(millis),
             budget: new.budget,
             mode: settings.mode.map_or(new.mode, |mode| mode.within(new.mode)),
             isolation: new
@@ -317,7 +318,7 @@ impl Planner {
         let name = request.agent.as_deref().unwrap_or(DEFAULT_CHILD_AGENT);
         let agent = self.child_agent(lang, name)?.clone();
         let settings = self.settings.agent(&agent.name);
-        let allowed_ms = settings.timeout.map(millis);
+        let allowed_ms = settings.timeout().map(millis);
         let timeout_ms = request
             .timeout_seconds
             .map(|seconds| at_most(seconds.saturating_mul(1000), allowed_ms))
@@ -348,10 +349,7 @@ impl Planner {
             narrowing: request.tools,
             skills: request.skills,
             // A parent that waits for a result always gets it.
-            announce: match request.mode {
-                EdgeMode::Blocking => Announce::Steer,
-                EdgeMode::Background => request.announce.unwrap_or(Announce::Steer),
-            },
+            announce: Announce::of_child(request.mode, request.announce),
             cleanup: request.cleanup.unwrap_or(self.settings.default_cleanup),
             continues,
             report_to: Vec::new(),
@@ -420,7 +418,7 @@ impl Planner {
         // authority.
         let same_operator = parent.is_none_or(|parent| parent.operator == self.operator);
         let mut operator = self.operator_layers(candidate, sandboxed);
-        let mut rules = candidate.settings.rules.clone();
+        let mut rules = candidate.settings.tools.rules();
         if !same_operator {
             rules.approve.clear();
             for layer in &mut operator {
@@ -450,8 +448,11 @@ impl Planner {
             },
             subagents: SubagentRules {
                 default_deny: request.default_deny,
-                rules: &policy.children,
-                inherit: request.narrowing.inherit.unwrap_or(policy.inherit_tools),
+                rules: &self.settings.child_tools.rules(),
+                inherit: request
+                    .narrowing
+                    .inherit
+                    .unwrap_or(self.settings.child_tools.inherit_tools),
             },
             narrowing: &request.narrowing,
             mode: request.mode,
@@ -476,7 +477,7 @@ impl Planner {
             .map(|model| model.split(['/', ':']).next().unwrap_or_default())
             .collect();
         let mut layers = vec![layer(
-            &policy.global,
+            &policy.rules(),
             Layer::Global,
             "config policy".to_owned(),
         )];
@@ -501,7 +502,7 @@ impl Planner {
     }
 
     /// Returns how shell commands are confined: never less than those of the parent.
-    fn confinement(&self, settings: &AgentSettings, parent: Option<&RunSpec>) -> Confinement {
+    fn confinement(&self, settings: &AgentConfig, parent: Option<&RunSpec>) -> Confinement {
         let wanted = Confinement {
             sandbox: self.settings.confinement.sandbox,
             network: settings
@@ -525,7 +526,7 @@ impl Planner {
     fn skills_for(
         &self,
         request: &RunRequest<'_>,
-        settings: &AgentSettings,
+        settings: &AgentConfig,
     ) -> Result<Vec<SkillRef>, Refusal> {
         let workspace = &request.workspace;
         let Some(parent) = request.parent_spec() else {
@@ -541,7 +542,7 @@ impl Planner {
             Vec::new()
         };
         let configured_folders = configured
-            .extra_dirs
+            .extra_skill_dirs
             .iter()
             .map(|folder| self.skills.in_operators_folder(workspace, folder));
         let asked_folders = asked
@@ -555,7 +556,11 @@ impl Planner {
                 }
             }
         }
-        filter_skills(&mut skills, configured.allow.as_deref(), &configured.deny);
+        filter_skills(
+            &mut skills,
+            configured.allow_skills.as_deref(),
+            &configured.deny_skills,
+        );
         filter_skills(&mut skills, settings.skills.as_deref(), &[]);
         filter_skills(&mut skills, asked.allow.as_deref(), &asked.deny);
         Ok(skills)
@@ -590,27 +595,15 @@ impl Planner {
     }
 
     /// Returns the model options: those set for the agent, else for the model, else for all models.
-    fn asking(&self, agent: &AgentSettings, model: &str) -> ModelDefaults {
+    fn asking(&self, agent: &AgentConfig, model: &str) -> ModelConfig {
         let of_model = self.settings.model(model);
-        let of_all = &self.settings.every_model;
-        let nearest = [Some(&agent.asking), of_model, Some(of_all)];
-        let mut nearest = nearest.into_iter().flatten();
-        nearest.clone().fold(
-            ModelDefaults {
-                fallbacks: nearest.clone().find_map(|asking| asking.fallbacks.clone()),
-                thinking: nearest.find_map(|asking| asking.thinking.clone()),
-                sampling: Sampling::default(),
-            },
-            |asking, further| ModelDefaults {
-                sampling: asking.sampling.or(further.sampling),
-                ..asking
-            },
-        )
+        let more_general = of_model.into_iter().chain([&self.settings.every_model]);
+        more_general.fold(agent.of_model(), ModelConfig::or)
     }
 
     /// Returns the limits of a run: the caller's, then the operator's for its agent, then the
     /// defaults of its lane.
-    fn limits_for(&self, request: &RunRequest<'_>, settings: &AgentSettings) -> Limits {
+    fn limits_for(&self, request: &RunRequest<'_>, settings: &AgentConfig) -> Limits {
         let defaults = match request.lane {
             Lane::Main => &self.settings.main,
             Lane::Subagent => &self.settings.child,
@@ -619,8 +612,11 @@ impl Planner {
         Limits {
             max_iterations: request
                 .max_iterations
-                .or(settings.max_iterations_within(agent.max_iterations))
-                .or(agent.max_iterations)
+                // Never above the cap in the agent's own definition.
+                .or(match (settings.max_iterations, agent.max_iterations) {
+                    (Some(set), Some(own)) => Some(set.min(own)),
+                    (set, own) => set.or(own),
+                })
                 .unwrap_or(defaults.max_iterations),
             timeout_ms: match request.timeout_ms {
                 None => defaults.timeout.map(millis),
@@ -628,7 +624,10 @@ impl Planner {
                 Some(limit) => Some(limit.min(LONGEST_TIMEOUT_MS)),
             },
             exec_timeout_ms: millis(defaults.exec_timeout),
-            budget: request.budget.within(settings.budget).or(defaults.budget),
+            budget: request
+                .budget
+                .within(settings.budget.into())
+                .or(defaults.budget),
         }
     }
 

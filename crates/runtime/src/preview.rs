@@ -96,12 +96,6 @@ impl Planner {
             tools: spec.tools.iter().filter_map(rule).collect(),
         }
     }
-
-    /// Returns the names of all registered tools.
-    pub fn tool_names(&self) -> Vec<String> {
-        let facts = self.toolbox.facts().iter();
-        facts.map(|tool| tool.name.clone()).collect()
-    }
 }
 
 /// Returns what removed a tool from a run: the first layer that does, else the mode.

@@ -50,11 +50,8 @@ use crate::toolbox::ToolboxError;
 pub struct Parts {
     /// The store, which has all durable state.
     pub store: Arc<dyn Store>,
-    /// The models.
     pub models: Arc<dyn ModelDirectory>,
-    /// The tools.
     pub tools: Vec<Arc<dyn Tool>>,
-    /// The agents.
     pub agents: Agents,
     /// The source of time and run ids.
     pub clock: Arc<dyn Clock>,
@@ -62,7 +59,6 @@ pub struct Parts {
     pub sinks: Vec<Arc<dyn Sink>>,
     /// Creates worktrees for isolated runs.
     pub worktrees: Arc<dyn Worktrees>,
-    /// Finds skills.
     pub skills: Arc<dyn Skills>,
     /// Removes secrets from everything that is written.
     pub redactor: Redactor,

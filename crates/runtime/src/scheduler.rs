@@ -5,9 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use sortie_core::ports::store::{
-    Claim, Claimed, Heartbeat, ListFilter, RecoverScope, StoreError, StoreResult,
-};
+use sortie_core::ports::store::{Claim, Claimed, Heartbeat, RecoverScope, StoreError, StoreResult};
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
@@ -156,7 +154,7 @@ async fn pass(
     let expired = expired?;
     let ended = expired.ended.iter().map(|ended| ended.run);
     stop_leftovers(engine, ended.collect()).await;
-    engine.ended(expired);
+    engine.publish_end(expired);
     Ok(())
 }
 
@@ -277,20 +275,15 @@ async fn tidy(engine: &Engine) -> StoreResult<()> {
     Ok(())
 }
 
-/// Removes worktrees whose runs were deleted.
+/// Removes worktrees whose runs were deleted. A run exists before its worktree and never returns,
+/// so a worktree that is found first and has no run then is left over.
 async fn sweep_worktrees(engine: &Engine) -> StoreResult<()> {
-    let all = ListFilter {
-        archived: true,
-        ..ListFilter::default()
-    };
-    let known: Vec<_> = engine
-        .store
-        .list(all)
-        .await?
-        .iter()
-        .map(|record| record.run_id)
-        .collect();
-    if let Err(message) = engine.worktrees.sweep(&known).await {
+    let with_worktree = engine.worktrees.runs().await.unwrap_or_else(|message| {
+        tracing::warn!(message, "cannot list worktrees");
+        Vec::new()
+    });
+    let gone = engine.store.missing(with_worktree).await?;
+    if let Err(message) = engine.worktrees.sweep(&gone).await {
         tracing::warn!(message, "cannot remove old worktrees");
     }
     Ok(())

@@ -5,9 +5,11 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use sortie_core::budget::Budget;
-use sortie_core::policy::{Mode, Rules};
+use sortie_core::config::{
+    AgentConfig, ModelConfig, PolicyConfig, SubagentSkillsConfig, SubagentToolsConfig,
+};
 use sortie_core::ports::store::{AdmissionCaps, DeathLimits, LaneLimit};
-use sortie_core::run::{Cleanup, Confinement, Isolation, Lane, Sampling};
+use sortie_core::run::{Cleanup, Confinement, Lane};
 use sortie_core::words::Lang;
 
 /// The operator's settings of the runtime.
@@ -31,21 +33,23 @@ pub struct Settings {
     /// The model of children whose agent names none; `None` uses the parent's model.
     pub child_model: Option<String>,
     /// Defaults of all models; more specific settings override them.
-    pub every_model: ModelDefaults,
+    pub every_model: ModelConfig,
     /// Defaults of single models, by name or by a pattern with `*`.
-    pub models: BTreeMap<String, ModelDefaults>,
+    pub models: BTreeMap<String, ModelConfig>,
     /// Settings of single agents, by their names in lower case.
-    pub agents: BTreeMap<String, AgentSettings>,
+    pub agents: BTreeMap<String, AgentConfig>,
     /// What happens to the transcript of a child whose caller does not specify it.
     pub default_cleanup: Cleanup,
     /// The policy rules.
-    pub policy: PolicySettings,
+    pub policy: PolicyConfig,
+    /// The tools of children.
+    pub child_tools: SubagentToolsConfig,
     /// How approval requests are handled.
     pub approvals: ApprovalSettings,
     /// The sandbox of shell commands.
     pub confinement: Confinement,
     /// Which skills children have.
-    pub skills: SkillSettings,
+    pub skills: SubagentSkillsConfig,
     /// The default limits of main runs.
     pub main: RunDefaults,
     /// The default limits of children.
@@ -70,25 +74,6 @@ pub struct Settings {
     pub lang: Lang,
 }
 
-/// The policy rules, as the operator wrote them.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct PolicySettings {
-    /// Rules for every run.
-    pub global: Rules,
-    /// Rules for runs with a model of a vendor, by the vendor's name.
-    pub providers: BTreeMap<String, Rules>,
-    /// Rules for runs of sessions, by session key, which may contain `*`.
-    pub groups: BTreeMap<String, Rules>,
-    /// Rules for runs whose commands execute in a sandbox.
-    pub sandbox: Rules,
-    /// Rules for children: `allow` also lifts what children are denied by default.
-    pub children: Rules,
-    /// Whether a child starts with the tools of its parent.
-    pub inherit_tools: bool,
-    /// Whether commands that look dangerous are treated like all others.
-    pub allow_dangerous: bool,
-}
-
 /// How approval requests are handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ApprovalSettings {
@@ -96,55 +81,6 @@ pub struct ApprovalSettings {
     pub wait: bool,
     /// How long a request waits for a decision.
     pub expiry: Duration,
-}
-
-/// Which skills children have.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SkillSettings {
-    /// Whether a child inherits the skills of its parent.
-    pub inherit: bool,
-    /// Patterns of the only skills allowed; `None` allows all. `*` matches any run of characters.
-    pub allow: Option<Vec<String>>,
-    /// Patterns of skills that are never allowed.
-    pub deny: Vec<String>,
-    /// Additional folders with skills, for children only.
-    pub extra_dirs: Vec<String>,
-}
-
-/// The default parameters of a model; more specific settings override them.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct ModelDefaults {
-    /// Fallback models, in the order in which they are tried.
-    pub fallbacks: Option<Vec<String>>,
-    /// The reasoning effort, in the vendor's own word.
-    pub thinking: Option<String>,
-    /// The temperature and the token limit.
-    pub sampling: Sampling,
-}
-
-/// The operator's settings of one agent.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct AgentSettings {
-    /// The agent's model, if its definition names none; `inherit` is the parent's model.
-    pub model: Option<String>,
-    /// The parameters of the agent's model.
-    pub asking: ModelDefaults,
-    pub max_iterations: Option<u32>,
-    /// The agent's time limit; zero is unlimited.
-    pub timeout: Option<Duration>,
-    pub rules: Rules,
-    /// What the agent may delegate to its children, instead of its own permissions.
-    pub delegate_ceiling: Option<Vec<String>>,
-    /// The budget of the agent and its descendants.
-    pub budget: Budget,
-    /// The approval mode of the agent, if stricter than that of its parent.
-    pub mode: Option<Mode>,
-    /// Whether the agent works in a worktree of its own.
-    pub isolation: Option<Isolation>,
-    /// Whether the agent's commands may reach the network.
-    pub network: Option<bool>,
-    /// The skills that the agent may load; `None` is all that it would have otherwise.
-    pub skills: Option<Vec<String>>,
 }
 
 /// The most runs that execute at once, by lane.
@@ -206,25 +142,18 @@ impl Default for Settings {
             small_model: None,
             plan_model: None,
             child_model: None,
-            every_model: ModelDefaults::default(),
+            every_model: ModelConfig::default(),
             models: BTreeMap::new(),
             agents: BTreeMap::new(),
             default_cleanup: Cleanup::Keep,
-            policy: PolicySettings {
-                inherit_tools: true,
-                ..PolicySettings::default()
-            },
+            policy: PolicyConfig::default(),
+            child_tools: SubagentToolsConfig::default(),
             approvals: ApprovalSettings {
                 wait: false,
                 expiry: Duration::from_secs(3600),
             },
             confinement: Confinement::default(),
-            skills: SkillSettings {
-                inherit: true,
-                allow: None,
-                deny: Vec::new(),
-                extra_dirs: Vec::new(),
-            },
+            skills: SubagentSkillsConfig::default(),
             main: RunDefaults {
                 max_iterations: 50,
                 timeout: None,
@@ -253,21 +182,13 @@ impl Default for Settings {
     }
 }
 
-impl AgentSettings {
-    /// Returns the iteration cap, never above the one in the agent's own definition.
-    pub(crate) fn max_iterations_within(&self, own: Option<u32>) -> Option<u32> {
-        let set = self.max_iterations?;
-        Some(own.map_or(set, |own| set.min(own)))
-    }
-}
-
 /// The settings of an agent that the operator did not configure.
-static NOTHING_SET: LazyLock<AgentSettings> = LazyLock::new(AgentSettings::default);
+static NOTHING_SET: LazyLock<AgentConfig> = LazyLock::new(AgentConfig::default);
 
 impl Settings {
     /// Returns the settings of a model: by its exact name, else by the longest pattern that
     /// matches.
-    pub(crate) fn model(&self, name: &str) -> Option<&ModelDefaults> {
+    pub(crate) fn model(&self, name: &str) -> Option<&ModelConfig> {
         self.models.get(name).or_else(|| {
             let fitting = self
                 .models
@@ -284,16 +205,16 @@ impl Settings {
         let rules: Vec<_> = self
             .agents
             .iter()
-            .map(|(name, agent)| (name, &agent.rules, &agent.delegate_ceiling))
+            .map(|(name, agent)| (name, &agent.tools, &agent.delegate_ceiling))
             .collect();
-        let whole = format!("{:?} {rules:?}", self.policy);
+        let whole = format!("{:?} {:?} {rules:?}", self.policy, self.child_tools);
         sortie_core::id::BlobId::of(whole.as_bytes())
             .as_str()
             .to_owned()
     }
 
     /// Returns the operator's settings of an agent.
-    pub(crate) fn agent(&self, name: &str) -> &AgentSettings {
+    pub(crate) fn agent(&self, name: &str) -> &AgentConfig {
         self.agents
             .get(&name.to_lowercase())
             .unwrap_or(&NOTHING_SET)

@@ -31,7 +31,6 @@ pub trait Sink: Send + Sync + fmt::Debug {
 pub struct SinkError {
     /// The address within the scheme.
     pub target: String,
-    /// The cause.
     #[source]
     pub source: std::io::Error,
 }
@@ -86,18 +85,9 @@ fn append_durably(path: &str, line: &str) -> std::io::Result<()> {
 }
 
 /// Opens a file by a path without links: an agent may have put a link there that leads anywhere.
-#[cfg(target_os = "linux")]
 fn open_without_links(path: &str) -> std::io::Result<std::fs::File> {
     use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::APPEND | OFlags::CLOEXEC;
     let mode = Mode::from_raw_mode(0o644);
     Ok(openat2(CWD, path, flags, mode, ResolveFlags::NO_SYMLINKS)?.into())
-}
-
-#[cfg(not(target_os = "linux"))]
-fn open_without_links(path: &str) -> std::io::Result<std::fs::File> {
-    use rustix::fs::{Mode, OFlags, open};
-    let flags =
-        OFlags::WRONLY | OFlags::CREATE | OFlags::APPEND | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    Ok(open(path, flags, Mode::from_raw_mode(0o644))?.into())
 }

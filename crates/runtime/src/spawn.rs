@@ -8,15 +8,13 @@ use sortie_core::id::{CallId, RunId};
 use sortie_core::inbox::{InboxItem, Sender};
 use sortie_core::message::ChildRef;
 use sortie_core::ports::store::{
-    Admission, Admit, ListFilter, ParentClaim, Refusal, Replied, StoreError, StoreResult,
+    Admission, AdmissionRefusal, Admit, ListFilter, ParentClaim, Replied, StoreError, StoreResult,
 };
 use sortie_core::ports::tool::{
     ManageRequest, Spawned, Spawner, ToolAnswer, ToolFailure, ToolOutcome, ToolReply,
 };
 use sortie_core::request::{Answerer, OpenRequest, Reply, RequestFilter, RequestKind};
-use sortie_core::run::{
-    Announce, Cancellation, CancelledBy, Outcome, RunRecord, RunSpec, SpawnRequest,
-};
+use sortie_core::run::{Cancellation, CancelledBy, Outcome, RunRecord, RunSpec, SpawnRequest};
 use sortie_core::time::Timestamp;
 use sortie_core::words::Lang;
 use sortie_text::{first_chars, outcome_error, t, text};
@@ -70,7 +68,7 @@ impl Spawner for RunSpawner<'_> {
             agent: spec.agent.name.clone(),
             label: spec.label.clone(),
         };
-        let announces = spec.announce == Announce::Steer;
+        let announces = spec.announce.reaches_parent();
         crash::point(Point::BeforeAdmit);
         let admission = self
             .admit(child.run, &spec)
@@ -79,7 +77,7 @@ impl Spawner for RunSpawner<'_> {
         crash::point(Point::AfterAdmit);
         match admission {
             Admission::Admitted { queue_position } => {
-                self.engine.admitted(child.run, &spec);
+                self.engine.publish_admission(child.run, &spec);
                 Ok(Spawned {
                     child,
                     queue_position: Some(queue_position)
@@ -360,16 +358,16 @@ impl RunSpawner<'_> {
 }
 
 /// Returns why the store refused a run, as a sentence for the caller.
-pub(crate) fn refusal_text(lang: Lang, refusal: &Refusal) -> String {
+pub(crate) fn refusal_text(lang: Lang, refusal: &AdmissionRefusal) -> String {
     match refusal {
-        Refusal::TreeFull { max } => {
+        AdmissionRefusal::TreeFull { max } => {
             text(lang, "spawn-tree-full", &[("max", u64::from(*max).into())])
         }
-        Refusal::TooDeep { max } => {
+        AdmissionRefusal::TooDeep { max } => {
             text(lang, "spawn-too-deep", &[("max", u64::from(*max).into())])
         }
-        Refusal::ParentEnding => text(lang, "spawn-parent-ending", &[]),
-        Refusal::BudgetSpent { kind } => t!(lang, "spawn-no-budget", kind = kind.as_str()),
+        AdmissionRefusal::ParentEnding => text(lang, "spawn-parent-ending", &[]),
+        AdmissionRefusal::BudgetSpent { kind } => t!(lang, "spawn-no-budget", kind = kind.as_str()),
     }
 }
 

@@ -21,7 +21,6 @@ pub struct ToolCallLog {
     pub tool_name: String,
     /// When the completion with the call arrived.
     pub called_at: Timestamp,
-    /// The arguments.
     pub parameters: Value,
     /// How it ended; `None` while it is open, or if the run ended first.
     pub status: Option<ResultStatus>,

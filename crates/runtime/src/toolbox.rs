@@ -15,7 +15,6 @@ const MAX_ERROR_CHARS: usize = 300;
 /// Argument errors that the model reads at once.
 const MAX_ERRORS_SHOWN: usize = 5;
 
-/// The registered tools.
 pub struct Toolbox {
     entries: Vec<Entry>,
     facts: Vec<ToolFacts>,
@@ -38,7 +37,6 @@ pub enum ToolboxError {
     /// The parameters are not a JSON schema.
     #[error("the parameters of tool {tool} are not a JSON schema: {what}")]
     BadSchema {
-        /// The tool name.
         tool: String,
         /// The error of the schema compiler.
         what: String,
@@ -46,14 +44,13 @@ pub enum ToolboxError {
 }
 
 /// A tool found by a name, with the arguments under its own parameter names.
-pub(crate) struct Found<'a> {
+pub(crate) struct ResolvedTool<'a> {
     pub(crate) tool: &'a Arc<dyn Tool>,
     pub(crate) facts: &'a ToolFacts,
     pub(crate) arguments: Value,
 }
 
 impl Toolbox {
-    /// Registers these tools.
     pub fn new(tools: Vec<Arc<dyn Tool>>) -> Result<Self, ToolboxError> {
         let mut names = std::collections::BTreeSet::new();
         let mut entries = Vec::with_capacity(tools.len());
@@ -110,7 +107,7 @@ impl Toolbox {
     }
 
     /// Returns the tool with this name or alias, with the arguments renamed to its own parameters.
-    pub(crate) fn find(&self, name: &str, arguments: &Value) -> Option<Found<'_>> {
+    pub(crate) fn find(&self, name: &str, arguments: &Value) -> Option<ResolvedTool<'_>> {
         self.entries
             .iter()
             .zip(&self.facts)
@@ -120,7 +117,7 @@ impl Toolbox {
                 } else {
                     spelled(entry.tool.as_ref(), name)?.renames
                 };
-                Some(Found {
+                Some(ResolvedTool {
                     tool: &entry.tool,
                     facts,
                     arguments: renamed(arguments.clone(), renames),

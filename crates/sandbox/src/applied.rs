@@ -57,7 +57,7 @@ pub struct Applied {
 }
 
 /// The sentence for a command without a sandbox.
-const SWITCHED_OFF: &str = "Nothing is held: the sandbox is switched off.";
+const SWITCHED_OFF: &str = "Nothing is confined: the sandbox is switched off.";
 
 /// Returns the restrictions that a backend does not enforce on this machine.
 pub(crate) fn not_held(backend: Backend, network: &Network, grouped: bool) -> Vec<&'static str> {
@@ -67,15 +67,15 @@ pub(crate) fn not_held(backend: Backend, network: &Network, grouped: bool) -> Ve
         Backend::Landlock => missing.extend([
             "The command sees the names and command lines of all processes on this machine.",
             "A process that detaches itself can outlive a supervisor that the command kills.",
-            "No new file can be made in the top folder of the workspace, and git cannot commit.",
+            "No new file can be created in the top folder of the workspace, and git cannot commit.",
             "Permissions, owners and times of files can be changed wherever the user may change them.",
-            "Whether a file outside the workspace exists, and how large it is, can be asked.",
+            "The command can learn whether a file outside the workspace exists, and its size.",
         ]),
         Backend::None => missing.push(SWITCHED_OFF),
     }
     if !grouped && backend != Backend::None {
         missing.push(
-            "Memory is limited for each process, not for all processes of a command together.",
+            "The memory limit applies to each process, not to all processes of a command together.",
         );
         if rustix::process::geteuid().is_root() || !backend.has_namespaces() {
             missing.push("The number of processes is not limited.");

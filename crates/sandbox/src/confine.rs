@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Once};
+use std::sync::{Arc, LazyLock, Once};
 
 use crate::HELPER_COMMAND;
 use crate::applied::{Applied, Backend, not_held};
@@ -22,7 +22,7 @@ use crate::orders::{self, Order};
 use crate::owned::{Owned, remove_abandoned};
 use crate::places::{Places, not_for_everybody};
 use crate::policy::{Access, Limits, Network, Policy};
-use crate::probe::{LANDLOCK_WITH_PORTS, LEAST_LANDLOCK, Offer};
+use crate::probe::{LANDLOCK_WITH_PORTS, LEAST_LANDLOCK, Offer, Prober};
 use crate::promises::promises;
 use crate::rights;
 use crate::stand_in::StandIns;
@@ -72,10 +72,10 @@ pub enum Mode {
 
 /// The reason why a command is not started.
 #[derive(Debug, thiserror::Error)]
-pub enum Refusal {
+pub enum CommandRefusal {
     /// No backend on this machine can confine the command.
     #[error(
-        "No sandbox works on this machine, so no command is run. Ask the operator to install \
+        "No sandbox backend works on this machine, so no command was run. Ask the operator to install \
          bubblewrap (the package `bubblewrap`), or to switch the sandbox off."
     )]
     NoSandbox,
@@ -96,31 +96,35 @@ pub enum Refusal {
     #[error("The working directory {0} is not in the workspace. Choose one inside it.")]
     Outside(PathBuf),
     /// The workspace contains the whole system.
-    #[error("The workspace {0} is too much: it holds the system. Choose a folder in it.")]
+    #[error("The workspace {0} contains the operating system. Choose a folder inside it.")]
     TooMuch(PathBuf),
     /// A protected path does not lie beneath the workspace.
-    #[error("The protected path {0} is not one beneath the workspace. Ask the operator to fix it.")]
+    #[error("The protected path {0} is not inside the workspace. Ask the operator to correct it.")]
     Protected(PathBuf),
     /// The workspace has more protected places than the limit.
-    #[error("There are more than {MAX_PROTECTED} protected places in the workspace. Report it.")]
+    #[error("The workspace contains more than {MAX_PROTECTED} protected paths. Report this.")]
     TooManyProtected,
     /// The workspace has more entries than one scan reads.
     #[error(
-        "The workspace holds more than can be checked for repositories before and after a command, or a part of it that cannot be read: {0}. Remove what is not needed, or choose a narrower workspace."
+        "The workspace cannot be checked for repositories before and after a command, because it is too large or a part of it cannot be read: {0}. Remove what is not needed, or choose a smaller workspace."
     )]
     Unseen(PathBuf),
     /// The note that the workspace must be swept could not be written.
-    #[error("{path} could not be written: {cause}. No command is run without it. Report it.")]
+    #[error(
+        "{path} could not be written: {cause}. No command was run, because the sandbox needs it. Report this."
+    )]
     Note {
         path: PathBuf,
         /// The operating system's error.
         cause: io::Error,
     },
     /// Without namespaces, the workspace would need too many Landlock rules.
-    #[error("The workspace is too wide for this machine's sandbox. Ask for bubblewrap.")]
+    #[error(
+        "The workspace is too large for the sandbox backend of this machine. Ask the operator to install bubblewrap."
+    )]
     TooWide,
     /// A stand-in for a protected path could not be created.
-    #[error("{path} could not be protected: {cause}. Report it.")]
+    #[error("{path} could not be protected: {cause}. No command was run. Report this.")]
     StandIn {
         path: PathBuf,
         /// The operating system's error.
@@ -132,18 +136,35 @@ pub enum Refusal {
 #[derive(Debug)]
 pub struct Sandbox {
     mode: Mode,
-    offer: Offer,
+    machine: LazyLock<Machine, Box<dyn FnOnce() -> Machine + Send>>,
     places: Places,
     home: Option<PathBuf>,
     helper: PathBuf,
-    private: Vec<PathBuf>,
-    cages: Cages,
     stand_ins: StandIns,
     watches: Watches,
     tidier: Arc<Tidier>,
     notes: Option<PathBuf>,
     reports: Reports,
     swept: Once,
+}
+
+/// What only the first command needs to know of the machine: most runs start none.
+#[derive(Debug)]
+struct Machine {
+    offer: Offer,
+    cages: Cages,
+    /// The entries of `/etc` that not every user may read.
+    private: Vec<PathBuf>,
+}
+
+impl Machine {
+    fn of(offer: Offer) -> Self {
+        Self {
+            cages: Cages::beneath(&offer.cgroups),
+            private: not_for_everybody(Path::new("/etc")),
+            offer,
+        }
+    }
 }
 
 /// A command while it is being confined.
@@ -160,14 +181,28 @@ impl Sandbox {
     /// Creates a sandbox from the operator's mode and the probe's findings. `helper` is our own
     /// binary.
     pub fn new(mode: Mode, offer: Offer, places: Places, helper: PathBuf) -> Self {
+        Self::on(mode, places, helper, move || offer)
+    }
+
+    /// Creates a sandbox that probes the machine before the first command. The probe starts four
+    /// processes, which a run without commands should not pay for. `helper` is our own binary.
+    pub fn probing(mode: Mode, places: Places, helper: PathBuf) -> Self {
+        let prober = Prober::new(&places, &helper);
+        Self::on(mode, places, helper, move || prober.probe())
+    }
+
+    fn on(
+        mode: Mode,
+        places: Places,
+        helper: PathBuf,
+        offer: impl FnOnce() -> Offer + Send + 'static,
+    ) -> Self {
         let home = places.home.as_deref().map(Path::to_owned);
         let home = home.and_then(|home| fs::canonicalize(home).ok());
         Self {
             mode,
-            cages: Cages::beneath(&offer.cgroups),
-            offer,
+            machine: LazyLock::new(Box::new(move || Machine::of(offer()))),
             home: home.filter(|home| home.parent().is_some()),
-            private: not_for_everybody(Path::new("/etc")),
             helper: fs::canonicalize(&helper).unwrap_or(helper),
             places,
             stand_ins: StandIns::default(),
@@ -179,24 +214,26 @@ impl Sandbox {
         }
     }
 
-    /// Returns the backend that confines commands on this machine.
-    pub fn backend(&self) -> Result<Backend, Refusal> {
+    /// Returns the backend that confines commands on this machine. Probes the machine if no call has
+    /// done so: not for async threads.
+    pub fn backend(&self) -> Result<Backend, CommandRefusal> {
+        let offer = || &self.machine.offer;
         let works = |backend| match backend {
-            Backend::Bubblewrap => self.offer.bubblewrap.is_some(),
-            Backend::Namespaces => self.offer.namespaces,
-            Backend::Landlock => self.offer.landlock >= LEAST_LANDLOCK,
+            Backend::Bubblewrap => offer().bubblewrap.is_some(),
+            Backend::Namespaces => offer().namespaces,
+            Backend::Landlock => offer().landlock >= LEAST_LANDLOCK,
             Backend::None => true,
         };
         match self.mode {
             Mode::Off => Ok(Backend::None),
-            Mode::Best => self.offer.best().ok_or(Refusal::NoSandbox),
+            Mode::Best => offer().best().ok_or(CommandRefusal::NoSandbox),
             Mode::Only(backend) if works(backend) => Ok(backend),
-            Mode::Only(backend) => Err(Refusal::NotHere(backend.name())),
+            Mode::Only(backend) => Err(CommandRefusal::NotHere(backend.name())),
         }
     }
 
     /// Returns the program to start in place of the command, so that the policy is enforced for it.
-    pub fn confine(&self, policy: &Policy, command: Command) -> Result<Confined, Refusal> {
+    pub fn confine(&self, policy: &Policy, command: Command) -> Result<Confined, CommandRefusal> {
         let backend = self.backend()?;
         if backend == Backend::None {
             return Ok(self.unconfined(policy.limits, command));
@@ -205,7 +242,7 @@ impl Sandbox {
         self.check_network(backend, &policy.network)?;
         let cwd = folder(&command.cwd)?;
         if !cwd.starts_with(&policy.workspace) {
-            return Err(Refusal::Outside(cwd));
+            return Err(CommandRefusal::Outside(cwd));
         }
         let found = self.found_before(policy)?;
         let (fates, watched) = self.fates(backend, policy, &found.protect)?;
@@ -221,7 +258,7 @@ impl Sandbox {
             Backend::Bubblewrap => self.in_bubblewrap(request),
             Backend::Namespaces => self.in_namespaces(request),
             Backend::Landlock => self.in_landlock(request),
-            Backend::None => Err(Refusal::NoSandbox),
+            Backend::None => Err(CommandRefusal::NoSandbox),
         }?;
         if policy.access == Access::ReadWrite {
             self.note(policy, found.baseline, &mut confined.guard)?;
@@ -231,19 +268,20 @@ impl Sandbox {
 
     /// Scans the workspace before a command that may change it. Entries that another running
     /// command may have created do not count as present before.
-    fn found_before(&self, policy: &Policy) -> Result<Before, Refusal> {
+    fn found_before(&self, policy: &Policy) -> Result<Before, CommandRefusal> {
         if policy.access == Access::ReadOnly {
             return Ok(Before::default());
         }
         // Includes both a command that ends during the scan and one that starts during it.
         let mut others = self.running(&policy.workspace)?;
-        let mut found = sweep::before(&policy.workspace).map_err(|cause| Refusal::Folder {
-            path: policy.workspace.clone(),
-            cause,
-        })?;
+        let mut found =
+            sweep::before(&policy.workspace).map_err(|cause| CommandRefusal::Folder {
+                path: policy.workspace.clone(),
+                cause,
+            })?;
         // A folder that this process may not list, the command may not list either.
         if found.baseline.unseen.contains(Path::new("")) {
-            return Err(Refusal::Unseen(policy.workspace.clone()));
+            return Err(CommandRefusal::Unseen(policy.workspace.clone()));
         }
         others.extend(self.running(&policy.workspace)?);
         for other in &others {
@@ -253,12 +291,12 @@ impl Sandbox {
     }
 
     /// Returns the baselines of the commands that run in a workspace now.
-    fn running(&self, workspace: &Path) -> Result<Vec<Baseline>, Refusal> {
+    fn running(&self, workspace: &Path) -> Result<Vec<Baseline>, CommandRefusal> {
         match &self.notes {
             // This folder includes the notes of this process.
             Some(folder) => {
                 let running = notes::retried(|| notes::running(folder, workspace));
-                running.map_err(|cause| Refusal::Note {
+                running.map_err(|cause| CommandRefusal::Note {
                     path: folder.clone(),
                     cause,
                 })
@@ -273,7 +311,7 @@ impl Sandbox {
         policy: &Policy,
         mut baseline: Baseline,
         guard: &mut Guard,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), CommandRefusal> {
         // A stand-in, or an entry that exists by now, is read-only for the command.
         baseline.protected.insert(".git".into());
         let watched = guard.watched.iter();
@@ -286,7 +324,7 @@ impl Sandbox {
         let note = match &self.notes {
             Some(folder) => {
                 let written = notes::retried(|| Note::write(folder, &pending));
-                Some(written.map_err(|cause| Refusal::Note {
+                Some(written.map_err(|cause| CommandRefusal::Note {
                     path: folder.clone(),
                     cause,
                 })?)
@@ -348,11 +386,11 @@ impl Sandbox {
         Ok(reports)
     }
 
-    fn in_bubblewrap(&self, mut request: Request<'_>) -> Result<Confined, Refusal> {
-        let found = self.offer.bubblewrap.as_ref();
+    fn in_bubblewrap(&self, mut request: Request<'_>) -> Result<Confined, CommandRefusal> {
+        let found = self.machine.offer.bubblewrap.as_ref();
         let bwrap = found.map(|found| found.path.clone());
         let bwrap = bwrap.filter(|path| !layout::is_changeable(request.policy, path));
-        let bwrap = bwrap.ok_or(Refusal::NotHere(Backend::Bubblewrap.name()))?;
+        let bwrap = bwrap.ok_or(CommandRefusal::NotHere(Backend::Bubblewrap.name()))?;
         self.put_stand_ins(&mut request)?;
         let view = layout::view(&self.scene(&request));
         let mut program = bubblewrap::words(&bwrap, &view, &request.policy.network, &request.cwd);
@@ -365,7 +403,7 @@ impl Sandbox {
         Ok(self.confined(request, &outer, &program))
     }
 
-    fn in_namespaces(&self, mut request: Request<'_>) -> Result<Confined, Refusal> {
+    fn in_namespaces(&self, mut request: Request<'_>) -> Result<Confined, CommandRefusal> {
         self.put_stand_ins(&mut request)?;
         let mut orders = vec![
             Order::DieWithParent {},
@@ -393,12 +431,12 @@ impl Sandbox {
         Ok(self.confined(request, &outer, &program))
     }
 
-    fn in_landlock(&self, mut request: Request<'_>) -> Result<Confined, Refusal> {
+    fn in_landlock(&self, mut request: Request<'_>) -> Result<Confined, CommandRefusal> {
         let owned = self.scratch()?;
         let scratch = owned.path().to_owned();
         request.guard.scratch = Some(owned);
         let rules = rights::rights(&self.scene(&request), &scratch);
-        let rules = rules.map_err(|rights::TooMany| Refusal::TooWide)?;
+        let rules = rules.map_err(|rights::TooMany| CommandRefusal::TooWide)?;
         let mut orders = self.outer(&mut request, false);
         orders.extend(self.identity(&scratch));
         orders.push(Order::Start {
@@ -417,7 +455,7 @@ impl Sandbox {
     /// and the runtime.
     fn outer(&self, request: &mut Request<'_>, pass_on: bool) -> Vec<Order> {
         let mut orders = vec![Order::Lifeline { pass_on }, Order::Adopt { at_end: true }];
-        request.guard.cage = self.cages.make(&request.policy.limits);
+        request.guard.cage = self.machine.cages.make(&request.policy.limits);
         let lists = request.guard.cage.iter().flat_map(Cage::lists);
         orders.extend(lists.map(|list| Order::Join { list }));
         orders
@@ -497,23 +535,22 @@ impl Sandbox {
             backend,
             access: policy.access,
             network: policy.network.clone(),
-            landlock: self.offer.landlock,
+            landlock: self.machine.offer.landlock,
             limits: policy.limits,
             control_group: grouped,
             not_held: not_held(backend, &policy.network, grouped),
         }
     }
 
-    fn check_network(&self, backend: Backend, network: &Network) -> Result<(), Refusal> {
+    fn check_network(&self, backend: Backend, network: &Network) -> Result<(), CommandRefusal> {
         match network {
-            Network::Ports(_) if self.offer.landlock < LANDLOCK_WITH_PORTS => {
-                Err(Refusal::Network(
-                    "This kernel cannot hold a command to single ports. Ask for no network, or ask \
-                     the operator to allow all of it.",
+            Network::Ports(_) if self.machine.offer.landlock < LANDLOCK_WITH_PORTS => {
+                Err(CommandRefusal::Network(
+                    "This kernel cannot restrict a command to single ports. Run the command without network, or ask the operator to allow the whole network.",
                 ))
             }
-            Network::Loopback if !backend.has_namespaces() => Err(Refusal::Network(
-                "This machine cannot give a command a network of its own. Ask for no network.",
+            Network::Loopback if !backend.has_namespaces() => Err(CommandRefusal::Network(
+                "This machine cannot create a network namespace for a command. Run the command without network.",
             )),
             Network::Off | Network::Loopback | Network::Ports(_) | Network::On => Ok(()),
         }
@@ -524,13 +561,13 @@ impl Sandbox {
         backend: Backend,
         policy: &Policy,
         repositories: &BTreeMap<PathBuf, Kind>,
-    ) -> Result<(Fates, Vec<Watched>), Refusal> {
+    ) -> Result<(Fates, Vec<Watched>), CommandRefusal> {
         let wrong = policy
             .protected
             .iter()
             .find(|one| !layout::is_plain(&one.path));
         if let Some(wrong) = wrong {
-            return Err(Refusal::Protected(wrong.path.clone()));
+            return Err(CommandRefusal::Protected(wrong.path.clone()));
         }
         let home = self.home.as_deref();
         let decide = |known: &Known| layout::fates(policy, home, &self.helper, repositories, known);
@@ -541,22 +578,22 @@ impl Sandbox {
             (decide(&Known::default()), Vec::new())
         };
         if fates.all().count() + fates.above.len() > MAX_PROTECTED {
-            return Err(Refusal::TooManyProtected);
+            return Err(CommandRefusal::TooManyProtected);
         }
         Ok((fates, watched))
     }
 
     /// Creates the stand-ins. If another entry exists by now, that entry is protected instead.
-    fn put_stand_ins(&self, request: &mut Request<'_>) -> Result<(), Refusal> {
+    fn put_stand_ins(&self, request: &mut Request<'_>) -> Result<(), CommandRefusal> {
         let wanted = std::mem::take(&mut request.fates.stand_ins);
         for (path, stand) in wanted {
-            let put = self
-                .stand_ins
-                .put(&path, stand)
-                .map_err(|cause| Refusal::StandIn {
-                    path: path.clone(),
-                    cause,
-                })?;
+            let put =
+                self.stand_ins
+                    .put(&path, stand)
+                    .map_err(|cause| CommandRefusal::StandIn {
+                        path: path.clone(),
+                        cause,
+                    })?;
             match put {
                 Some(held) => {
                     request.guard.stand_ins.push(held);
@@ -579,25 +616,23 @@ impl Sandbox {
             places: &self.places,
             home: self.home.as_deref(),
             fates: &request.fates,
-            private: &self.private,
+            private: &self.machine.private,
             helper: &self.helper,
         }
     }
 
     /// Creates a private scratch folder on disk.
-    fn scratch(&self) -> Result<Owned, Refusal> {
+    fn scratch(&self) -> Result<Owned, CommandRefusal> {
         let path = folder(&self.places.scratch)?;
         self.swept.call_once(|| sweep(&path));
-        Owned::make(&path, SCRATCH, SCRATCH_MODE).map_err(|cause| Refusal::Folder { path, cause })
+        Owned::make(&path, SCRATCH, SCRATCH_MODE)
+            .map_err(|cause| CommandRefusal::Folder { path, cause })
     }
 
     /// Starts the command without a sandbox, as the operator configured: no restriction applies,
     /// but the command still ends with this process. Its supervisor is a process of the same user,
     /// which the command can kill.
     pub fn unconfined(&self, limits: Limits, command: Command) -> Confined {
-        if !cfg!(target_os = "linux") {
-            return Confined::bare(limits, command);
-        }
         let orders = [
             Order::Lifeline { pass_on: false },
             Order::Adopt { at_end: false },
@@ -651,9 +686,6 @@ pub fn death_signal(helper: &Path) -> Vec<OsString> {
 /// Builds the helper's command line. The order that checks the parent comes last: a parent that
 /// dies after it ends a helper that has armed everything.
 fn launcher(helper: &Path, orders: &[Order]) -> Vec<OsString> {
-    if !cfg!(target_os = "linux") {
-        return Vec::new();
-    }
     let mut orders = orders.to_vec();
     orders.push(Order::Parent {
         process: u64::from(std::process::id()),
@@ -664,8 +696,8 @@ fn launcher(helper: &Path, orders: &[Order]) -> Vec<OsString> {
 }
 
 /// Returns the orders by which the helper verifies a view before it continues.
-fn proven(view: &[Order]) -> Result<Vec<Order>, Refusal> {
-    promises(view).map_err(|(path, cause)| Refusal::Folder { path, cause })
+fn proven(view: &[Order]) -> Result<Vec<Order>, CommandRefusal> {
+    promises(view).map_err(|(path, cause)| CommandRefusal::Folder { path, cause })
 }
 
 /// Removes the private folders that dead processes left behind.
@@ -683,16 +715,16 @@ fn sweep(folder: &Path) {
 /// Refuses folders that are no longer the ones that were decided about. They are used by the names
 /// that they had then: resolving a link now would let a process that can plant one choose the
 /// folder.
-fn check_folders(policy: &Policy) -> Result<(), Refusal> {
+fn check_folders(policy: &Policy) -> Result<(), CommandRefusal> {
     let workspace = &policy.workspace;
     let holds_the_system = ["/usr", "/etc", "/proc", "/dev"]
         .iter()
         .any(|part| Path::new(part).starts_with(workspace));
     if holds_the_system {
-        return Err(Refusal::TooMuch(workspace.clone()));
+        return Err(CommandRefusal::TooMuch(workspace.clone()));
     }
     for path in policy.extra_write.iter().chain([workspace]) {
-        held::open_folder(path).map_err(|cause| Refusal::Folder {
+        held::open_folder(path).map_err(|cause| CommandRefusal::Folder {
             path: path.clone(),
             cause,
         })?;
@@ -701,8 +733,8 @@ fn check_folders(policy: &Policy) -> Result<(), Refusal> {
 }
 
 /// Returns the canonical path of a folder.
-fn folder(path: &Path) -> Result<PathBuf, Refusal> {
-    let refused = |cause| Refusal::Folder {
+fn folder(path: &Path) -> Result<PathBuf, CommandRefusal> {
+    let refused = |cause| CommandRefusal::Folder {
         path: path.to_owned(),
         cause,
     };

@@ -15,8 +15,9 @@ use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, fstat, openat, statat};
+use rustix::fs::{AtFlags, Dir, FileType, OFlags, fstat, statat};
 use rustix::io::Errno;
+use sortie_base::beneath::{EXACT_FOLDER_FLAGS, open_without_links};
 
 use crate::protected::acts_in_any_folder;
 
@@ -50,7 +51,7 @@ pub(crate) enum Kind {
 
 /// The result of one scan of a workspace. Paths are relative to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct ScanResult {
     pub(crate) places: BTreeMap<PathBuf, Kind>,
     /// Files and folders below the top that editors, shells or agents act on.
     pub(crate) notable: BTreeSet<PathBuf>,
@@ -108,8 +109,8 @@ impl Time<'_> {
 }
 
 /// Scans everything below a folder.
-pub(crate) fn find(root: BorrowedFd<'_>, time: Time<'_>) -> Found {
-    let mut found = Found::default();
+pub(crate) fn find(root: BorrowedFd<'_>, time: Time<'_>) -> ScanResult {
+    let mut found = ScanResult::default();
     let mut left = time.max_entries();
     let mut waiting = vec![PathBuf::new()];
     while let Some(path) = waiting.pop() {
@@ -174,7 +175,7 @@ fn look(
     path: &Path,
     time: Time<'_>,
     left: &mut usize,
-    found: &mut Found,
+    found: &mut ScanResult,
 ) -> io::Result<Vec<PathBuf>> {
     let folder = open_beneath(root, path)?;
     let is_top = path.as_os_str().is_empty();
@@ -251,61 +252,18 @@ fn kind_of(folder: &OwnedFd, name: &OsStr) -> io::Result<FileType> {
     Ok(FileType::from_raw_mode(facts.st_mode))
 }
 
-const LISTING: OFlags = OFlags::RDONLY
-    .union(OFlags::DIRECTORY)
-    .union(OFlags::NOFOLLOW)
-    .union(OFlags::CLOEXEC);
-
 /// Opens a folder beneath another without following a link.
 pub(crate) fn open_beneath(root: BorrowedFd<'_>, path: &Path) -> io::Result<OwnedFd> {
-    open_with(root, path, LISTING)
-}
-
-#[cfg(target_os = "linux")]
-fn open_with(root: BorrowedFd<'_>, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
-    use rustix::fs::{ResolveFlags, openat2};
-    let whole = if path.as_os_str().is_empty() {
-        Path::new(".")
-    } else {
-        path
-    };
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    match openat2(root, whole, flags, Mode::empty(), resolve) {
-        // Older kernels, system call filters, and paths that are too long for one call.
-        Err(Errno::NOSYS | Errno::PERM | Errno::NAMETOOLONG | Errno::AGAIN) => {
-            by_parts(root, path, flags)
-        }
-        other => Ok(other?),
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn open_with(root: BorrowedFd<'_>, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
-    by_parts(root, path, flags)
-}
-
-fn by_parts(root: BorrowedFd<'_>, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
-    let mut held = openat(root, ".", LISTING, Mode::empty())?;
-    let mut names = path.iter().peekable();
-    while let Some(name) = names.next() {
-        let flags = if names.peek().is_some() {
-            LISTING
-        } else {
-            flags
-        };
-        held = openat(&held, name, flags, Mode::empty())?;
-    }
-    Ok(held)
+    Ok(open_without_links(root, path, EXACT_FOLDER_FLAGS)?)
 }
 
 /// Restores the owner's right to list and change a folder and its ancestors.
-#[cfg(target_os = "linux")]
 fn make_usable(root: BorrowedFd<'_>, path: &Path) -> io::Result<()> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut way: Vec<&Path> = path.ancestors().collect();
     way.reverse();
     for path in way {
-        let held = open_with(root, path, flags)?;
+        let held = open_without_links(root, path, flags)?;
         let mode = fstat(&held)?.st_mode & 0o7777;
         if mode & 0o500 == 0o500 {
             continue;
@@ -315,11 +273,6 @@ fn make_usable(root: BorrowedFd<'_>, path: &Path) -> io::Result<()> {
         std::fs::set_permissions(name, mode)?;
     }
     Ok(())
-}
-
-#[cfg(not(target_os = "linux"))]
-fn make_usable(_: BorrowedFd<'_>, _: &Path) -> io::Result<()> {
-    Err(io::ErrorKind::PermissionDenied.into())
 }
 
 #[cfg(test)]
@@ -357,7 +310,7 @@ mod tests {
         }
     }
 
-    fn names(found: &Found) -> Vec<(&str, Kind)> {
+    fn names(found: &ScanResult) -> Vec<(&str, Kind)> {
         let places = found.places.iter();
         places
             .map(|(path, kind)| (path.to_str().unwrap(), *kind))

@@ -7,7 +7,6 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-#[cfg(target_os = "linux")]
 use rustix::fs::{Mode, OFlags, openat};
 use sortie_base::exact_folder;
 
@@ -15,7 +14,6 @@ use sortie_base::exact_folder;
 #[derive(Debug)]
 pub(crate) struct Reached {
     /// Keeps the folder open, even if it is renamed.
-    #[cfg(target_os = "linux")]
     _folder: OwnedFd,
     path: PathBuf,
 }
@@ -33,7 +31,6 @@ pub(crate) fn open_folder(path: &Path) -> io::Result<OwnedFd> {
 }
 
 /// Opens the parent folder of a path; the last name need not exist, and may be that of a link.
-#[cfg(target_os = "linux")]
 pub(crate) fn reach(path: &Path) -> io::Result<Reached> {
     use std::os::fd::AsRawFd as _;
     let parts = path.parent().zip(path.file_name());
@@ -46,31 +43,13 @@ pub(crate) fn reach(path: &Path) -> io::Result<Reached> {
     })
 }
 
-/// Without a sandbox no file is ever placed.
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn reach(path: &Path) -> io::Result<Reached> {
-    Ok(Reached {
-        path: path.to_owned(),
-    })
-}
-
 /// Returns the device and the inode number at a path.
-#[cfg(target_os = "linux")]
 pub(crate) fn identity(path: &Path) -> io::Result<(u64, u64)> {
     let facts = rustix::fs::fstat(walk(path)?)?;
     Ok((facts.st_dev, facts.st_ino))
 }
 
-/// Returns the device and the inode number at a path.
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn identity(path: &Path) -> io::Result<(u64, u64)> {
-    use std::os::unix::fs::MetadataExt as _;
-    let facts = std::fs::symlink_metadata(path)?;
-    Ok((facts.dev(), facts.ino()))
-}
-
 /// Opens a handle to the entry at a path, which may itself be a link.
-#[cfg(target_os = "linux")]
 pub(crate) fn walk(path: &Path) -> io::Result<OwnedFd> {
     let place = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     match path.parent().zip(path.file_name()) {
@@ -84,7 +63,7 @@ pub(crate) fn walk(path: &Path) -> io::Result<OwnedFd> {
     }
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 mod tests {
     use std::fs;
     use std::os::unix::fs::{MetadataExt as _, symlink};

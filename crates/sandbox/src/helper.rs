@@ -37,7 +37,7 @@ pub fn run_helper(words: impl Iterator<Item = OsString>) -> ExitCode {
 #[derive(Debug, thiserror::Error)]
 enum Problem {
     /// The arguments are not valid orders.
-    #[error("these orders make no sense, at {0:?}")]
+    #[error("invalid sandbox plan at step {0:?}")]
     Words(OsString),
     #[error("{order} failed: {cause}")]
     Order {
@@ -46,10 +46,12 @@ enum Problem {
         cause: io::Error,
     },
     /// The arguments name no program.
-    #[error("there is no program to start")]
+    #[error("the program to start is missing")]
     NoProgram,
     /// The process that requested the program is gone.
-    #[error("the process that started this helper is gone, so the program is not started")]
+    #[error(
+        "the process that started the sandbox helper has ended, so the program was not started"
+    )]
     Abandoned,
 }
 

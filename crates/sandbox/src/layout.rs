@@ -13,6 +13,7 @@ use crate::held;
 use crate::orders::Order;
 use crate::places::{Places, SECRETS, SYSTEM, TOOLCHAINS};
 use crate::policy::{Access, Network, Policy};
+use crate::promises::{Place, place};
 use crate::protected::{IN_GIT_FOLDER, IN_HOME, IN_LINKED_FOLDER, WhileAbsent};
 use crate::stand_in::{self, Stand};
 use crate::watched::{Before, Known};
@@ -497,45 +498,15 @@ impl View {
     fn shows(&self, path: &Path) -> bool {
         let mut shows = false;
         for order in &self.orders {
-            let (at, real) = match order {
-                Order::Read { at, .. } | Order::Write { at, .. } => (at, true),
-                Order::Scratch { at, .. } | Order::HideFile { at } | Order::HideFolder { at } => {
-                    (at, false)
-                }
-                Order::Link { at, .. } if path.starts_with(at) => return true,
-                // The other orders show nothing of the old root.
-                Order::Link { .. }
-                | Order::Parent { .. }
-                | Order::Join { .. }
-                | Order::Lifeline { .. }
-                | Order::Adopt { .. }
-                | Order::Unshare { .. }
-                | Order::DieWithParent {}
-                | Order::NewRoot {}
-                | Order::Processes {}
-                | Order::Devices {}
-                | Order::EnterRoot {}
-                | Order::Part { .. }
-                | Order::Same { .. }
-                | Order::Along { .. }
-                | Order::Mask { .. }
-                | Order::Prove {}
-                | Order::Loopback {}
-                | Order::Text { .. }
-                | Order::Start { .. }
-                | Order::Session {}
-                | Order::Limit { .. }
-                | Order::MayRead { .. }
-                | Order::MayWrite { .. }
-                | Order::MayConnect { .. }
-                | Order::Restrict { .. }
-                | Order::DropPrivileges {}
-                | Order::Filter { .. }
-                | Order::Become {}
-                | Order::Report {} => continue,
-            };
-            if path.starts_with(at) {
-                shows = real;
+            if let Order::Link { at, .. } = order
+                && path.starts_with(at)
+            {
+                return true;
+            }
+            if let Some(place) = place(order)
+                && path.starts_with(place.at())
+            {
+                shows = matches!(place, Place::Part(..));
             }
         }
         shows

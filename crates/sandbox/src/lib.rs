@@ -1,8 +1,9 @@
 //! Confines what a shell command may see, change and reach, enforced by the operating system.
 //!
-//! [`probe()`] finds out once what the machine supports; [`Sandbox::confine`] turns a command into
-//! the program that is really started, or refuses it. This crate does not start the command itself,
-//! and never falls back to running it unconfined: only the operator sets [`Mode::Off`].
+//! [`probe()`] finds out what the machine supports, on request or before the first command;
+//! [`Sandbox::confine`] turns a command into the program that is really started, or refuses it.
+//! This crate does not start the command itself, and never falls back to running it unconfined:
+//! only the operator sets [`Mode::Off`].
 //!
 //! Three backends, best first, enforce one [`Policy`]:
 //!
@@ -27,10 +28,6 @@ mod git_places;
 mod git_settings;
 mod guard;
 mod held;
-#[cfg(target_os = "linux")]
-mod helper;
-#[cfg(not(target_os = "linux"))]
-#[path = "helper_elsewhere.rs"]
 mod helper;
 mod layout;
 mod mounts;
@@ -49,7 +46,7 @@ mod tidier;
 mod watched;
 
 pub use applied::{Applied, Backend};
-pub use confine::{Command, Confined, Mode, Refusal, Sandbox, death_signal, supervisor};
+pub use confine::{Command, CommandRefusal, Confined, Mode, Sandbox, death_signal, supervisor};
 pub use git::{LinkedWorktree, linked_worktree};
 pub use git_settings::named_by_settings;
 pub use guard::Guard;

@@ -10,6 +10,6 @@ fn main() -> ExitCode {
     {
         return sortie_sandbox::run_helper(words);
     }
-    eprintln!("This program is started by the sandbox, not by hand.");
+    eprintln!("This program is started by the sandbox of Sortie and has no use on its own.");
     ExitCode::FAILURE
 }

@@ -1,4 +1,4 @@
-//! Probes once, by trying, which sandbox features this machine supports.
+//! Probes, by trying, which sandbox features this machine supports.
 
 use std::ffi::OsString;
 use std::fs;
@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 
 use serde::Serialize;
 use sortie_base::lifeline::Lifeline;
+use sortie_base::private_files::others_may_write;
 
 use crate::HELPER_COMMAND;
 use crate::applied::Backend;
@@ -74,12 +75,12 @@ impl Offer {
             version => format!("version {version}"),
         };
         let cgroups = if self.cgroups.parents.is_empty() {
-            "cannot be made: limits hold for each process"
+            "not available: limits apply to each process"
         } else {
-            "limits hold for all processes of a command together"
+            "limits apply to all processes of a command together"
         };
         let chosen = self.best().map_or(
-            "none: commands are refused; install bubblewrap, or switch the sandbox off",
+            "none: commands do not run; install bubblewrap, or switch the sandbox off",
             Backend::name,
         );
         vec![
@@ -101,20 +102,50 @@ impl Offer {
 
 /// Tries what works on this machine, with this binary as the helper.
 pub fn probe(places: &Places, helper: &Path) -> Offer {
-    Offer {
-        bubblewrap: places.path.iter().find_map(|folder| bubblewrap(folder)),
-        namespaces: namespaces(helper),
-        landlock: landlock(helper),
-        cgroups: cgroup::find(),
+    Prober::new(places, helper).probe()
+}
+
+/// The programs of a later probe. They are looked up when it is created, before an agent runs that
+/// could put a file of the same name into a folder of the search path.
+#[derive(Debug)]
+pub(crate) struct Prober {
+    /// The files named `bwrap` in the search path, in order.
+    bubblewraps: Vec<PathBuf>,
+    helper: PathBuf,
+}
+
+impl Prober {
+    pub(crate) fn new(places: &Places, helper: &Path) -> Self {
+        let found = places.path.iter().filter_map(|folder| trusted(folder));
+        Self {
+            bubblewraps: found.collect(),
+            helper: helper.to_owned(),
+        }
+    }
+
+    /// Tries what works. Starts four processes, and more if a `bwrap` does not work.
+    pub(crate) fn probe(&self) -> Offer {
+        Offer {
+            bubblewrap: self.bubblewraps.iter().find_map(|path| bubblewrap(path)),
+            namespaces: namespaces(&self.helper),
+            landlock: landlock(&self.helper),
+            cgroups: cgroup::find(),
+        }
     }
 }
 
-fn bubblewrap(folder: &Path) -> Option<Bubblewrap> {
+/// Returns the `bwrap` of a folder, if only root or the current user could have put it there.
+fn trusted(folder: &Path) -> Option<PathBuf> {
     let path = fs::canonicalize(folder.join("bwrap")).ok()?;
-    if !folder.is_absolute() || !is_trusted(&path) {
+    (folder.is_absolute() && is_trusted(&path)).then_some(path)
+}
+
+fn bubblewrap(path: &Path) -> Option<Bubblewrap> {
+    // The file may have been replaced since it was looked up.
+    if !is_trusted(path) {
         return None;
     }
-    let version = answer(Command::new(&path).arg("--version"))?;
+    let version = answer(Command::new(path).arg("--version"))?;
     let number = version.trim().rsplit(' ').next()?.to_owned();
     let mut parts = number.split('.').map(|part| part.parse().ok());
     if (parts.next()??, parts.next()??) < LEAST_BUBBLEWRAP {
@@ -142,20 +173,20 @@ fn bubblewrap(folder: &Path) -> Option<Bubblewrap> {
         "-c",
         "exit 0",
     ];
-    answer(Command::new(&path).args(words))?;
+    answer(Command::new(path).args(words))?;
     Some(Bubblewrap {
-        path,
+        path: path.to_owned(),
         version: format!("bubblewrap {number}"),
     })
 }
 
 /// Returns whether only root or the current user could have put the file there.
 fn is_trusted(path: &Path) -> bool {
-    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+    use std::os::unix::fs::MetadataExt as _;
     let us = rustix::process::geteuid().as_raw();
     fs::metadata(path).is_ok_and(|facts| {
         let owner = facts.uid() == 0 || facts.uid() == us;
-        facts.is_file() && owner && facts.permissions().mode() & 0o022 == 0
+        facts.is_file() && owner && !others_may_write(&facts)
     })
 }
 

@@ -10,13 +10,15 @@ use crate::mounts::{self, Mount};
 use crate::orders::Order;
 
 /// A place at which the view mounts something.
-enum Place<'a> {
+pub(crate) enum Place<'a> {
+    /// Shows a part of the old root, the first path, at the second.
     Part(&'a Path, &'a Path),
+    /// Hides what the old root has there.
     Mask(&'a Path),
 }
 
 impl Place<'_> {
-    fn at(&self) -> &Path {
+    pub(crate) fn at(&self) -> &Path {
         match self {
             Self::Part(_, at) | Self::Mask(at) => at,
         }
@@ -52,42 +54,16 @@ fn uncovered(view: &[Order]) -> Vec<Place<'_>> {
     found
 }
 
-fn place(order: &Order) -> Option<Place<'_>> {
-    match order {
-        Order::Read { from, at } | Order::Write { from, at } => Some(Place::Part(from, at)),
-        Order::Scratch { at, .. } | Order::HideFile { at } | Order::HideFolder { at } => {
-            Some(Place::Mask(at))
-        }
-        // These neither show a part of the old root nor hide one.
-        Order::Link { .. }
-        | Order::Parent { .. }
-        | Order::Join { .. }
-        | Order::Lifeline { .. }
-        | Order::Adopt { .. }
-        | Order::Unshare { .. }
-        | Order::DieWithParent {}
-        | Order::NewRoot {}
-        | Order::Processes {}
-        | Order::Devices {}
-        | Order::EnterRoot {}
-        | Order::Part { .. }
-        | Order::Same { .. }
-        | Order::Along { .. }
-        | Order::Mask { .. }
-        | Order::Prove {}
-        | Order::Loopback {}
-        | Order::Text { .. }
-        | Order::Start { .. }
-        | Order::Session {}
-        | Order::Limit { .. }
-        | Order::MayRead { .. }
-        | Order::MayWrite { .. }
-        | Order::MayConnect { .. }
-        | Order::Restrict { .. }
-        | Order::DropPrivileges {}
-        | Order::Filter { .. }
-        | Order::Become {}
-        | Order::Report {} => None,
+/// Returns the place that an order shows or hides; other orders do neither.
+pub(crate) fn place(order: &Order) -> Option<Place<'_>> {
+    if let Order::Read { from, at } | Order::Write { from, at } = order {
+        Some(Place::Part(from, at))
+    } else if let Order::Scratch { at, .. } | Order::HideFile { at } | Order::HideFolder { at } =
+        order
+    {
+        Some(Place::Mask(at))
+    } else {
+        None
     }
 }
 

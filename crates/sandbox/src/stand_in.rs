@@ -109,7 +109,9 @@ impl StandIn {
                 return Ok(Some(Self { path, held }));
             }
         }
-        Err(io::Error::other("others keep making and removing it"))
+        Err(io::Error::other(
+            "another process keeps creating and removing it",
+        ))
     }
 }
 

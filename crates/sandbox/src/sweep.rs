@@ -10,7 +10,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -18,16 +17,17 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, Dir, FileType, Mode, OFlags, RenameFlags, fchmod, fstat, openat, renameat,
-    renameat_with, statat, unlinkat,
+    AtFlags, Dir, FileType, Mode, RenameFlags, fchmod, fstat, renameat, renameat_with, statat,
+    unlinkat,
 };
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
+use sortie_base::atomic_file::Draft;
 use sortie_base::regular_file;
 
 use crate::git;
 use crate::git_config;
-use crate::git_places::{Found, Kind, Time, find, is_git_name, open_beneath};
+use crate::git_places::{Kind, ScanResult, Time, find, is_git_name, open_beneath};
 use crate::held::open_folder;
 
 /// The largest git configuration file that is read. Larger ones are moved aside.
@@ -119,30 +119,30 @@ impl Neutralised {
                 self.dropped.join(", ")
             ),
             Measure::MovedAside if self.kept_as.is_none() => format!(
-                "{path} was removed, as it could not be moved aside: git would act on it outside of the sandbox. Do not make it again; report what should stand there."
+                "{path} was removed because it could not be moved aside: git would act on it outside the sandbox. Do not create it again; report what it should contain."
             ),
             Measure::MovedAside => format!(
-                "{path} was moved to {kept}: git, an editor, a shell or an agent of a person would act on it outside of the sandbox. Do not make it again; report what should stand there."
+                "{path} was moved to {kept}: git, an editor, a shell or an agent would act on it outside the sandbox. Do not create it again; report what it should contain."
             ),
             Measure::Restored => format!(
-                "{path} is protected, and is again what it was before the command. Report what should stand there."
+                "{path} is protected and was restored to its state before the command. Report what it should contain."
             ),
             Measure::LeftInPlace => format!(
                 "{path} was left in place: an editor, a shell or an agent acts on it when a person opens or enters its folder. Mention it in your report."
             ),
             Measure::Failed => format!(
-                "{path} would act outside of the sandbox and could not be neutralised: {}. Remove it, and mention it in your report.",
+                "{path} would act outside the sandbox and could not be neutralised: {}. Remove it, and mention it in your report.",
                 self.cause.as_deref().unwrap_or("unknown cause")
             ),
             Measure::NotChecked => format!(
-                "{} could not be checked for repositories that act outside of the sandbox. Mention it in your report.",
+                "{} could not be checked for repositories that act outside the sandbox. Mention it in your report.",
                 if path.is_empty() {
                     "A part of the workspace"
                 } else {
                     path
                 }
             ),
-            Measure::More => format!("There is more of this kind than is named here: {path}."),
+            Measure::More => format!("Further paths of this kind are not listed here: {path}."),
         }
     }
 }
@@ -186,7 +186,7 @@ pub(crate) struct Before {
 /// user, and is protected.
 pub(crate) fn before(workspace: &Path) -> io::Result<Before> {
     let root = open_folder(workspace)?;
-    let Found {
+    let ScanResult {
         places,
         notable,
         unseen,
@@ -644,21 +644,14 @@ pub(crate) fn move_aside(folder: BorrowedFd<'_>, name: &OsStr) -> io::Result<OsS
             Err(errno) => return Err(errno.into()),
         }
     }
-    Err(io::Error::other("too many things were moved aside there"))
+    Err(io::Error::other("too many files were moved aside there"))
 }
 
 /// Writes a file with this content atomically.
 fn write_new(folder: &OwnedFd, name: &str, text: &str) -> io::Result<()> {
     let random = RandomState::new().build_hasher().finish();
     let temporary = format!("{name}.sortie-{random:016x}");
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = openat(folder, &temporary, flags, Mode::from_raw_mode(0o644))?;
-    let mut file = File::from(file);
-    let written = file.write_all(text.as_bytes());
-    let done = written.and_then(|()| Ok(renameat(folder, &temporary, folder, name)?));
-    if done.is_err() {
-        // At worst a file remains that no program reads.
-        unlinkat(folder, &temporary, AtFlags::empty()).ok();
-    }
-    done
+    let draft = Draft::create(folder.as_fd(), &temporary, 0o644)?;
+    draft.file().write_all(text.as_bytes())?;
+    draft.rename_to(OsStr::new(name))
 }

@@ -21,13 +21,12 @@ const STAMP: &str = "node_modules/.sortie-installed";
 /// Why there is no page.
 #[derive(Debug)]
 pub(super) enum Trouble {
-    /// `SORTIE_SKIP_WEB` is set.
+    /// Not built, because `SORTIE_SKIP_WEB` is set.
     Skipped,
     /// This is the crate alone, without `/web`.
     NoSources,
     /// Node or npm is missing or too old.
     NoNode(String),
-    /// A step failed.
     Failed(String),
     /// A file could not be read or written.
     File(io::Error),

@@ -41,7 +41,6 @@ impl AnonymousConnections {
         })
     }
 
-    /// Registers a connection.
     pub(crate) fn register(self: &Arc<Self>, address: IpAddr) -> AnonymousConnection {
         let closed = CancellationToken::new();
         let mut open = self.open();

@@ -17,14 +17,14 @@ use crate::config::ServerConfig;
 use crate::guard::{self, Failures, Names, Rates};
 use crate::host::Host;
 use crate::hub::Hub;
+use crate::idempotency::UnderWay;
 use crate::keys::KeyRing;
 use crate::links::Links;
 use crate::metrics::Metrics;
-use crate::once::UnderWay;
 use crate::problem::{Kind, Problem};
 use crate::readiness::Readiness;
 use crate::routes::{self, AccessTable};
-use crate::{headers, metrics, once};
+use crate::{headers, idempotency, metrics};
 
 /// The state that all handlers share.
 #[derive(Debug)]
@@ -95,7 +95,6 @@ impl FromRef<Shared> for Arc<App> {
     }
 }
 
-/// Builds the router.
 pub(crate) fn router(app: &Arc<App>) -> Router {
     let (routes, _) = routes::all().router.split_for_parts();
     let shared = Shared(Arc::clone(app));
@@ -104,7 +103,10 @@ pub(crate) fn router(app: &Arc<App>) -> Router {
         .fallback(routes::page::anything_else)
         .method_not_allowed_fallback(wrong_method)
         // The layer that is added last runs first.
-        .layer(middleware::from_fn_with_state(shared.clone(), once::once))
+        .layer(middleware::from_fn_with_state(
+            shared.clone(),
+            idempotency::middleware,
+        ))
         .layer(middleware::from_fn_with_state(shared.clone(), guard::guard))
         .layer(middleware::from_fn_with_state(
             shared.clone(),

@@ -17,20 +17,19 @@ const SHARE_BYTES: usize = ALL_BYTES / 4;
 enum Share {
     Tenant(String),
     Key(String),
-    /// Requests without credentials.
     Anonymous,
 }
 
 /// The memory in use.
 #[derive(Debug, Default)]
-struct Taken {
+struct UsedMemory {
     all: usize,
     shares: HashMap<Share, usize>,
 }
 
 /// The memory of request bodies.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct BodyMemory(Arc<Mutex<Taken>>);
+pub(crate) struct BodyMemory(Arc<Mutex<UsedMemory>>);
 
 impl BodyMemory {
     /// Creates an empty reservation for a body of the caller.

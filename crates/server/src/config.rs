@@ -32,7 +32,6 @@ pub struct ServerConfig {
     pub default_mode: Mode,
     /// The secret with which this start of the server proves its identity.
     pub proof: Proof,
-    /// The limits.
     pub limits: ServerLimits,
 }
 
@@ -43,12 +42,11 @@ pub struct TenantConfig {
     pub workspaces: Vec<PathBuf>,
 }
 
-/// A rate limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
-    /// The sustained rate.
+    /// Sustained requests per second.
     pub per_second: NonZeroU32,
-    /// The burst.
+    /// Most requests in a burst.
     pub burst: NonZeroU32,
 }
 
@@ -61,7 +59,7 @@ pub struct ServerLimits {
     pub body_bytes: usize,
     /// Bytes of a body that carries a task or a message.
     pub task_body_bytes: usize,
-    /// Concurrent connections.
+    /// Most concurrent connections of all clients.
     pub connections: usize,
     /// How long the headers of a request may take to arrive, and a connection may idle.
     pub header_timeout: Duration,

@@ -101,7 +101,6 @@ fn connections(allowed: usize, descriptors: Option<u64>) -> usize {
         .max(1)
 }
 
-/// One connection.
 #[derive(Debug)]
 struct Connection {
     app: Arc<App>,

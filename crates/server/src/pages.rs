@@ -20,7 +20,6 @@ pub(crate) const NEXT_CURSOR: HeaderName = HeaderName::from_static("sortie-next-
 
 /// The size of the first batch: the length of the texts is not known yet.
 const FIRST_BATCH: u32 = 20;
-/// The largest batch.
 const MAX_BATCH: u32 = 320;
 /// A batch with less text than this may be followed by a larger one.
 const MODEST_BYTES: usize = 1024 * 1024;
@@ -149,7 +148,7 @@ pub(crate) fn cursor_of(place: &impl Serialize) -> Result<String, Problem> {
     Ok(BASE64_URL_SAFE_NO_PAD.encode(text))
 }
 
-/// Decodes a cursor.
+/// Decodes the cursor of a page.
 pub(crate) fn place_in<P: DeserializeOwned>(cursor: Option<&str>) -> Result<Option<P>, Problem> {
     let Some(cursor) = cursor else {
         return Ok(None);

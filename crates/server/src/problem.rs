@@ -162,7 +162,7 @@ impl Problem {
         self
     }
 
-    /// Adds a field.
+    /// Adds a field to the problem document.
     #[must_use]
     pub(crate) fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.0.extra.insert(name.to_owned(), value.into());

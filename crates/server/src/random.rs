@@ -34,7 +34,7 @@ pub(crate) fn secret() -> Result<String, NoRandomness> {
     Ok(URL_SAFE_NO_PAD.encode(bytes::<SECRET_BYTES>()?))
 }
 
-/// Creates an id.
+/// Creates a random id.
 pub(crate) fn id() -> Result<String, NoRandomness> {
     let bytes = bytes::<ID_CHARS>()?;
     Ok(bytes

@@ -13,11 +13,11 @@ const LIMIT: Duration = Duration::from_secs(2);
 /// The last test of the store.
 #[derive(Debug, Default)]
 pub(crate) struct Readiness {
-    last: Mutex<Option<Look>>,
+    last: Mutex<Option<LastCheck>>,
 }
 
 #[derive(Debug)]
-struct Look {
+struct LastCheck {
     at: Instant,
     found: Result<(), String>,
 }
@@ -36,14 +36,14 @@ impl Readiness {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => Err(sortie_core::error::with_causes(&error)),
             Err(_) => Err(format!(
-                "the store did not finish a small write within {} s",
+                "the store did not complete a small write within {} s",
                 LIMIT.as_secs()
             )),
         };
         if let Err(reason) = &found {
             tracing::error!(reason, "the store accepts no writes");
         }
-        *last = Some(Look {
+        *last = Some(LastCheck {
             at: Instant::now(),
             found: found.clone(),
         });

@@ -1,9 +1,10 @@
 //! The life cycle of a server.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use sortie_protocol::local_address;
 use sortie_runtime::Runtime;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -15,10 +16,10 @@ use crate::config::ServerConfig;
 use crate::guard::{Failures, Names, Rates};
 use crate::host::Host;
 use crate::hub::Hub;
+use crate::idempotency::UnderWay;
 use crate::keys::{KeyError, KeyFile, KeyRing, mark_of};
 use crate::links::{Links, Pass};
 use crate::metrics::Metrics;
-use crate::once::UnderWay;
 use crate::random::{self, NoRandomness};
 use crate::readiness::Readiness;
 use crate::{listen, routes};
@@ -29,7 +30,6 @@ pub enum ServeError {
     /// The address is in use or not one of this machine.
     #[error("cannot listen on {address}")]
     Listen {
-        /// The address.
         address: SocketAddr,
         /// The error of the operating system.
         #[source]
@@ -115,7 +115,10 @@ impl Server {
             role: sortie_protocol::Role::Admin,
         };
         let (code, _) = self.app.links.make(pass, now)?;
-        Ok(format!("http://{}/login?code={code}", here(self.address)))
+        Ok(format!(
+            "http://{}/login?code={code}",
+            local_address(self.address)
+        ))
     }
 
     /// Serves requests until `stop`; then disconnects the clients and returns.
@@ -148,32 +151,5 @@ impl Server {
         }
         tracing::info!("stopped listening");
         Ok(())
-    }
-}
-
-/// Returns an address at which clients on this machine reach a server that listens at `address`.
-pub fn here(address: SocketAddr) -> SocketAddr {
-    let ip = match address.ip() {
-        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
-        // The server may listen on IPv6 only.
-        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
-        IpAddr::V4(_) | IpAddr::V6(_) => return address,
-    };
-    SocketAddr::new(ip, address.port())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::here;
-
-    #[test]
-    fn unspecified_addresses_become_loopback() {
-        for (listens, expected) in [
-            ("0.0.0.0:7878", "127.0.0.1:7878"),
-            ("[::]:7878", "[::1]:7878"),
-            ("127.0.0.2:7878", "127.0.0.2:7878"),
-        ] {
-            assert_eq!(here(listens.parse().unwrap()), expected.parse().unwrap());
-        }
     }
 }

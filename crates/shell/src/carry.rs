@@ -159,7 +159,7 @@ impl Carrier {
         for (name, value) in &command.assignments {
             let name = name.trim_end_matches('+');
             if is_run_later(name) {
-                self.doubt(&format!("what {name} holds may be run"));
+                self.doubt(&format!("the content of {name} may be run"));
             } else if RUN_AS_TEXT.contains(&name) {
                 // The value of `LESSOPEN` begins with a mark.
                 let text = value.shape().trim_start_matches(['|', '-']);
@@ -183,7 +183,7 @@ impl Carrier {
         let evaluated = |text: &str| text.contains('[') && text.contains(['$', '`']);
         let words = command.arguments().iter().filter_map(Word::known);
         if EVALUATORS.contains(&name) && words.clone().any(evaluated) {
-            self.doubt(&format!("{name} may run what a quoted text holds"));
+            self.doubt(&format!("{name} may run the content of a quoted text"));
         }
         let options: Vec<&str> = words.filter(|text| text.starts_with(['-', '+'])).collect();
         let strange = match name {
@@ -226,7 +226,7 @@ impl Carrier {
             "git" => self.git(arguments),
             "fd" | "fdfind" => self.listed(arguments),
             _ if UNREAD.contains(&name) => {
-                self.doubt(&format!("{name} may start commands that are not read"));
+                self.doubt(&format!("{name} may start commands that are not checked"));
             }
             _ => {
                 self.option_texts(name, arguments);
@@ -245,7 +245,7 @@ impl Carrier {
             return arguments.get(1..).unwrap_or_default();
         }
         if first.len() > 1 && first.starts_with('-') {
-            self.doubt(&format!("how {name} is called is not clear"));
+            self.doubt(&format!("the arguments of {name} are not understood"));
         }
         arguments
     }
@@ -259,7 +259,7 @@ impl Carrier {
         // The first word of tar is a cluster even without a dash; its values follow in order.
         let first = arguments.first().map(Word::shape).unwrap_or_default();
         if name == "tar" && !first.starts_with('-') && first.contains(['F', 'I']) {
-            self.doubt("how tar is called is not clear");
+            self.doubt("the arguments of tar are not understood");
         }
         let mut rest = arguments.iter();
         while let Some(word) = rest.next() {
@@ -294,7 +294,7 @@ impl Carrier {
         // It accepts abbreviated subcommands, and with `-all` no name precedes the command.
         let is_exec = |word: &Word| !word.shape().is_empty() && "exec".starts_with(word.shape());
         if name == "ip" && command.arguments().iter().any(is_exec) {
-            self.doubt("how ip is called is not clear");
+            self.doubt("the arguments of ip are not understood");
         }
         let Some(rest) = managed_words(name, command.arguments()) else {
             return;
@@ -310,7 +310,7 @@ impl Carrier {
                 continue;
             }
             if at >= MOST_MANAGED_WORDS {
-                self.doubt(&format!("how {name} is called is not clear"));
+                self.doubt(&format!("the arguments of {name} are not understood"));
                 return;
             }
             self.command(rest.get(at..).unwrap_or_default(), false);
@@ -339,7 +339,7 @@ impl Carrier {
             }
             // Each level of programs that start each other would parse all of them again.
             if next > MOST_MANAGED_TEXTS {
-                return self.doubt("a text that is run stands behind too many words");
+                return self.doubt("a text that is run follows too many words");
             }
             match attached {
                 Some(value) => self.line(&[word.with_text(value)]),
@@ -359,7 +359,7 @@ impl Carrier {
             return;
         }
         if !call.certain {
-            self.doubt(&format!("how {name} is called is not clear"));
+            self.doubt(&format!("the arguments of {name} are not understood"));
         }
         if name == "ssh" && names_command(command.arguments()) {
             self.doubt("an option of ssh runs a command");
@@ -424,7 +424,7 @@ impl Carrier {
                 let option = |word: &&Word| word.shape().starts_with('-');
                 let count = rest.iter().take_while(option).count();
                 if count > 0 {
-                    self.doubt("how ssh is called is not clear");
+                    self.doubt("the arguments of ssh are not understood");
                     self.line(rest.get(count + 1..).unwrap_or_default());
                 }
                 return self.line(rest.get(count..).unwrap_or_default());
@@ -448,7 +448,7 @@ impl Carrier {
 
     /// Handles the text of `env -S`: options and words of another `env`.
     fn split(&mut self, text: &Word, rest: &[Word]) {
-        self.doubt("env splits a text by rules of its own");
+        self.doubt("env splits a text by its own rules");
         let mut words = vec![text.with_text(&format!("env {}", text.shape().replace("\\_", " ")))];
         words.extend(rest.iter().cloned());
         self.line(&words);
@@ -522,7 +522,7 @@ impl Carrier {
                 self.doubt(&why);
             }
             Understanding::Not { why } => {
-                self.doubt(&format!("a text that is run cannot be read: {why}"));
+                self.doubt(&format!("a text that is run cannot be parsed: {why}"));
             }
         }
     }
@@ -568,7 +568,7 @@ impl Carrier {
             word.known().is_none() && (expands || begins) && !path
         };
         if arguments.iter().any(open) {
-            self.doubt("what find is told to do is not known before it runs");
+            self.doubt("the actions of find are not known before it runs");
         }
         let mut rest = arguments.iter();
         while let Some(word) = rest.next() {
@@ -592,7 +592,7 @@ impl Carrier {
     fn listed(&mut self, arguments: &[Word]) {
         let open = |word: &Word| word.may_split() && word.shape().contains(['$', '`']);
         if arguments.iter().any(open) {
-            self.doubt("what fd is told to do is not known before it runs");
+            self.doubt("the actions of fd are not known before it runs");
         }
         let mut rest = arguments.iter();
         while let Some(word) = rest.next() {
@@ -623,7 +623,7 @@ impl Carrier {
                 .chars()
                 .all(|c| "lpP".contains(c));
             if !lists {
-                self.doubt("how trap is called is not clear");
+                self.doubt("the arguments of trap are not understood");
             }
             return;
         }

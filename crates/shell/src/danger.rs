@@ -36,7 +36,6 @@ pub enum DangerKind {
     RunsDownload,
     /// Changes or removes history that other people have.
     ForcesPush,
-    /// Discards uncommitted work.
     DiscardsWork,
     /// Rewrites the history of a repository.
     RewritesHistory,
@@ -52,7 +51,6 @@ pub enum DangerKind {
     Unreadable,
 }
 
-/// One dangerous command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Danger {
     pub kind: DangerKind,
@@ -60,7 +58,6 @@ pub struct Danger {
     pub command: String,
     /// What the command would do.
     pub why: &'static str,
-    /// The safer alternative.
     pub instead: &'static str,
 }
 
@@ -218,11 +215,11 @@ fn shown(command: &Simple) -> String {
 fn explained(kind: DangerKind) -> (&'static str, &'static str) {
     match kind {
         DangerKind::DeletesTree => (
-            "it deletes a whole tree that cannot be brought back",
-            "name the one folder inside the workspace that may go",
+            "it deletes a whole directory tree, which cannot be restored",
+            "name the one folder inside the workspace to delete",
         ),
         DangerKind::WritesDisk => (
-            "it writes to a disk below its file system",
+            "it writes directly to a disk device",
             "write to a file inside the workspace",
         ),
         DangerKind::StopsMachine => (
@@ -230,32 +227,32 @@ fn explained(kind: DangerKind) -> (&'static str, &'static str) {
             "say in your answer that a restart is needed",
         ),
         DangerKind::ForkBomb => (
-            "it starts itself again and again until nothing else can run",
-            "use a loop with an end",
+            "it is a fork bomb: it starts copies of itself without end",
+            "use a loop with a limit",
         ),
         DangerKind::ChangesPermissions => (
-            "it changes owners or permissions of a whole system",
+            "it changes owners or permissions across the whole system",
             "change only the files inside the workspace that need it",
         ),
         DangerKind::RunsDownload => (
-            "it runs what was downloaded before anybody has read it",
+            "it runs downloaded code that was not reviewed",
             "download to a file, read it, then run the file",
         ),
         DangerKind::ForcesPush => (
-            "it changes or removes history that others may have",
-            "push a new branch, or use --force-with-lease after a person agreed",
+            "it rewrites or deletes history that other clones may contain",
+            "push a new branch, or use --force-with-lease after a person has agreed",
         ),
         DangerKind::DiscardsWork => (
-            "it throws away work that is not committed",
-            "commit or stash the work first, or name the one file that may go",
+            "it discards uncommitted work",
+            "commit or stash the work first, or name the one file to discard",
         ),
         DangerKind::RewritesHistory => (
             "it rewrites or removes the history of the repository",
             "make a new commit that corrects the old one",
         ),
         DangerKind::EndsProcesses => (
-            "it ends processes that are not its own",
-            "end one process by its id",
+            "it kills processes that it did not start",
+            "kill one process by its id",
         ),
         DangerKind::StopsServices => (
             "it stops services, scheduled jobs or the firewall of the machine",
@@ -263,14 +260,14 @@ fn explained(kind: DangerKind) -> (&'static str, &'static str) {
         ),
         DangerKind::RemovesInfrastructure => (
             "it removes containers, clusters or infrastructure with their data",
-            "name the one container or resource that may go",
+            "name the one container or resource to remove",
         ),
         DangerKind::DropsData => (
-            "it drops data of a database",
+            "it deletes data of a database",
             "work on a copy, or say in your answer what should be dropped",
         ),
         DangerKind::Unreadable => (
-            "it cannot be read, so that nothing dangerous can be ruled out",
+            "it cannot be parsed, so a danger cannot be ruled out",
             "write it in a simpler form, or put it into a script file and run that",
         ),
     }

@@ -33,7 +33,7 @@ pub use reader::{MAX_BYTES, MAX_COMMANDS, MAX_DEPTH};
 pub use script::{Redirect, Script, Simple, Understanding, Word};
 
 /// Why a line with arithmetic and a quoted `$` is not completely understood.
-const COMPUTES: &str = "arithmetic may run what a quoted text holds";
+const COMPUTES: &str = "arithmetic may run the content of a quoted text";
 
 /// Parses a command line as bash would.
 pub fn read(command: &str) -> Understanding {

@@ -19,9 +19,9 @@ pub const MAX_DEPTH: usize = 32;
 pub const MAX_COMMANDS: usize = 4_000;
 
 /// Why a text was rejected.
-pub(crate) type Refusal = &'static str;
+pub(crate) type Unreadable = &'static str;
 /// The result of parsing one piece.
-pub(crate) type Reading<T> = Result<T, Refusal>;
+pub(crate) type Reading<T> = Result<T, Unreadable>;
 
 /// The results of parsing, shared by nested readers.
 #[derive(Debug, Default)]
@@ -38,7 +38,7 @@ pub(crate) fn gather(text: &str, depth: usize) -> Reading<Gathered> {
     }
     if text.contains(['\0', '\u{1}', '\u{7f}']) {
         // Bash marks quoting with these internally, and its own handling of them has had bugs.
-        return Err("it holds control characters that shells treat specially");
+        return Err("it contains control characters that shells treat specially");
     }
     let mut gathered = Gathered::default();
     let characters = text.chars().collect();
@@ -186,7 +186,7 @@ impl<'a> Reader<'a> {
     }
 
     fn push(&mut self, command: Simple) -> Reading<()> {
-        self.need(self.count() < MAX_COMMANDS, "it holds too many commands")?;
+        self.need(self.count() < MAX_COMMANDS, "it contains too many commands")?;
         self.gathered.script.commands.push(command);
         Ok(())
     }
@@ -205,7 +205,7 @@ impl<'a> Reader<'a> {
         self.gathered.script.commands.len()
     }
 
-    fn need(&self, holds: bool, otherwise: Refusal) -> Reading<()> {
+    fn need(&self, holds: bool, otherwise: Unreadable) -> Reading<()> {
         if holds { Ok(()) } else { Err(otherwise) }
     }
 

@@ -93,7 +93,7 @@ impl Simple {
 /// One argument after quoting is resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Word {
-    /// Exactly this text.
+    /// Exactly this text, known before it runs.
     Known(String),
     /// Zero or more words that only the running shell knows; the text shows how they are written.
     Unknown(String),
@@ -139,7 +139,6 @@ impl Word {
 /// The source of an input or the destination of an output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Redirect {
-    /// Reads a file.
     Reads(Word),
     /// Writes, or may write, a file.
     Writes(Word),

@@ -3,15 +3,9 @@
 use sortie::{Error, Sortie, Status};
 
 async fn start(home: &std::path::Path) -> Result<Sortie, Error> {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/restart.yaml");
     let builder = Sortie::builder().home(home).workspace(home);
-    builder
-        .model(concat!(
-            "script:",
-            env!("CARGO_MANIFEST_DIR"),
-            "/examples/restart.yaml"
-        ))
-        .build()
-        .await
+    builder.model(format!("script:{script}")).build().await
 }
 
 #[tokio::main]
@@ -20,10 +14,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // The first process admits a task that takes a while, and ends.
     let first = start(home.path()).await?;
-    let id = first
-        .tasks()
-        .create(first.tasks().request("Take your time"))
-        .await?;
+    let tasks = first.tasks();
+    let id = tasks.create(tasks.request("Take your time")).await?;
     first.shut_down().await;
 
     // The next process continues all tasks of the home folder. Nothing has to be asked for.

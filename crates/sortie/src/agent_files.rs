@@ -3,10 +3,12 @@
 use std::path::Path;
 use std::time::Duration;
 
+use sortie_core::budget::Budget;
+use sortie_core::config::AgentConfig;
 use sortie_definitions::{
-    AgentFiles, Ceiling, Known, LoadedAgent, Where, agent_places, load_agents,
+    AgentFiles, Ceiling, Known, LoadedAgent, SearchContext, agent_places, load_agents,
 };
-use sortie_runtime::{AgentSettings, Agents, AllowedModels};
+use sortie_runtime::{Agents, AllowedModels};
 
 use crate::{Options, settings};
 
@@ -14,7 +16,7 @@ use crate::{Options, settings};
 pub(crate) fn load(options: &Options, base: &Agents, tools: &[String]) -> AgentFiles {
     let is_trusted = |folder: &Path| options.is_trusted(folder);
     let user_home = options.environment.user_home();
-    let places = agent_places(&Where {
+    let places = agent_places(&SearchContext {
         workspace: &options.workspace,
         home: user_home.as_deref(),
         is_trusted: &is_trusted,
@@ -49,7 +51,7 @@ pub(crate) fn load(options: &Options, base: &Agents, tools: &[String]) -> AgentF
                 max_iterations: Some(limits.max_iterations),
                 timeout: Some(Duration::from_secs(limits.timeout_seconds))
                     .filter(|timeout| !timeout.is_zero()),
-                budget: settings::budget(limits.budget),
+                budget: limits.budget.into(),
             },
         },
     )
@@ -70,14 +72,18 @@ pub(crate) fn add(
     }
 }
 
-fn complete(set: &mut AgentSettings, loaded: &LoadedAgent) {
-    set.rules.ask.extend(loaded.ask.iter().cloned());
+/// Fills what the operator did not set from the agent's file.
+fn complete(set: &mut AgentConfig, loaded: &LoadedAgent) {
+    let ask = set.tools.ask.get_or_insert_default();
+    ask.extend(loaded.ask.iter().cloned());
     set.mode = set.mode.or(loaded.mode);
-    set.timeout = set.timeout.or(loaded.timeout);
-    set.budget = set.budget.or(loaded.budget);
+    set.timeout_seconds = set
+        .timeout_seconds
+        .or(loaded.timeout.map(|limit| limit.as_secs()));
+    set.budget = Budget::from(set.budget).or(loaded.budget).into();
     set.isolation = set.isolation.or(loaded.isolation);
-    if set.asking.thinking.is_none() {
-        set.asking.thinking.clone_from(&loaded.thinking);
+    if set.thinking.is_none() {
+        set.thinking.clone_from(&loaded.thinking);
     }
-    set.asking.sampling.temperature = set.asking.sampling.temperature.or(loaded.temperature);
+    set.temperature = set.temperature.or(loaded.temperature);
 }

@@ -2,9 +2,15 @@
 
 use std::time::Duration;
 
+use sortie_core::id::RunId;
+use sortie_core::notification::Notification;
 use sortie_core::ports::store::Replied;
-use sortie_core::request::{Answerer, OpenRequest, Reply, RequestFilter, RequestId};
+use sortie_core::request::{
+    Answerer, ApprovalRequest, OpenRequest, Reply, RequestFilter, RequestId, RequestKind,
+};
+use sortie_core::run::RunRecord;
 use sortie_runtime::Runtime;
+use tokio::sync::broadcast;
 
 use crate::error::Error;
 
@@ -38,11 +44,39 @@ impl<'a> Approvals<'a> {
             if let Some(first) = pending.into_iter().next() {
                 return Ok(first);
             }
-            // Events are hints: a missed one costs a delay, never a request.
-            tokio::select! {
-                _ = events.recv() => {}
-                () = tokio::time::sleep(POLL_INTERVAL) => {}
+            changed(&mut events).await;
+        }
+    }
+
+    /// Decides all approval requests of a tree until its root has ended, and returns the root's
+    /// record. `decide` returns `Ok` to approve a call, or the reason for the model to deny it. The
+    /// audit records `by` as the approver. Questions stay open.
+    pub async fn decide(
+        &self,
+        root: RunId,
+        by: &str,
+        decide: impl Fn(&ApprovalRequest) -> Result<(), String>,
+    ) -> Result<RunRecord, Error> {
+        let mut events = self.runtime.subscribe();
+        let filter = RequestFilter {
+            root: Some(root),
+            ..RequestFilter::default()
+        };
+        loop {
+            let record = self.runtime.get(root).await?;
+            if record.status.is_terminal() {
+                return Ok(record);
             }
+            for open in self.list(filter.clone()).await? {
+                let RequestKind::Approval(call) = &open.request.kind else {
+                    continue;
+                };
+                match decide(call) {
+                    Ok(()) => self.approve(&open.request.id, by).await?,
+                    Err(why) => self.deny(&open.request.id, by, Some(&why)).await?,
+                };
+            }
+            changed(&mut events).await;
         }
     }
 
@@ -89,5 +123,13 @@ impl<'a> Approvals<'a> {
     /// Replies to a request, with a grant for later calls if the reply has one.
     pub async fn reply(&self, id: &RequestId, reply: Reply) -> Result<Replied, Error> {
         Ok(self.runtime.reply(id, reply).await?)
+    }
+}
+
+/// Waits for the next event. Events are hints: a missed one costs a delay, never a request.
+async fn changed(events: &mut broadcast::Receiver<Notification>) {
+    tokio::select! {
+        _ = events.recv() => {}
+        () = tokio::time::sleep(POLL_INTERVAL) => {}
     }
 }

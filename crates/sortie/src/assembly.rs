@@ -254,7 +254,7 @@ fn sandbox(options: &Options) -> Option<Sandbox> {
         SandboxMode::Off => Mode::Off,
     };
     let helper = options.helper.as_ref()?.path().to_owned();
-    let sandbox = Sandbox::new(mode, options.probe_sandbox()?, options.places(), helper);
+    let sandbox = Sandbox::probing(mode, options.places(), helper);
     Some(sandbox.with_notes(options.home.join(UNSWEPT_FOLDER)))
 }
 

@@ -11,6 +11,7 @@ mod error;
 mod mcp;
 mod notices;
 mod options;
+mod read_tool;
 mod sessions;
 mod settings;
 mod skills;
@@ -30,7 +31,6 @@ pub use environment::Environment;
 pub use error::Error;
 pub use options::{OpenStore, Options, SandboxHelper, TRUST_FILE, sandbox_helper};
 pub use sessions::Sessions;
-pub use settings::micros;
 pub use skills::SkillFolders;
 pub use sortie::{PendingTelemetry, Sortie};
 pub use tasks::Tasks;
@@ -48,7 +48,8 @@ pub use sortie_core::notification::{Notification, NotificationKind};
 pub use sortie_core::policy::Mode;
 pub use sortie_core::ports::store::{AuditFilter, CancelReport, ListFilter, Replied, StoreError};
 pub use sortie_core::request::{
-    Answerer, OpenRequest, Reply, RequestFilter, RequestId, RequestKind, SessionGrant,
+    Answerer, ApprovalRequest, OpenRequest, Reply, RequestFilter, RequestId, RequestKind,
+    SessionGrant,
 };
 pub use sortie_core::run::{ForkPoint, Isolation, Lane, Outcome, Priority, RunRecord, Status};
 pub use sortie_core::session::{SessionFilter, SessionSummary};
@@ -62,8 +63,10 @@ pub use sortie_runtime::{
 #[cfg(feature = "server")]
 pub use sortie_server as server;
 
-/// Tools of your own: implement [`Tool`](tool::Tool) and hand it to [`Builder::tool`].
+/// Tools of your own: implement [`Tool`](tool::Tool), or use [`ReadTool`](tool::ReadTool) for a
+/// function that only reads, and hand it to [`Builder::tool`].
 pub mod tool {
+    pub use crate::read_tool::ReadTool;
     pub use sortie_core::id::EffectId;
     pub use sortie_core::ports::tool::{
         Image, Reconcile, Reconciled, Recovery, Remains, Tool, ToolAnswer, ToolContext,

@@ -144,7 +144,10 @@ fn configured(server: &McpServerConfig) -> Result<ServerConfig, String> {
 }
 
 /// Reads the servers of the project's own file, if the project is trusted.
-fn project_servers(options: &Options, notices: &Notices) -> Result<Vec<sortie_mcp::Found>, Error> {
+fn project_servers(
+    options: &Options,
+    notices: &Notices,
+) -> Result<Vec<sortie_mcp::ConfiguredServer>, Error> {
     let Some(folder) = project_root(&options.workspace) else {
         return Ok(Vec::new());
     };
@@ -208,7 +211,7 @@ fn guard<'a>(
     match Guard::new(allow) {
         Ok(guard) => Some(guard),
         Err(error) => {
-            problems.push(format!("the network guard cannot be made: {error}"));
+            problems.push(format!("the network guard cannot be created: {error}"));
             None
         }
     }

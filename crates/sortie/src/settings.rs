@@ -4,16 +4,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use sortie_config::{
-    AgentConfig, BudgetConfig, Config, ModelConfig, PolicyConfig, ProviderConfig, SubagentsConfig,
-};
-use sortie_core::budget::{Budget, MICROS_PER_USD};
-use sortie_core::policy::Rules;
-use sortie_core::run::{Confinement, Sampling};
-use sortie_models::{DirectorySettings, ModelSettings, Price, ProviderSettings, Secret};
-use sortie_runtime::{
-    AgentSettings, ApprovalSettings, ModelDefaults, PolicySettings, RunDefaults, SkillSettings,
-};
+use sortie_config::{AgentConfig, Config, ModelConfig, ProviderConfig, SubagentSkillsConfig};
+use sortie_core::run::Confinement;
+use sortie_models::{DirectorySettings, ProviderSettings, Secret};
+use sortie_runtime::{ApprovalSettings, RunDefaults};
 
 use crate::Options;
 
@@ -36,11 +30,7 @@ pub(crate) fn directory(
             .iter()
             .map(|(name, provider)| (name.clone(), provider_settings(provider, &variables)))
             .collect(),
-        models: config
-            .models
-            .iter()
-            .map(|(name, model)| (name.clone(), model_settings(model)))
-            .collect(),
+        models: config.models.clone(),
         environment: variables,
         record,
         learned: Some(options.home.join(LEARNED_FILE)),
@@ -58,7 +48,7 @@ fn provider_settings(
         .map(String::as_str);
     let key = provider.api_key.as_ref().map(Secret::expose);
     ProviderSettings {
-        wire: provider.wire.map(|wire| wire.to_string()),
+        wire: provider.wire,
         base_url: provider.base_url.clone(),
         api_key: key.or(named).map(Secret::trimmed),
         headers: provider
@@ -82,24 +72,6 @@ fn provider_settings(
     }
 }
 
-fn model_settings(model: &ModelConfig) -> ModelSettings {
-    ModelSettings {
-        tools: model.tools,
-        context_window: model.context_window,
-        // A cost needs both prices; loading the configuration has warned about half a price.
-        price: model.price.as_ref().and_then(|price| {
-            Some(Price {
-                input: price.input?,
-                output: price.output?,
-                cache_read: price.cache_read,
-                cache_write: price.cache_write,
-            })
-        }),
-        images: model.images,
-        max_tokens: model.max_tokens,
-    }
-}
-
 /// Returns the runtime's settings as configured. No approver is present.
 pub(crate) fn runtime(options: &Options) -> sortie_runtime::Settings {
     let config = &options.config;
@@ -115,26 +87,22 @@ pub(crate) fn runtime(options: &Options) -> sortie_runtime::Settings {
         small_model: name(&config.small_model),
         plan_model: name(&config.plan_model),
         child_model: name(&subagents.default_model),
-        every_model: ModelDefaults {
+        every_model: ModelConfig {
             fallbacks: Some(config.fallbacks.clone()),
             thinking: config.thinking.clone(),
-            sampling: Sampling {
-                temperature: config.temperature,
-                max_tokens: config.max_tokens,
-            },
+            temperature: config.temperature,
+            max_tokens: config.max_tokens,
+            ..ModelConfig::default()
         },
-        models: config
-            .models
-            .iter()
-            .map(|(name, model)| (name.clone(), asking(model)))
-            .collect(),
+        models: config.models.clone(),
         agents: config
             .agents
             .iter()
-            .map(|(name, agent)| (name.to_lowercase(), agent_settings(config, agent)))
+            .map(|(name, agent)| (name.to_lowercase(), with_model(config, agent)))
             .collect(),
         default_cleanup: subagents.default_cleanup,
-        policy: policy(&config.policy, subagents),
+        policy: config.policy.clone(),
+        child_tools: subagents.tools.clone(),
         approvals: ApprovalSettings {
             wait: false,
             expiry: Duration::from_secs(config.approvals.expiry_seconds),
@@ -143,22 +111,20 @@ pub(crate) fn runtime(options: &Options) -> sortie_runtime::Settings {
             sandbox: config.sandbox.mode,
             network: config.sandbox.network,
         },
-        skills: SkillSettings {
+        skills: SubagentSkillsConfig {
             inherit: subagents.skills.inherit && subagents.tools.inherit_skills,
-            allow: subagents.skills.allow_skills.clone(),
-            deny: subagents.skills.deny_skills.clone(),
-            extra_dirs: subagents.skills.extra_skill_dirs.clone(),
+            ..subagents.skills.clone()
         },
         main: RunDefaults {
             max_iterations: config.main.max_iterations,
             timeout: seconds(config.main.timeout_seconds),
-            budget: budget(config.budget),
+            budget: config.budget.into(),
             ..defaults.main
         },
         child: RunDefaults {
             max_iterations: subagents.max_iterations,
             timeout: seconds(subagents.timeout_seconds),
-            budget: budget(subagents.budget),
+            budget: subagents.budget.into(),
             ..defaults.child
         },
         archive_after: seconds(subagents.archive_after_minutes.saturating_mul(60)),
@@ -174,85 +140,17 @@ pub(crate) fn runtime(options: &Options) -> sortie_runtime::Settings {
     runtime
 }
 
-fn asking(model: &ModelConfig) -> ModelDefaults {
-    ModelDefaults {
-        fallbacks: model.fallbacks.clone(),
-        thinking: model.thinking.clone(),
-        sampling: Sampling {
-            temperature: model.temperature,
-            max_tokens: model.max_tokens,
-        },
-    }
-}
-
-fn agent_settings(config: &Config, agent: &AgentConfig) -> AgentSettings {
-    AgentSettings {
-        // `small` and `plan` are the configured ones; without one the agent inherits.
+/// Returns the settings of an agent with the name of its model: `small` and `plan` are the configured
+/// ones; without one the agent inherits.
+fn with_model(config: &Config, agent: &AgentConfig) -> AgentConfig {
+    AgentConfig {
         model: agent.model.as_deref().map(|name| match name {
             "small" => config.small_model.clone().unwrap_or_else(inherit),
             "plan" => config.plan_model.clone().unwrap_or_else(inherit),
             name => name.to_owned(),
         }),
-        asking: ModelDefaults {
-            fallbacks: agent.fallbacks.clone(),
-            thinking: agent.thinking.clone(),
-            sampling: Sampling {
-                temperature: agent.temperature,
-                max_tokens: agent.max_tokens,
-            },
-        },
-        max_iterations: agent.max_iterations,
-        timeout: agent.timeout_seconds.map(Duration::from_secs),
-        rules: Rules {
-            allow: agent.tools.allow.clone(),
-            deny: agent.tools.deny.clone().unwrap_or_default(),
-            ask: agent.tools.ask.clone().unwrap_or_default(),
-            approve: agent.tools.approve.clone().unwrap_or_default(),
-        },
-        delegate_ceiling: agent.delegate_ceiling.clone(),
-        budget: budget(agent.budget),
-        mode: agent.mode,
-        isolation: agent.isolation,
-        network: agent.network,
-        skills: agent.skills.clone(),
+        ..agent.clone()
     }
-}
-
-fn policy(config: &PolicyConfig, subagents: &SubagentsConfig) -> PolicySettings {
-    PolicySettings {
-        global: Rules {
-            allow: config.allow.clone(),
-            deny: config.deny.clone(),
-            ask: config.ask.clone(),
-            approve: config.approve.clone(),
-        },
-        providers: config.providers.clone(),
-        groups: config.groups.clone(),
-        sandbox: config.sandbox.clone(),
-        children: Rules {
-            allow: subagents.tools.allow.clone(),
-            deny: subagents.tools.deny.clone(),
-            ..Rules::default()
-        },
-        inherit_tools: subagents.tools.inherit_tools,
-        allow_dangerous: config.allow_dangerous,
-    }
-}
-
-/// Converts a configured budget.
-pub(crate) fn budget(config: BudgetConfig) -> Budget {
-    Budget {
-        tokens: config.tokens,
-        usd_micros: config.usd.map(micros),
-        tool_calls: config.tool_calls,
-        children: config.children,
-        wall_ms: config.seconds.map(|seconds| seconds.saturating_mul(1000)),
-    }
-}
-
-/// Converts US dollars to millionths, rounded down: never more than was configured.
-pub fn micros(usd: f64) -> u64 {
-    (usd * MICROS_PER_USD).max(0.0) as u64
 }
 
 fn inherit() -> String {

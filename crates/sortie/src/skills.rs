@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use sortie_core::skill::SkillRef;
-use sortie_definitions::{Where, skill_places, workspace_skill_places};
+use sortie_definitions::{SearchContext, skill_places, workspace_skill_places};
 
 use crate::Options;
 use crate::options::is_trusted;
@@ -31,7 +31,7 @@ impl SkillFolders {
             config_folder.is_some_and(|config_folder| is_trusted(config_folder, folder))
         };
         let places = skill_places(
-            &Where {
+            &SearchContext {
                 workspace,
                 home: self.user_home.as_deref(),
                 is_trusted: &is_trusted,
@@ -65,8 +65,8 @@ impl sortie_core::ports::workspace::Skills for SkillFolders {
     }
 }
 
-fn operator_places(folder: &Path) -> Vec<sortie_definitions::Place> {
-    let nowhere = Where {
+fn operator_places(folder: &Path) -> Vec<sortie_definitions::SearchFolder> {
+    let nowhere = SearchContext {
         workspace: Path::new("/nonexistent"),
         home: None,
         is_trusted: &|_| false,

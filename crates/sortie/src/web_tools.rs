@@ -40,5 +40,5 @@ fn guard(allow_hosts: &[String]) -> Result<Guard, Error> {
         ..Allow::default()
     };
     Guard::new(allow)
-        .map_err(|error| Error::Web(format!("the network guard cannot be made: {error}")))
+        .map_err(|error| Error::Web(format!("the network guard cannot be created: {error}")))
 }

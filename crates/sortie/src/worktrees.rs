@@ -108,7 +108,7 @@ impl sortie_core::ports::workspace::Worktrees for GitWorktrees {
         match applied.map_err(|error| sortie_core::error::with_causes(&error))? {
             Applied::Applied { files, .. } => Ok(files),
             Applied::Conflict { files } => Err(format!(
-                "nothing was changed: these files were changed in another way since: {}. Merge branch {} by hand, or discard it",
+                "nothing was changed: these files have conflicting changes: {}. Merge branch {} by hand, or discard it",
                 files.join(", "),
                 changes.branch
             )),
@@ -126,12 +126,22 @@ impl sortie_core::ports::workspace::Worktrees for GitWorktrees {
             .map_err(|error| sortie_core::error::with_causes(&error))
     }
 
-    async fn sweep(&self, known: &[RunId]) -> Result<(), String> {
+    async fn runs(&self) -> Result<Vec<RunId>, String> {
+        if !self.folder.is_dir() {
+            return Ok(Vec::new());
+        }
+        let names = self.get()?.runs();
+        let names = names.map_err(|error| sortie_core::error::with_causes(&error))?;
+        // Anything else in the folder is not ours.
+        Ok(names.iter().filter_map(|name| name.parse().ok()).collect())
+    }
+
+    async fn sweep(&self, gone: &[RunId]) -> Result<(), String> {
         if !self.folder.is_dir() {
             return Ok(());
         }
-        let known = known.iter().map(ToString::to_string).collect();
-        let swept = self.get()?.sweep(&known).await;
+        let gone: Vec<String> = gone.iter().map(ToString::to_string).collect();
+        let swept = self.get()?.sweep(&gone).await;
         let swept = swept.map_err(|error| sortie_core::error::with_causes(&error))?;
         tracing::debug!(?swept, "old worktrees");
         Ok(())

@@ -153,7 +153,7 @@ pub(crate) fn first(connection: &Connection, run: RunId) -> Done<Option<JournalE
 
 /// Returns the head in the record: `None` without a record, `Some(None)` if the journal was
 /// deleted.
-fn end_of(connection: &Connection, run: RunId) -> Done<Option<Option<Tail>>> {
+pub(crate) fn end_of(connection: &Connection, run: RunId) -> Done<Option<Option<Tail>>> {
     sql::first(
         connection,
         "SELECT run_id, head_seq, head_hash, cleaned_at IS NOT NULL OR archived_at IS NOT NULL

@@ -1,10 +1,12 @@
 //! The database file: creation, permissions, and checks before it is opened.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use sortie_base::atomic_file;
+use sortie_base::private_files::FILE_MODE;
 
 use crate::fault::{Done, Fault};
 use crate::schema;
@@ -51,10 +53,7 @@ pub(crate) fn make_database(database: &Path) -> Done<()> {
         drop(open_private_file(&draft).map_err(broken)?);
         // Closing the only connection checkpoints the log.
         drop(schema::open_for_writing(&draft)?);
-        let complete = File::open(&draft).and_then(|file| file.sync_all());
-        complete.map_err(broken)?;
-        fs::rename(&draft, database).map_err(broken)?;
-        atomic_file::sync_parent(database).map_err(broken)?;
+        atomic_file::rename(&draft, database).map_err(broken)?;
     }
     // SQLite copies the permissions of this file to its other files.
     open_private_file(database).map(drop).map_err(broken)
@@ -85,39 +84,8 @@ fn remove(path: &Path) -> io::Result<()> {
 pub(crate) fn open_private_file(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
-    platform::owner_only_file(&mut options);
+    options.mode(FILE_MODE);
     let file = options.open(path)?;
-    platform::tighten(&file)?;
+    file.set_permissions(Permissions::from_mode(FILE_MODE))?;
     Ok(file)
-}
-
-#[cfg(unix)]
-mod platform {
-    use std::fs::{File, OpenOptions, Permissions};
-    use std::io;
-    use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
-
-    const FILE_MODE: u32 = 0o600;
-
-    pub(super) fn owner_only_file(options: &mut OpenOptions) {
-        options.mode(FILE_MODE);
-    }
-
-    pub(super) fn tighten(file: &File) -> io::Result<()> {
-        file.set_permissions(Permissions::from_mode(FILE_MODE))
-    }
-}
-
-#[cfg(not(unix))]
-mod platform {
-    //! Other systems protect the user's own folders by default.
-
-    use std::fs::{File, OpenOptions};
-    use std::io;
-
-    pub(super) fn owner_only_file(_options: &mut OpenOptions) {}
-
-    pub(super) fn tighten(_file: &File) -> io::Result<()> {
-        Ok(())
-    }
 }

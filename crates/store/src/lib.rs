@@ -15,6 +15,8 @@ mod execute;
 mod fault;
 mod files;
 mod lock;
+#[cfg(test)]
+mod plans;
 mod ports;
 mod quarantine;
 mod queries;
@@ -40,6 +42,7 @@ use crate::transitions::{mailbox, requests};
 use crate::writer::Threaded;
 
 pub use crate::lock::Owner;
+pub use crate::row::undetermined_columns;
 pub use crate::transitions::rebuild::Fold;
 
 /// The file name of the database.

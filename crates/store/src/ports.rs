@@ -11,11 +11,11 @@ use sortie_core::ports::store::{
     Accounts, Admission, Admit, Append, Appended, Archive, Audit, AuditFilter, Begun, CancelReport,
     Charged, Claim, Claimed, Delivered, DeliveryAttempt, EndReport, Finish, Finishing, Heartbeat,
     HeartbeatReport, Hold, Idempotency, Journal, ListFilter, Outbox, Park, PauseReport, Recover,
-    RecoverReport, Registry, Replied, ReplyTo, Requests, Reserve, Reserved, RunRef, StoreError,
-    StoreResult, Unblock, Update, VerifyReport,
+    RecoverReport, Registry, Replied, ReplyTo, Requests, Reserve, Reserved, RunRef, SaveSnapshot,
+    Snapshot, StoreError, StoreResult, Unblock, Undelivered, Update, VerifyReport,
 };
 use sortie_core::request::{OpenRequest, RequestFilter, RequestId, SessionGrant};
-use sortie_core::run::{Cancellation, ChangesFate, RunRecord};
+use sortie_core::run::{Cancellation, RecordField, RunRecord};
 use sortie_core::session::{SessionFilter, SessionSummary};
 use sortie_core::stats::{LaneCount, Stats, UsageLine, UsagePlace, UsagePoint};
 use sortie_core::tenant::Tenant;
@@ -24,14 +24,15 @@ use sortie_core::time::Timestamp;
 use crate::SqlStore;
 use crate::chain;
 use crate::execute::Execute;
+use crate::row;
 use crate::schema;
 use crate::transitions::append::Entries;
 use crate::transitions::archive::MAX_REMOVALS;
 use crate::transitions::finish::LastEntries;
-use crate::transitions::once::Beginning;
+use crate::transitions::idempotency::Beginning;
 use crate::transitions::{
-    accounts, admit, append, archive, cancel, claim, deliver, finish, inbox, lease, mailbox, once,
-    park, pause, read, recover, requests, sessions, update,
+    accounts, admit, append, archive, cancel, claim, deliver, finish, idempotency, inbox, lease,
+    mailbox, park, pause, read, recover, requests, sessions, snapshots, update,
 };
 
 const READING: &str = "read the journals of claimed tasks";
@@ -131,10 +132,10 @@ impl<E: Execute> Registry for SqlStore<E> {
             .await
     }
 
-    async fn set_changes_fate(&self, run: RunId, fate: ChangesFate) -> StoreResult<()> {
+    async fn set(&self, run: RunId, field: RecordField) -> StoreResult<()> {
         self.execute
-            .write("record what happened to changes", move |connection| {
-                update::set_changes_fate(connection, run, fate)
+            .write("change a record", move |connection| {
+                row::set(connection, run, &field)
             })
             .await
     }
@@ -169,6 +170,18 @@ impl<E: Execute> Registry for SqlStore<E> {
 
     async fn resolve(&self, prefix: &str) -> StoreResult<RunId> {
         self.resolve(prefix).await
+    }
+
+    async fn neighbours(&self, runs: Vec<RunId>) -> StoreResult<Vec<RunId>> {
+        self.neighbours(runs).await
+    }
+
+    async fn missing(&self, runs: Vec<RunId>) -> StoreResult<Vec<RunId>> {
+        self.execute
+            .read("look for tasks", move |connection| {
+                read::missing(connection, &runs)
+            })
+            .await
     }
 
     async fn list(&self, filter: ListFilter) -> StoreResult<Vec<RunRecord>> {
@@ -310,6 +323,26 @@ impl<E: Execute> Journal for SqlStore<E> {
         self.first(run).await
     }
 
+    async fn snapshot(
+        &self,
+        session: SessionKey,
+        tenant: Option<Tenant>,
+    ) -> StoreResult<Option<Snapshot>> {
+        self.execute
+            .read("read a snapshot", move |connection| {
+                snapshots::load(connection, &session, tenant.as_ref())
+            })
+            .await
+    }
+
+    async fn save_snapshot(&self, save: SaveSnapshot) -> StoreResult<bool> {
+        self.execute
+            .write("save a snapshot", move |connection| {
+                snapshots::save(connection, &save)
+            })
+            .await
+    }
+
     async fn blob(&self, run: RunId, id: &BlobId) -> StoreResult<Option<Vec<u8>>> {
         self.blob(run, id).await
     }
@@ -323,6 +356,10 @@ impl<E: Execute> Outbox for SqlStore<E> {
                 deliver::deliver(connection, now)
             })
             .await
+    }
+
+    async fn undelivered(&self) -> StoreResult<Undelivered> {
+        self.undelivered().await
     }
 
     async fn due_outside(&self, now: Timestamp) -> StoreResult<Vec<OutboxEntry>> {
@@ -467,7 +504,7 @@ impl<E: Execute> Idempotency for SqlStore<E> {
         };
         self.execute
             .write("record a request", move |connection| {
-                once::begin(connection, &beginning)
+                idempotency::begin(connection, &beginning)
             })
             .await
     }
@@ -476,7 +513,7 @@ impl<E: Execute> Idempotency for SqlStore<E> {
         let key = key.to_owned();
         self.execute
             .write("record a response", move |connection| {
-                once::complete(connection, &key, status, &body)
+                idempotency::complete(connection, &key, status, &body)
             })
             .await
     }
@@ -485,7 +522,7 @@ impl<E: Execute> Idempotency for SqlStore<E> {
         let key = key.to_owned();
         self.execute
             .write("forget a request", move |connection| {
-                once::forget(connection, &key)
+                idempotency::forget(connection, &key)
             })
             .await
     }

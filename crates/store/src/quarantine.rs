@@ -78,7 +78,7 @@ impl Deaths {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Claimed {
+pub(crate) struct ClaimedRun {
     pub(crate) deaths: Deaths,
     /// Whether its journal has grown since the claim.
     pub(crate) progressed: bool,
@@ -93,7 +93,7 @@ pub(crate) struct Waiting {
 
 /// What may be claimed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Gate<'a> {
+pub(crate) enum ClaimRule<'a> {
     /// Any run that the lanes allow.
     Open,
     /// This run, and no other beside it.
@@ -105,29 +105,29 @@ pub(crate) enum Gate<'a> {
 /// Decides what may be claimed; `waiting` is sorted by urgency. Suspects come first, so that a busy
 /// process does not starve them.
 pub(crate) fn gate<'a>(
-    claimed: &[Claimed],
+    claimed: &[ClaimedRun],
     waiting: &'a [Waiting],
     limits: DeathLimits,
-) -> Gate<'a> {
-    let is_alone = |claimed: &Claimed| match claimed.deaths.custody(limits) {
+) -> ClaimRule<'a> {
+    let is_alone = |claimed: &ClaimedRun| match claimed.deaths.custody(limits) {
         Custody::None => false,
         Custody::UntilProgress => !claimed.progressed,
         Custody::Always => true,
     };
     if claimed.iter().any(is_alone) {
-        return Gate::Closed;
+        return ClaimRule::Closed;
     }
     let suspect = waiting
         .iter()
         .find(|waiting| waiting.deaths.custody(limits) != Custody::None);
     match suspect {
-        None => Gate::Open,
+        None => ClaimRule::Open,
         // A death beside others does not count, so a suspect waits only for runs that may have
         // become suspects themselves.
         Some(suspect) if claimed.iter().all(|claimed| claimed.progressed) => {
-            Gate::Only(&suspect.run)
+            ClaimRule::Only(&suspect.run)
         }
-        Some(_) => Gate::Closed,
+        Some(_) => ClaimRule::Closed,
     }
 }
 
@@ -161,9 +161,9 @@ mod tests {
                 return (deaths, given_up);
             }
             let claimed: Vec<usize> = match gate(&[], &waiting, LIMITS) {
-                Gate::Open => waiting.iter().map(|run| run.run.parse().unwrap()).collect(),
-                Gate::Only(run) => vec![run.parse().unwrap()],
-                Gate::Closed => panic!("nothing is claimed, and nothing can be"),
+                ClaimRule::Open => waiting.iter().map(|run| run.run.parse().unwrap()).collect(),
+                ClaimRule::Only(run) => vec![run.parse().unwrap()],
+                ClaimRule::Closed => panic!("nothing is claimed, and nothing can be"),
             };
             if !claimed.iter().any(|run| poison[*run]) {
                 claimed.iter().for_each(|run| runs[*run] = None);
@@ -222,12 +222,12 @@ mod tests {
                 total,
                 since_progress,
             };
-            gate(&[Claimed { deaths, progressed }], &[], LIMITS)
+            gate(&[ClaimedRun { deaths, progressed }], &[], LIMITS)
         };
-        assert_eq!(gate_beside(1, 1, false), Gate::Open);
-        assert_eq!(gate_beside(2, 2, false), Gate::Closed);
-        assert_eq!(gate_beside(2, 2, true), Gate::Open);
-        assert_eq!(gate_beside(24, 1, true), Gate::Closed);
+        assert_eq!(gate_beside(1, 1, false), ClaimRule::Open);
+        assert_eq!(gate_beside(2, 2, false), ClaimRule::Closed);
+        assert_eq!(gate_beside(2, 2, true), ClaimRule::Open);
+        assert_eq!(gate_beside(24, 1, true), ClaimRule::Closed);
     }
 
     #[test]
@@ -240,13 +240,13 @@ mod tests {
             },
         }];
         let beside = |progressed| {
-            [Claimed {
+            [ClaimedRun {
                 deaths: Deaths::default(),
                 progressed,
             }]
         };
-        assert_eq!(gate(&beside(false), &suspect, LIMITS), Gate::Closed);
-        assert_eq!(gate(&beside(true), &suspect, LIMITS), Gate::Only("a"));
-        assert_eq!(gate(&[], &suspect, LIMITS), Gate::Only("a"));
+        assert_eq!(gate(&beside(false), &suspect, LIMITS), ClaimRule::Closed);
+        assert_eq!(gate(&beside(true), &suspect, LIMITS), ClaimRule::Only("a"));
+        assert_eq!(gate(&[], &suspect, LIMITS), ClaimRule::Only("a"));
     }
 }

@@ -5,7 +5,7 @@ use sortie_core::budget::Balance;
 use sortie_core::event::JournalEntry;
 use sortie_core::id::{BlobId, RunId, Seq, SessionKey};
 use sortie_core::message::Usage;
-use sortie_core::ports::store::{AuditFilter, ListFilter, StoreResult, VerifyReport};
+use sortie_core::ports::store::{AuditFilter, ListFilter, StoreResult, Undelivered, VerifyReport};
 use sortie_core::request::{OpenRequest, RequestFilter, SessionGrant};
 use sortie_core::run::RunRecord;
 use sortie_core::session::{SessionFilter, SessionSummary};
@@ -16,7 +16,9 @@ use sortie_core::time::Timestamp;
 use crate::chain;
 use crate::execute::Query;
 use crate::transitions::rebuild::Fold;
-use crate::transitions::{accounts, audit, read, request_views, requests, sessions, verify};
+use crate::transitions::{
+    accounts, audit, deliver, read, request_views, requests, sessions, verify,
+};
 use crate::{ReadStore, SqlStore};
 
 impl<Q: Query> SqlStore<Q> {
@@ -34,6 +36,22 @@ impl<Q: Query> SqlStore<Q> {
             .read("find a task", move |connection| {
                 read::resolve(connection, &prefix)
             })
+            .await
+    }
+
+    /// Returns the ids before and after each of these, among all runs.
+    pub async fn neighbours(&self, runs: Vec<RunId>) -> StoreResult<Vec<RunId>> {
+        self.execute
+            .read("shorten ids", move |connection| {
+                read::neighbours(connection, &runs)
+            })
+            .await
+    }
+
+    /// Counts the results that were not delivered.
+    pub async fn undelivered(&self) -> StoreResult<Undelivered> {
+        self.execute
+            .read("count deliveries", deliver::undelivered)
             .await
     }
 
@@ -64,7 +82,7 @@ impl<Q: Query> SqlStore<Q> {
     ) -> StoreResult<Vec<UsageLine>> {
         self.execute
             .read("add up usage", move |connection| {
-                read::usage(connection, &filter, after, limit)
+                read::usage(connection, &filter, after.as_ref(), limit)
             })
             .await
     }

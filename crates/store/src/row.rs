@@ -4,14 +4,14 @@ use std::fmt;
 use std::str::FromStr;
 
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, Row, ToSql, params};
 use sortie_core::id::{CallId, Epoch, Fence, RunId, Seq};
 use sortie_core::inbox::Announcement;
 use sortie_core::message::Usage;
 use sortie_core::ports::store::{Admit, RunRef, StoreError};
 use sortie_core::run::{
-    Announce, Cancellation, Changes, Delivery, EdgeMode, Outcome, Priority, RunRecord, RunSpec,
-    SinkAddress, Summary, WaitingOn,
+    Announce, Cancellation, Changes, Delivery, EdgeMode, Outcome, ParentLink, Priority,
+    RecordField, RunRecord, RunSpec, SinkAddress, Summary, WaitingOn,
 };
 use sortie_core::tenant::Tenant;
 use sortie_core::time::Timestamp;
@@ -28,7 +28,7 @@ pub(crate) const PRIORITY_STEP_MS: i64 = 60_000;
 
 /// The phase of a run, internal to the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
+pub(crate) enum StoredPhase {
     /// It waits for a slot.
     Queued,
     /// An executor holds its lease.
@@ -39,7 +39,7 @@ pub(crate) enum Phase {
     Ended,
 }
 
-impl FromStr for Phase {
+impl FromStr for StoredPhase {
     type Err = UnknownWord;
 
     fn from_str(text: &str) -> Result<Self, UnknownWord> {
@@ -94,58 +94,138 @@ pub(crate) fn queue_key(at: Timestamp, priority: Priority) -> i64 {
     at.0.saturating_sub(ahead_ms)
 }
 
-/// What the store adds to the spec of a new run.
+/// A new run, as its row is written.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place<'a> {
+pub(crate) struct NewRow<'a> {
+    pub(crate) admit: &'a Admit,
     /// The account that it draws from.
     pub(crate) account: Option<&'a str>,
     /// Whether it is paused because its parent is.
     pub(crate) paused: bool,
 }
 
-/// Writes the row of a new run.
-pub(crate) fn insert(connection: &Connection, admit: &Admit, place: Place<'_>) -> Done<()> {
-    let Admit { run, spec, at, .. } = admit;
-    let parent = spec.parent.as_ref();
-    sql::insert(
-        connection,
-        "runs",
-        &[
-            ("run_id", &run.to_string()),
-            ("root_id", &spec.root.to_string()),
-            ("parent_id", &parent.map(|link| link.run.to_string())),
-            ("parent_call", &parent.map(|link| link.call.as_str())),
-            ("mode", &parent.map(|link| ModeWord(link.mode).to_string())),
-            ("session", &spec.session.as_str()),
-            ("child_session", &spec.child_session(*run).as_str()),
-            ("tenant", &spec.tenant.as_ref().map(Tenant::as_str)),
-            ("agent", &spec.agent.name),
-            ("lane", &spec.lane.as_str()),
-            ("priority", &spec.priority.as_str()),
-            ("label", &spec.label),
-            ("task", &spec.task),
-            ("thinking", &spec.thinking),
-            ("workspace", &spec.workspace.to_string_lossy()),
-            ("depth", &spec.depth),
-            ("announce", &spec.announce.as_str()),
-            ("cleanup", &spec.cleanup.as_str()),
-            ("report_to", &serde_json::to_string(&spec.report_to)?),
-            ("timeout_ms", &spec.limits.timeout_ms.map(whole)),
-            ("wall_ms", &spec.limits.budget.wall_ms.map(whole)),
-            ("not_after", &spec.not_after.map(|moment| moment.0)),
-            ("account_id", &place.account),
-            ("queue_key", &queue_key(*at, spec.priority)),
-            ("paused", &place.paused),
-            ("delivery", &first_delivery(spec).as_str()),
-            ("created_at", &at.0),
-            ("head_hash", &GENESIS),
-            ("model", &spec.model),
-            (
-                "waiting_on",
-                &(!place.paused).then_some(WaitingOn::Slot.as_str()),
-            ),
-        ],
-    )
+/// What determines a column, and so what can find it altered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ColumnSource {
+    /// The journaled spec. The column never changes, so inserting the run again yields it.
+    Spec,
+    /// Later journal entries.
+    Journal,
+    /// No journal entry: leases, deliveries, accounts, retention, and what holds only for now.
+    State,
+}
+
+/// One column of `runs`.
+#[derive(Debug)]
+pub(crate) struct Column {
+    pub(crate) name: &'static str,
+    pub(crate) source: ColumnSource,
+}
+
+/// Declares the columns of `runs`: name, source and, if it has one, the value in the row of a new
+/// run. Queries, insertion and the checks of doctor derive from this list. `read` are the columns
+/// that records and transitions read, in the order of the query.
+macro_rules! run_columns {
+    ($new:ident: read { $($read:literal $from:ident $(= $value:expr)?,)* }
+     unread { $($unread:literal $of:ident $(= $initial:expr)?,)* }) => {
+        /// The columns that records and transitions read. Readers name a column with `at!`, and a
+        /// name that is not listed does not compile.
+        pub(crate) const COLUMNS: Columns = columns![$($read),*];
+
+        /// All columns of the table.
+        pub(crate) const ALL_COLUMNS: &[Column] = &[
+            $(Column { name: $read, source: ColumnSource::$from },)*
+            $(Column { name: $unread, source: ColumnSource::$of },)*
+        ];
+
+        /// Writes the row of a new run.
+        pub(crate) fn insert(connection: &Connection, $new: NewRow<'_>) -> Done<()> {
+            sql::insert(connection, "runs", &[
+                $($(($read, &$value),)?)*
+                $($(($unread, &$initial),)?)*
+            ])
+        }
+    };
+}
+
+run_columns! { new:
+    read {
+        "run_id" Spec = new.admit.run.to_string(),
+        "root_id" Spec = new.admit.spec.root.to_string(),
+        "parent_id" Spec = new.parent().map(|link| link.run.to_string()),
+        "parent_call" Spec = new.parent().map(|link| link.call.as_str()),
+        "mode" Spec = new.parent().map(|link| ModeWord(link.mode).to_string()),
+        "session" Spec = new.admit.spec.session.as_str(),
+        "child_session" Spec = new.admit.spec.child_session(new.admit.run).as_str(),
+        "tenant" Spec = new.admit.spec.tenant.as_ref().map(Tenant::as_str),
+        "agent" Spec = new.admit.spec.agent.name,
+        "lane" Spec = new.admit.spec.lane.as_str(),
+        "priority" Spec = new.admit.spec.priority.as_str(),
+        "label" Spec = new.admit.spec.label,
+        "task" Spec = new.admit.spec.task,
+        "thinking" Spec = new.admit.spec.thinking,
+        "depth" Spec = new.admit.spec.depth,
+        "announce" Spec = new.admit.spec.announce.as_str(),
+        "cleanup" Spec = new.admit.spec.cleanup.as_str(),
+        "report_to" Spec = serde_json::to_string(&new.admit.spec.report_to)?,
+        "timeout_ms" Spec = new.admit.spec.limits.timeout_ms.map(whole),
+        "account_id" State = new.account,
+        "status" Journal,
+        "phase" State,
+        "cancel" State,
+        "paused" Journal = new.paused,
+        "outcome" Journal,
+        "delivery" State = first_delivery(&new.admit.spec).as_str(),
+        "delivery_error" State,
+        "created_at" Spec = new.admit.at.0,
+        "started_at" Journal,
+        "deadline_at" Journal,
+        "ended_at" Journal,
+        "cleaned_at" State,
+        "archived_at" State,
+        "epoch" State,
+        "deaths" State,
+        "deaths_since_progress" State,
+        "head_at_claim" State,
+        "head_seq" Journal,
+        "head_hash" Journal = GENESIS,
+        "model" Journal = new.admit.spec.model,
+        "waiting_on" State = (!new.paused).then_some(WaitingOn::Slot.as_str()),
+        "wait_position" State,
+        "progress" State,
+        "tool_calls" Journal,
+        "input_tokens" Journal,
+        "output_tokens" Journal,
+        "cache_read_tokens" Journal,
+        "cache_write_tokens" Journal,
+        "cost_usd" Journal,
+        "unpriced" Journal,
+        "last_text" Journal,
+        "children_input_tokens" State,
+        "children_output_tokens" State,
+        "children_cache_read_tokens" State,
+        "children_cache_write_tokens" State,
+        "children_cost_usd" State,
+        "children_unpriced" State,
+        "changes" Journal,
+        "changes_fate" State,
+    }
+    unread {
+        "workspace" Spec = new.admit.spec.workspace.to_string_lossy(),
+        "wall_ms" Spec = new.admit.spec.limits.budget.wall_ms.map(whole),
+        "not_after" Spec = new.admit.spec.not_after.map(|moment| moment.0),
+        "queue_key" Spec = queue_key(new.admit.at, new.admit.spec.priority),
+        "inbox_count" Journal,
+        "lease_owner" State,
+        "lease_until" State,
+        "recovered" State,
+    }
+}
+
+impl<'a> NewRow<'a> {
+    fn parent(&self) -> Option<&'a ParentLink> {
+        self.admit.spec.parent.as_ref()
+    }
 }
 
 fn first_delivery(spec: &RunSpec) -> Delivery {
@@ -157,69 +237,31 @@ fn first_delivery(spec: &RunSpec) -> Delivery {
     }
 }
 
-/// The columns that records and transitions read. The only list: readers name a column with `at!`,
-/// and a name that is not listed does not compile.
-pub(crate) const COLUMNS: Columns = columns![
-    "run_id",
-    "root_id",
-    "parent_id",
-    "parent_call",
-    "mode",
-    "session",
-    "child_session",
-    "tenant",
-    "agent",
-    "lane",
-    "priority",
-    "label",
-    "task",
-    "thinking",
-    "depth",
-    "announce",
-    "cleanup",
-    "report_to",
-    "timeout_ms",
-    "account_id",
-    "status",
-    "phase",
-    "cancel",
-    "paused",
-    "outcome",
-    "delivery",
-    "delivery_error",
-    "created_at",
-    "started_at",
-    "deadline_at",
-    "ended_at",
-    "cleaned_at",
-    "archived_at",
-    "epoch",
-    "deaths",
-    "deaths_since_progress",
-    "head_at_claim",
-    "head_seq",
-    "head_hash",
-    "model",
-    "waiting_on",
-    "wait_position",
-    "progress",
-    "tool_calls",
-    "input_tokens",
-    "output_tokens",
-    "cache_read_tokens",
-    "cache_write_tokens",
-    "cost_usd",
-    "unpriced",
-    "last_text",
-    "children_input_tokens",
-    "children_output_tokens",
-    "children_cache_read_tokens",
-    "children_cache_write_tokens",
-    "children_cost_usd",
-    "children_unpriced",
-    "changes",
-    "changes_fate",
-];
+/// Returns the columns of `runs` that no journal entry determines, so that doctor cannot find them
+/// altered.
+pub fn undetermined_columns() -> impl Iterator<Item = &'static str> {
+    let state = ALL_COLUMNS
+        .iter()
+        .filter(|column| column.source == ColumnSource::State);
+    state.map(|column| column.name)
+}
+
+/// Sets a field of a record that its executor does not write.
+pub(crate) fn set(connection: &Connection, run: RunId, field: &RecordField) -> Done<()> {
+    let record = must_load(connection, run)?.record;
+    if !field.replaces(&record) {
+        return Ok(());
+    }
+    let (column, value): (_, &dyn ToSql) = match field {
+        RecordField::ChangesFate(fate) => ("changes_fate", &fate.as_str()),
+    };
+    sql::run(
+        connection,
+        &format!("UPDATE runs SET {column} = ?2 WHERE run_id = ?1"),
+        params![run.to_string(), value],
+    )?;
+    Ok(())
+}
 
 /// Returns the position of a column in [`COLUMNS`].
 macro_rules! at {
@@ -233,7 +275,7 @@ macro_rules! at {
 pub(crate) struct BareRecord {
     pub(crate) record: RunRecord,
     /// Decides whether it has a position in the queue.
-    pub(crate) phase: Phase,
+    pub(crate) phase: StoredPhase,
     /// The account that it draws from.
     pub(crate) account: Option<String>,
 }
@@ -297,7 +339,7 @@ pub(crate) fn record(row: &Row<'_>) -> Done<BareRecord> {
 #[derive(Clone, Debug)]
 pub(crate) struct RunRow {
     pub(crate) record: RunRecord,
-    pub(crate) phase: Phase,
+    pub(crate) phase: StoredPhase,
     /// The account that it draws from.
     pub(crate) account: Option<String>,
     pub(crate) epoch: Epoch,
@@ -410,7 +452,7 @@ fn run_row(row: &Row<'_>) -> Done<RunRow> {
 
 /// A leased run whose fence was checked.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct FencedRow {
     pub(crate) rowid: i64,
     pub(crate) tail: Tail,
     pub(crate) inbox_count: i64,
@@ -421,7 +463,7 @@ pub(crate) struct Held {
 }
 
 /// Checks a fence. Every write by an executor starts here.
-pub(crate) fn hold(connection: &Connection, fence: Fence) -> Done<Held> {
+pub(crate) fn hold(connection: &Connection, fence: Fence) -> Done<FencedRow> {
     let run = fence.run.to_string();
     let held = sql::first(
         connection,
@@ -429,7 +471,7 @@ pub(crate) fn hold(connection: &Connection, fence: Fence) -> Done<Held> {
          WHERE run_id = ?1 AND phase = 'leased' AND epoch = ?2",
         params![run, fence.epoch.0],
         |row| {
-            Ok(Held {
+            Ok(FencedRow {
                 rowid: row.get(0)?,
                 tail: Tail {
                     run: run.clone(),
@@ -448,7 +490,7 @@ pub(crate) fn hold(connection: &Connection, fence: Fence) -> Done<Held> {
 
 /// Checks a fence, and that the executor knows the whole journal. An executor hands over several
 /// writes at once: if one of them is lost, those behind it are rejected here.
-pub(crate) fn hold_at(connection: &Connection, fence: Fence, follows: Seq) -> Done<Held> {
+pub(crate) fn hold_at(connection: &Connection, fence: Fence, follows: Seq) -> Done<FencedRow> {
     let held = hold(connection, fence)?;
     let head = held.tail.head();
     if head != follows {
@@ -520,6 +562,8 @@ fn moment(row: &Row<'_>, column: usize) -> Done<Option<Timestamp>> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use crate::schema;
 
@@ -542,6 +586,16 @@ mod tests {
         for (position, name) in COLUMNS.names.iter().enumerate() {
             assert_eq!(COLUMNS.at(name), position, "{name} is listed twice");
         }
+    }
+
+    #[test]
+    fn list_has_exactly_the_columns_of_the_table() {
+        let connection = schema::open_in_memory().unwrap();
+        let statement = connection.prepare("SELECT * FROM runs").unwrap();
+        let table: BTreeSet<&str> = statement.column_names().collect();
+        let listed: BTreeSet<&str> = ALL_COLUMNS.iter().map(|column| column.name).collect();
+        assert_eq!(listed, table);
+        assert_eq!(listed.len(), ALL_COLUMNS.len());
     }
 
     #[test]

@@ -189,10 +189,11 @@ pub(crate) fn differences(connection: &Connection) -> Done<Vec<String>> {
         .keys()
         .filter(|name| !expected.contains_key(*name))
         .map(|name| format!("{name} is not ours"));
-    Ok(missing_or_changed
-        .chain(foreign)
-        .take(SHOWN_DIFFERENCES)
-        .collect())
+    let mut differences: Vec<String> = missing_or_changed.chain(foreign).collect();
+    // A missing table first: its indexes are missing because of it.
+    differences.sort_by_key(|what| !what.starts_with("table "));
+    differences.truncate(SHOWN_DIFFERENCES);
+    Ok(differences)
 }
 
 /// Whether a difference is an additional table or index. A trigger or a view could change what the

@@ -30,7 +30,6 @@ impl fmt::Debug for Endpoint {
     }
 }
 
-/// Settings of telemetry.
 #[derive(Clone)]
 pub struct TelemetryConfig {
     /// Address of the collector.
@@ -63,16 +62,13 @@ pub enum TelemetryError {
     Endpoint,
     /// A header cannot be sent.
     #[error("the telemetry header {name:?} has a name or a value that HTTP does not allow")]
-    Header {
-        /// Its name.
-        name: String,
-    },
+    Header { name: String },
     /// The HTTP client could not be created.
     #[error("the HTTP client of telemetry cannot start")]
     Client(#[source] reqwest::Error),
 }
 
-/// Validated settings.
+/// Settings of telemetry after validation.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     pub(crate) url: Url,

@@ -9,6 +9,7 @@ mod content;
 mod fold;
 mod names;
 mod otlp;
+mod protobuf;
 mod span;
 mod telemetry;
 

@@ -14,23 +14,17 @@ pub(crate) const SERVICE_VERSION: &str = "service.version";
 pub(crate) const OPERATION_NAME: &str = "gen_ai.operation.name";
 /// The vendor of the model.
 pub(crate) const PROVIDER_NAME: &str = "gen_ai.provider.name";
-/// The agent.
 pub(crate) const AGENT_NAME: &str = "gen_ai.agent.name";
-/// The session.
+/// The session, as `channel:chat_id`.
 pub(crate) const CONVERSATION_ID: &str = "gen_ai.conversation.id";
-/// The requested model.
 pub(crate) const REQUEST_MODEL: &str = "gen_ai.request.model";
-/// The temperature.
 pub(crate) const REQUEST_TEMPERATURE: &str = "gen_ai.request.temperature";
 /// The limit of output tokens.
 pub(crate) const REQUEST_MAX_TOKENS: &str = "gen_ai.request.max_tokens";
 /// The model that answered.
 pub(crate) const RESPONSE_MODEL: &str = "gen_ai.response.model";
-/// The finish reasons.
 pub(crate) const FINISH_REASONS: &str = "gen_ai.response.finish_reasons";
-/// Tokens sent.
 pub(crate) const INPUT_TOKENS: &str = "gen_ai.usage.input_tokens";
-/// Tokens received.
 pub(crate) const OUTPUT_TOKENS: &str = "gen_ai.usage.output_tokens";
 /// Tokens read from the provider's cache.
 pub(crate) const CACHE_READ_TOKENS: &str = "gen_ai.usage.cache_read.input_tokens";
@@ -48,9 +42,7 @@ pub(crate) const CALL_ARGUMENTS: &str = "gen_ai.tool.call.arguments";
 pub(crate) const CALL_RESULT: &str = "gen_ai.tool.call.result";
 /// Content: the system prompt.
 pub(crate) const SYSTEM_INSTRUCTIONS: &str = "gen_ai.system_instructions";
-/// Content: the task.
 pub(crate) const INPUT_MESSAGES: &str = "gen_ai.input.messages";
-/// Content: the completion.
 pub(crate) const OUTPUT_MESSAGES: &str = "gen_ai.output.messages";
 
 /// `gen_ai.operation.name` of a run.
@@ -60,13 +52,11 @@ pub(crate) const CHAT: &str = "chat";
 /// `gen_ai.operation.name` of a tool call.
 pub(crate) const EXECUTE_TOOL: &str = "execute_tool";
 
-/// The run id.
 pub(crate) const TASK_ID: &str = "sortie.task.id";
 /// The id of the root run.
 pub(crate) const ROOT_ID: &str = "sortie.root.id";
 /// The label: content, because it may be the beginning of the task.
 pub(crate) const LABEL: &str = "sortie.task.label";
-/// The final status.
 pub(crate) const STATUS: &str = "sortie.task.status";
 /// The reason of a failure.
 pub(crate) const REASON: &str = "sortie.task.reason";
@@ -74,7 +64,6 @@ pub(crate) const REASON: &str = "sortie.task.reason";
 pub(crate) const DEPTH: &str = "sortie.task.depth";
 /// The run that it was forked from.
 pub(crate) const CONTINUES: &str = "sortie.task.continues";
-/// The tenant.
 pub(crate) const TENANT: &str = "sortie.tenant";
 /// The hash of its policy.
 pub(crate) const POLICY: &str = "sortie.policy.hash";
@@ -84,7 +73,6 @@ pub(crate) const CLAIMS: &str = "sortie.task.claims";
 pub(crate) const QUEUED_MS: &str = "sortie.task.queued_ms";
 /// The number of tool calls.
 pub(crate) const TOOL_CALLS: &str = "sortie.task.tool_calls";
-/// The estimated cost.
 pub(crate) const COST_USD: &str = "sortie.usage.cost_usd";
 /// The turn of a model call.
 pub(crate) const TURN: &str = "sortie.chat.turn";

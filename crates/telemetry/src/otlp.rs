@@ -1,30 +1,22 @@
 //! Sends spans to a collector: OTLP over HTTP as protobuf.
 //!
-//! The message types are OpenTelemetry's own. Sending is implemented here, because the standard exporter reads
-//! the environment (headers, compression, timeouts) on its own and follows redirects.
+//! Sending is implemented here, because the standard exporter reads the environment (headers,
+//! compression, timeouts) on its own and follows redirects. The few messages are written field by
+//! field ([`crate::protobuf`]); the tests read them with OpenTelemetry's own types. JSON would need
+//! no encoder, but not every receiver accepts it.
 
 use std::time::Duration;
 
-use opentelemetry_proto::tonic::collector::trace::v1::{
-    ExportTraceServiceRequest, ExportTraceServiceResponse,
-};
-use opentelemetry_proto::tonic::common::v1::any_value::Value as ProtoValue;
-use opentelemetry_proto::tonic::common::v1::{
-    AnyValue, ArrayValue, InstrumentationScope, KeyValue,
-};
-use opentelemetry_proto::tonic::resource::v1::Resource;
-use opentelemetry_proto::tonic::trace::v1::{
-    ResourceSpans, ScopeSpans, Span as ProtoSpan, Status, span, status,
-};
-use prost::Message as _;
-use reqwest::{StatusCode, redirect};
+use reqwest::StatusCode;
+use sortie_base::http;
 use sortie_core::time::Timestamp;
 
 use crate::config::{Target, TelemetryError};
 use crate::names;
-use crate::span::{Attributes, Span, SpanEvent, SpanKind, SpanStatus, Value};
+use crate::protobuf::{self, Field, Writer};
+use crate::span::{Span, SpanEvent, SpanKind, SpanStatus, Value};
 
-/// Timeout of connecting.
+/// Longest time for connecting to the collector.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Timeout of one request: collectors answer at once or not at all.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
@@ -34,6 +26,8 @@ const MAX_ANSWER_BYTES: usize = 64 * 1024;
 const MAX_WORDS_CHARS: usize = 200;
 /// Name of the instrumentation scope.
 const SCOPE: &str = "sortie";
+/// `STATUS_CODE_ERROR` of a span.
+const STATUS_ERROR: u64 = 2;
 const NANOSECONDS_PER_MILLISECOND: u64 = 1_000_000;
 
 /// The outcome of a request.
@@ -43,7 +37,7 @@ pub(crate) enum Sent {
     Accepted { refused: u64, words: String },
     /// Failed; a retry may help.
     Later(String),
-    /// Failed permanently.
+    /// Failed permanently; a retry cannot help.
     Refused(String),
 }
 
@@ -56,15 +50,9 @@ pub(crate) struct Collector {
 
 impl Collector {
     pub(crate) fn new(target: Target) -> Result<Self, TelemetryError> {
-        let client = reqwest::Client::builder()
-            // Otherwise the client reads proxy settings from the environment.
-            .no_proxy()
+        let client = http::client()
             .connect_timeout(CONNECT_TIMEOUT)
             .timeout(REQUEST_TIMEOUT)
-            // A redirect would send the keys to a host that the operator did not configure.
-            .redirect(redirect::Policy::none())
-            .referer(false)
-            .user_agent(concat!("sortie/", env!("CARGO_PKG_VERSION")))
             .build()
             .map_err(TelemetryError::Client)?;
         Ok(Self { client, target })
@@ -74,7 +62,6 @@ impl Collector {
         &self.target
     }
 
-    /// Sends one request.
     pub(crate) async fn send(&self, spans: &[Span]) -> Sent {
         let body = encode(spans, &self.target.service_version);
         let request = self
@@ -94,7 +81,7 @@ impl Collector {
 async fn understand(mut response: reqwest::Response) -> Sent {
     let status = response.status();
     if !status.is_success() {
-        let words = format!("it answered {status}");
+        let words = format!("the collector returned {status}");
         // The OTLP specification lists these as retryable, and no others.
         return match status {
             StatusCode::TOO_MANY_REQUESTS
@@ -113,16 +100,27 @@ async fn understand(mut response: reqwest::Response) -> Sent {
         }
         body.extend_from_slice(&chunk);
     }
-    let answer = ExportTraceServiceResponse::decode(body.as_slice()).unwrap_or_default();
-    let partial = answer.partial_success.unwrap_or_default();
-    Sent::Accepted {
-        refused: u64::try_from(partial.rejected_spans).unwrap_or(0),
-        words: partial
-            .error_message
-            .chars()
-            .take(MAX_WORDS_CHARS)
-            .collect(),
+    accepted(&body)
+}
+
+/// Reads an `ExportTraceServiceResponse`; one that cannot be read rejects nothing.
+fn accepted(body: &[u8]) -> Sent {
+    let (mut refused, mut words) = (0, String::new());
+    let partial = protobuf::fields(body).find(|(number, _)| *number == 1);
+    if let Some((_, Field::Bytes(partial))) = partial {
+        for field in protobuf::fields(partial) {
+            match field {
+                // A negative count is a varint above the range of i64.
+                (1, Field::Varint(count)) => refused = i64::try_from(count).map_or(0, |_| count),
+                (2, Field::Bytes(text)) => {
+                    let text = String::from_utf8_lossy(text);
+                    words = text.chars().take(MAX_WORDS_CHARS).collect();
+                }
+                _ => {}
+            }
+        }
     }
+    Sent::Accepted { refused, words }
 }
 
 fn without_address(error: reqwest::Error) -> String {
@@ -136,96 +134,85 @@ fn without_address(error: reqwest::Error) -> String {
     words
 }
 
+/// Writes an `ExportTraceServiceRequest`.
 fn encode(spans: &[Span], service_version: &str) -> Vec<u8> {
-    let attributes = vec![
+    let resource = [
         (names::SERVICE_NAME, Value::Text(SCOPE.to_owned())),
         (
             names::SERVICE_VERSION,
             Value::Text(service_version.to_owned()),
         ),
     ];
-    let request = ExportTraceServiceRequest {
-        resource_spans: vec![ResourceSpans {
-            resource: Some(Resource {
-                attributes: pairs(&attributes),
-                ..Resource::default()
-            }),
-            scope_spans: vec![ScopeSpans {
-                scope: Some(InstrumentationScope {
-                    name: SCOPE.to_owned(),
-                    version: service_version.to_owned(),
-                    ..InstrumentationScope::default()
-                }),
-                spans: spans.iter().map(proto).collect(),
-                schema_url: String::new(),
-            }],
-            schema_url: String::new(),
-        }],
-    };
-    request.encode_to_vec()
-}
-
-fn proto(span: &Span) -> ProtoSpan {
-    let kind = match span.kind {
-        SpanKind::Internal => span::SpanKind::Internal,
-        SpanKind::Client => span::SpanKind::Client,
-    };
-    let (code, message) = match &span.status {
-        SpanStatus::Unset => (status::StatusCode::Unset, String::new()),
-        SpanStatus::Error(words) => (status::StatusCode::Error, words.clone()),
-    };
-    ProtoSpan {
-        trace_id: span.trace.0.to_vec(),
-        span_id: span.id.0.to_vec(),
-        parent_span_id: span.parent.map(|id| id.0.to_vec()).unwrap_or_default(),
-        name: span.name.clone(),
-        kind: kind.into(),
-        start_time_unix_nano: nanoseconds(span.start),
-        end_time_unix_nano: nanoseconds(span.end),
-        attributes: pairs(&span.attributes),
-        events: span.events.iter().map(event).collect(),
-        status: Some(Status {
-            message,
-            code: code.into(),
-        }),
-        ..ProtoSpan::default()
-    }
-}
-
-fn event(event: &SpanEvent) -> span::Event {
-    span::Event {
-        time_unix_nano: nanoseconds(event.at),
-        name: event.name.to_owned(),
-        attributes: pairs(&event.attributes),
-        dropped_attributes_count: 0,
-    }
-}
-
-fn pairs(attributes: &Attributes) -> Vec<KeyValue> {
-    let pairs = attributes.iter().map(|(name, value)| KeyValue {
-        key: (*name).to_owned(),
-        value: Some(AnyValue {
-            value: Some(any(value)),
-        }),
-        ..KeyValue::default()
+    let mut request = Writer::default();
+    request.message(1, |resource_spans| {
+        resource_spans.message(1, |to| attributes(to, 1, &resource));
+        resource_spans.message(2, |scope_spans| {
+            scope_spans.message(1, |scope| {
+                scope.text(1, SCOPE);
+                scope.text(2, service_version);
+            });
+            for span in spans {
+                scope_spans.message(2, |to| write_span(to, span));
+            }
+        });
     });
-    pairs.collect()
+    request.into_bytes()
 }
 
-fn any(value: &Value) -> ProtoValue {
-    match value {
-        Value::Text(text) => ProtoValue::StringValue(text.clone()),
-        Value::Texts(texts) => ProtoValue::ArrayValue(ArrayValue {
-            values: texts
-                .iter()
-                .map(|text| AnyValue {
-                    value: Some(ProtoValue::StringValue(text.clone())),
-                })
-                .collect(),
+fn write_span(to: &mut Writer, span: &Span) {
+    to.bytes(1, &span.trace.0);
+    to.bytes(2, &span.id.0);
+    if let Some(parent) = span.parent {
+        to.bytes(4, &parent.0);
+    }
+    to.text(5, &span.name);
+    let kind = match span.kind {
+        SpanKind::Internal => 1,
+        SpanKind::Client => 3,
+    };
+    to.varint(6, kind);
+    to.fixed64(7, nanoseconds(span.start));
+    to.fixed64(8, nanoseconds(span.end));
+    attributes(to, 9, &span.attributes);
+    for event in &span.events {
+        to.message(11, |to| write_event(to, event));
+    }
+    match &span.status {
+        SpanStatus::Unset => {}
+        SpanStatus::Error(words) => to.message(15, |status| {
+            status.text(2, words);
+            status.varint(3, STATUS_ERROR);
         }),
-        Value::Int(number) => ProtoValue::IntValue(*number),
-        Value::Float(number) => ProtoValue::DoubleValue(*number),
-        Value::Bool(yes) => ProtoValue::BoolValue(*yes),
+    }
+}
+
+fn write_event(to: &mut Writer, event: &SpanEvent) {
+    to.fixed64(1, nanoseconds(event.at));
+    to.text(2, event.name);
+    attributes(to, 3, &event.attributes);
+}
+
+fn attributes(to: &mut Writer, field: u32, attributes: &[(&str, Value)]) {
+    for (name, value) in attributes {
+        to.message(field, |pair| {
+            pair.text(1, name);
+            pair.message(2, |any| write_value(any, value));
+        });
+    }
+}
+
+fn write_value(any: &mut Writer, value: &Value) {
+    match value {
+        Value::Text(text) => any.text(1, text),
+        Value::Bool(yes) => any.varint(2, u64::from(*yes)),
+        // Negative numbers are written in two's complement.
+        Value::Int(number) => any.varint(3, number.cast_unsigned()),
+        Value::Float(number) => any.fixed64(4, number.to_bits()),
+        Value::Texts(texts) => any.message(5, |array| {
+            for text in texts {
+                array.message(1, |any| any.text(1, text));
+            }
+        }),
     }
 }
 

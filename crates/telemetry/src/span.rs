@@ -51,7 +51,7 @@ impl SpanId {
 /// The span kind of OpenTelemetry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpanKind {
-    /// Inside this process.
+    /// Work inside this process.
     Internal,
     /// A request to a remote service.
     Client,
@@ -60,7 +60,7 @@ pub enum SpanKind {
 /// How a span ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SpanStatus {
-    /// No error.
+    /// Ended without an error.
     Unset,
     /// Failed; the message is empty if content is not captured.
     Error(String),
@@ -69,15 +69,11 @@ pub enum SpanStatus {
 /// The value of an attribute.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// Text.
     Text(String),
     /// A list of texts.
     Texts(Vec<String>),
-    /// A whole number.
     Int(i64),
-    /// Any number.
     Float(f64),
-    /// Yes or no.
     Bool(bool),
 }
 
@@ -92,7 +88,6 @@ pub struct SpanEvent {
     pub attributes: Attributes,
 }
 
-/// A span.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Span {
     /// Trace id of the tree of runs.
@@ -104,9 +99,8 @@ pub struct Span {
     pub name: String,
     pub kind: SpanKind,
     pub start: Timestamp,
-    /// Never before `start`.
+    /// End of the span, never before `start`.
     pub end: Timestamp,
-    /// The final status.
     pub status: SpanStatus,
     pub attributes: Attributes,
     pub events: Vec<SpanEvent>,

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use sortie_core::id::{RunId, Seq};
-use sortie_core::notification::{Notification, NotificationKind};
+use sortie_core::notification::Notification;
 use sortie_core::ports::store::{Journal, StoreError};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, mpsc};
@@ -70,7 +70,7 @@ impl Telemetry {
         let counts = Arc::new(Counts::default());
         let stopping = CancellationToken::new();
         let (sender, waiting) = mpsc::channel(MAX_WAITING);
-        let listener = Listener {
+        let listener = EndedRuns {
             news,
             sender,
             counts: Arc::clone(&counts),
@@ -111,7 +111,7 @@ impl Telemetry {
             }
         }
         let exported = self.counts.read();
-        tracing::debug!(?exported, "telemetry has ended");
+        tracing::debug!(?exported, "telemetry is shut down");
         exported
     }
 }
@@ -144,14 +144,14 @@ impl Counts {
 
 /// Turns notifications into ids of ended runs. It never waits for the exporter, so it hardly misses any.
 #[derive(Debug)]
-struct Listener {
+struct EndedRuns {
     news: broadcast::Receiver<Notification>,
     sender: mpsc::Sender<RunId>,
     counts: Arc<Counts>,
     stopping: CancellationToken,
 }
 
-impl Listener {
+impl EndedRuns {
     async fn run(mut self) {
         let stopping = self.stopping.clone();
         loop {
@@ -172,14 +172,7 @@ impl Listener {
     }
 
     fn note(&self, notification: &Notification) {
-        let ended = matches!(
-            notification.kind,
-            NotificationKind::Completed { .. }
-                | NotificationKind::Failed { .. }
-                | NotificationKind::Timeout { .. }
-                | NotificationKind::Cancelled { .. }
-        );
-        if ended && self.sender.try_send(notification.task_id).is_err() {
+        if notification.kind.is_end() && self.sender.try_send(notification.task_id).is_err() {
             let dropped = self.counts.dropped_runs.fetch_add(1, Ordering::Relaxed) + 1;
             if dropped % COMPLAIN_EVERY == 1 {
                 tracing::warn!(
@@ -245,7 +238,7 @@ impl Exporter {
                         collector = self.collector.target().shown(),
                         why,
                         spans = spans.len(),
-                        "telemetry was refused"
+                        "the collector rejected the telemetry"
                     );
                     return;
                 }

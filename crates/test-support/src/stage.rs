@@ -34,7 +34,6 @@ pub use shown::{Notes, task_lines};
 
 /// How long a test waits for an expected state.
 pub const PATIENCE: Duration = Duration::from_secs(20);
-/// The polling interval.
 const LOOK_EVERY: Duration = Duration::from_millis(3);
 /// The name of the scripted model, unless a run asks for another.
 pub const MODEL: &str = "script";
@@ -82,7 +81,6 @@ impl Play {
         }
     }
 
-    /// Changes the settings.
     #[must_use]
     pub fn set(mut self, change: impl FnOnce(&mut Settings)) -> Self {
         change(&mut self.settings);
@@ -170,7 +168,6 @@ impl Stage {
         self.create(self.new_run(task)).await
     }
 
-    /// Admits a run.
     pub async fn create(&self, new: NewRun) -> RunId {
         self.runtime.create(new).await.expect("an admitted run")
     }
@@ -190,7 +187,6 @@ impl Stage {
         self.end_of(run).await
     }
 
-    /// Returns one record.
     pub async fn record(&self, run: RunId) -> RunRecord {
         self.runtime.get(run).await.expect("a record")
     }
@@ -322,8 +318,8 @@ impl Stage {
         rest.begin_again(|play| play).await
     }
 
-    fn apart(self) -> (Runtime, Rest) {
-        let rest = Rest {
+    fn apart(self) -> (Runtime, Persistent) {
+        let rest = Persistent {
             play: self.play,
             workspace: self.workspace,
             home: self.home,
@@ -335,14 +331,14 @@ impl Stage {
 }
 
 /// What outlives a runtime.
-struct Rest {
+struct Persistent {
     play: Play,
     workspace: TempDir,
     home: TempDir,
     prompter: Arc<Prompter>,
 }
 
-impl Rest {
+impl Persistent {
     /// The tasks of a dropped runtime end when the test's executor polls them.
     async fn until_store_is_free(&self) {
         until("the store is free", async || match open(self.home.path()) {

@@ -12,11 +12,11 @@ progress-cancelled = [{ $agent }] { $label } - cancelled ({ $work })
 # $seconds comes written out.
 progress-held =
     { $seconds ->
-        [0] waits for the provider's rate limit, place { $position }
-       *[other] waits for the provider's rate limit, place { $position }, about { $seconds } s
+        [0] waits for the provider's rate limit, position { $position }
+       *[other] waits for the provider's rate limit, position { $position }, about { $seconds } s
     }
-progress-place = rate limit, place { $position }
-progress-retrying = asking { $model } after: { $error }
+progress-place = rate limit, position { $position }
+progress-retrying = retrying with { $model } after: { $error }
 progress-compacted = history shortened from { $before } to { $after } characters
 progress-work =
     { $tools ->
@@ -37,7 +37,7 @@ leftovers =
         [one] { $count } unfinished task of an earlier process continues as well; `sortie resume` waits for it.
        *[other] { $count } unfinished tasks of an earlier process continue as well; `sortie resume` waits for them.
     }
-stopping = Cancelling; waiting until everything has stopped. Press Ctrl-C again to leave at once.
+stopping = Cancelling; waiting until everything has stopped. Press Ctrl-C again to exit at once.
 cancel-reason-interrupt = stopped with Ctrl-C
 cancel-reason-command = stopped with `sortie tasks cancel`
 terminated = Stopped by a signal. Running tasks are back in the queue; continue them with `sortie resume`.
@@ -130,7 +130,7 @@ field-label = Label
 field-status = Status
 field-reason = Reason
 field-waiting = Waiting on
-field-position = Place in the queue
+field-position = Queue position
 field-progress = Progress
 field-agent = Agent
 field-model = Model
@@ -177,7 +177,7 @@ error-no-agent = There is no agent '{ $name }'.
 hint-no-agent = Known agents: { $known }.
 error-short-id = '{ $id }' is too short for an id; at least { $min } characters are needed.
 error-not-found = There is no task { $id }.
-error-ambiguous = { $prefix } is the beginning of { $count } ids.
+error-ambiguous = { $prefix } matches { $count } ids; give more characters.
 hint-id = `sortie tasks list --all` shows the ids.
 error-no-home = This system has no data folder for Sortie.
 hint-no-home = Name one with --home or SORTIE_HOME.
@@ -185,7 +185,7 @@ error-workspace = The folder { $path } cannot be used as the workspace.
 hint-workspace = Name an existing folder with --workspace.
 error-input = The instruction could not be read from stdin.
 error-empty-input = The instruction is empty.
-hint-empty-input = Say what is to be done: sortie run "Explain this project".
+hint-empty-input = Give an instruction: sortie run "Explain this project".
 error-long-input = The instruction is longer than { $max } characters.
 hint-long-input = Put the material into a file and name the file in the instruction.
 error-sink = '{ $address }' is not a valid delivery address.
@@ -193,12 +193,12 @@ hint-sink = Write it as file:PATH.
 error-output = The output could not be written.
 error-process = The operating system refused a resource that the process needs.
 error-locked = The store is in use by { $owner }.
-hint-locked = Wait until it is done, or stop it there with Ctrl-C. `sortie tasks list`, `show` and `watch` work meanwhile; another --home has its own store. With `sortie serve`, several commands can work at once.
+hint-locked = Wait until it has ended, or stop it with Ctrl-C in its terminal. `sortie tasks list`, `show` and `watch` work meanwhile; another --home has its own store. With `sortie serve`, several commands can work at once.
 error-damaged = The journal of task { $id } is damaged at entry { $seq }: { $what }
 hint-damaged = `sortie doctor` checks the whole store. Keep a copy of it before you change anything.
 error-wrong-state = Task { $id } is { $status }: { $what }
 error-store = The store could not { $doing }.
-hint-store = `sortie doctor` says what is wrong with it.
+hint-store = `sortie doctor` shows the problem.
 error-fenced = The claim on task { $id } is no longer valid.
 
 ## sortie doctor
@@ -210,15 +210,15 @@ doctor-todo = → { $todo }
 doctor-unknown = unknown
 doctor-not-found = not found
 doctor-home = home
-doctor-home-new = { $path } (will be made)
+doctor-home-new = { $path } (will be created)
 doctor-home-read-only = { $path } cannot be written
-doctor-home-todo = Give yourself the right to write there, or choose another folder with --home.
+doctor-home-todo = Give your user write permission, or choose another folder with --home.
 doctor-disk = disk
 doctor-disk-free = { $gigabytes } GB free
-doctor-disk-todo = Make room; the store refuses work when the disk is full.
+doctor-disk-todo = Free some space; the store accepts no writes when the disk is full.
 doctor-store = store
 doctor-store-ok = can be read
-doctor-store-todo = Keep a copy of the folder; then see whether a newer sortie can open it.
+doctor-store-todo = Back up the folder; then try a newer version of sortie.
 doctor-journal = journals
 doctor-journal-ok = { $runs } checked, { $entries } entries, none damaged
 doctor-journal-damaged = { $count } damaged: { $first }
@@ -245,12 +245,12 @@ doctor-keys-set = set: { $names }
 doctor-model = model
 doctor-model-ok = { $name } is ready
 doctor-git = git
-doctor-git-todo = Install git, so that agents can look at the history of a project.
+doctor-git-todo = Install git, so that agents can read the history of a project and work in worktrees.
 doctor-language = language
 
 # Models and configuration.
 model-found = Using { $model } ({ $origin }); choose another with --model or `sortie config set model`.
-models-server = A server answers at { $address }: { $models }
+models-server = A model server responds at { $address }: { $models }
 model-answered = { $model } answered "{ $words }" in { $ms } ms ({ $tokens } tokens)
 key-set = set
 key-not-needed = not needed
@@ -270,8 +270,8 @@ column-cached = From cache
 column-output = Output
 column-cost = Cost (estimated)
 usage-total = all
-config-unknown-tool = { $key }: the rule "{ $rule }" is about no tool, so it does nothing
-config-unknown-tool-near = { $key }: the rule "{ $rule }" is about no tool, so it does nothing; did you mean "{ $nearest }"?
+config-unknown-tool = { $key }: the rule "{ $rule }" matches no tool and has no effect
+config-unknown-tool-near = { $key }: the rule "{ $rule }" matches no tool and has no effect; did you mean "{ $nearest }"?
 config-warning = Configuration: { $warning }
 config-no-key = No key that begins with { $key } is set; `sortie config schema` has all of them.
 config-set = { $key } is set in { $path }.
@@ -322,8 +322,8 @@ spent-unknown = cost unknown
 progress-budget = { $percent } % of its budget is spent
 source-user = file of the user
 source-project = file of the project
-error-web = what is configured under [web] cannot be used: { $why }
-hint-web = `sortie config show web` tells where it is set
+error-web = the configuration under [web] is invalid: { $why }
+hint-web = `sortie config show web` shows where it is set
 
 ## Approval requests and questions
 
@@ -337,7 +337,7 @@ column-by = By
 column-at = When
 column-layer = Layer
 column-source = Source
-column-says = Says
+column-says = Ruling
 column-skill = Skill
 column-offered = Offered to
 field-kind = Kind
@@ -414,8 +414,8 @@ field-changes = Changes
 field-budget = Budget
 field-budget-time = Time for all of it
 sandbox-applied = { $mode }; the last command ran in { $backend }
-recovered-workspace = { $workspace }: left by a command whose process died: { $thing }
-recover-failed = Workspaces that a process which died has left could not be checked: { $problem }
+recovered-workspace = { $workspace }: left behind by a crashed process: { $thing }
+recover-failed = The workspaces of a crashed process could not be checked: { $problem }
 changes-line =
     { $files ->
         [one] { $files } file, +{ $insertions } -{ $deletions }
@@ -431,7 +431,7 @@ budget-balance = { $kind }: { $spent } of { $limit } spent, { $reserved } reserv
 
 changes-no-worktree = Task { $id } has no worktree of its own: it worked in the workspace itself.
 changes-nothing = Task { $id } changed nothing in its worktree.
-changes-not-yet = Task { $id } is still at work in its worktree; wait for it, or cancel it first.
+changes-not-yet = Task { $id } has not ended yet; wait for it, or cancel it first.
 worktree-applied =
     { $count ->
         [one] { $count } file was changed in the checkout.
@@ -447,7 +447,7 @@ field-file = File
 field-trust = Trust
 field-folder = Folder
 field-offered = Offered to
-field-wanted-tools = Tools it would like
+field-wanted-tools = Requested tools
 field-unknown-keys = Unknown keys
 source-extra = named folder
 skills-none = There are no skills here or in your home folder.
@@ -455,16 +455,16 @@ skills-unknown = There is no skill '{ $name }'. Known: { $known }
 offered-both = models and people
 offered-models = models
 offered-people = people
-offered-nobody = no one
+offered-none = no one
 mcp-no-tool = The server offers no tool { $tool }; `sortie mcp list` shows them.
 mcp-tool-approved = { $tool }: approved ({ $fingerprint })
 mcp-tool-changed = { $tool }: changed, not offered until `sortie mcp approve { $server }` ({ $fingerprint })
 mcp-hidden =
     { $count ->
-        [one] { $count } hidden character, written out here and removed for models
-       *[other] { $count } hidden characters, written out here and removed for models
+        [one] { $count } hidden character, escaped here and removed for models
+       *[other] { $count } hidden characters, escaped here and removed for models
     }
-mcp-none = No server of tools is configured: see mcp_servers in docs/config.md, or .mcp.json of a trusted folder.
+mcp-none = No MCP server is configured: see mcp_servers in docs/config.md, or .mcp.json of a trusted folder.
 mcp-ready =
     { $count ->
         [one] ready, { $count } tool
@@ -476,7 +476,7 @@ mcp-changed = CHANGED since it was approved, not offered: { $tool }
 mcp-left-out = left out: { $tool }: { $why }
 mcp-unknown = There is no server '{ $name }'. Known: { $known }
 mcp-nothing-changed = Nothing has changed since it was approved.
-mcp-approved = Approved as it is now: { $tool }
+mcp-approved = Approved with its current description: { $tool }
 doctor-audit = audit
 doctor-audit-ok = { $entries } entries, none changed
 doctor-audit-damaged = { $count } problems: { $first }
@@ -484,36 +484,36 @@ doctor-approvals = approvals
 doctor-approvals-none = nothing waits for you
 doctor-approvals-open = { $count } waiting for a reply
 doctor-approvals-todo = `sortie approvals` shows them.
-doctor-mcp = tool servers
+doctor-mcp = MCP servers
 doctor-mcp-none = none configured
 doctor-mcp-set = configured: { $names } (`sortie mcp list` starts them)
 doctor-sandbox = sandbox
 doctor-sandbox-ok = commands run in { $backend }
-doctor-sandbox-off = switched off by sandbox.mode: commands of agents can do all that you can
+doctor-sandbox-off = switched off by sandbox.mode: commands of agents have all your permissions
 doctor-sandbox-off-todo = Set sandbox.mode to required.
 doctor-sandbox-none = no sandbox backend works here, so commands of agents do not run
 doctor-sandbox-todo = Install bubblewrap 0.7 or later, or allow user namespaces.
 doctor-bwrap-none = not found, or it does not work here
 doctor-cgroups = control groups
-doctor-cgroups-on = limits hold for all processes of a command together
-doctor-cgroups-off = none can be made; limits hold for each process
+doctor-cgroups-on = limits apply to all processes of a command together
+doctor-cgroups-off = not available; limits apply to each process
 
 ## A server, and its clients
 
 server-name = the server at { $address }
-server-still-starting = A server is starting (pid { $pid }) and does not answer yet. Try again in a moment; `sortie status` shows when it is ready.
+server-still-starting = A server is starting (pid { $pid }) and does not respond yet. Try again in a moment; `sortie status` shows when it is ready.
 server-refuses-flag = { $flag } needs exclusive access to the store, which the server at { $address } has. Omit it and set it in the configuration of the server, or stop the server first with `sortie stop`.
 server-gone = The server has stopped. Its tasks are kept; continue them with `sortie serve` or `sortie resume`.
 left-in-server = Detached. The task continues in the server; follow it with `sortie tasks show { $id }`.
 left-all-in-server = Detached. The tasks continue in the server; follow them with `sortie tasks watch`.
 abandoned-in-server = Detached at once. The server continues to cancel the task.
 asked-elsewhere = [{ $agent }] { $label } waits for a decision: `sortie approvals show { $id }`
-reply-not-sent = Your reply did not arrive: { $problem }.
+reply-not-sent = Your reply was not delivered: { $problem }.
 spawn-in-server = Subagent [{ $label }] is queued (ID: { $id }). The server runs it.
 resume-waits =
     { $count ->
-        [one] The server runs what was left unfinished; waiting for { $count } task.
-       *[other] The server runs what was left unfinished; waiting for { $count } tasks.
+        [one] The server executes all unfinished tasks; waiting for { $count } task.
+       *[other] The server executes all unfinished tasks; waiting for { $count } tasks.
     }
 pause-done = Task { $id } pauses after its current step. Continue it with `sortie tasks resume { $id }`.
 unpause-done = Task { $id } continues.
@@ -522,17 +522,17 @@ steer-done = Task { $id } reads it before its next step.
 telemetry-off = No traces are sent: { $problem }
 serve-listening = Serving { $home } at { $address }. Ctrl-C stops.
 serve-link = Open in a browser, once, within 5 minutes: { $url }
-serve-open = `sortie open` gives a link for a browser.
+serve-open = `sortie open` prints a link for a browser.
 serve-not-loopback = This address can be reached from other machines: put TLS in front of it, and name its hosts with --host or server.hosts. Every request needs a key.
 serve-resumed =
     { $count ->
         [one] { $count } unfinished task of an earlier process continues.
        *[other] { $count } unfinished tasks of an earlier process continue.
     }
-serve-stopping = Stopping: runs go back to the queue. Press Ctrl-C again to leave at once.
+serve-stopping = Stopping: runs go back to the queue. Press Ctrl-C again to exit at once.
 serve-stopped = Stopped. Running tasks are back in the queue; continue them with `sortie serve` or `sortie resume`.
 serve-no-page = This binary was built without the web page; the API works.
-serve-no-model = No model is configured and none was found: tasks have to name one.
+serve-no-model = No model is configured and none was found: every task must name one.
 serve-bad-listen = { $text } is not an address to listen on; write one like 127.0.0.1:7878 or [::1]:7878.
 serve-bad-tenant = server.tenants.{ $name }: { $problem }
 serve-already = A server already listens at { $address } (pid { $pid }).
@@ -540,16 +540,16 @@ serve-already-starting = A server is already starting (pid { $pid }).
 open-browser-failed = No browser could be started ({ $problem }); open the link yourself.
 no-server = No server is running for this store. `sortie serve` starts one.
 status-running = A server listens at { $address } since { $since } (pid { $pid }, version { $version }).
-status-tasks = { $running } running, { $pending } waiting, { $requests } for a person to decide.
-status-broken = The server at { $address } (pid { $pid }) answers, but cannot work: { $problem }
-status-silent = A server should be at { $address } (pid { $pid }), but does not answer: { $problem }
+status-tasks = { $running } running, { $pending } waiting, { $requests } open requests.
+status-broken = The server at { $address } (pid { $pid }) responds but is not ready: { $problem }
+status-silent = A server should be at { $address } (pid { $pid }), but does not respond: { $problem }
 status-starting = A server is starting (pid { $pid }).
 status-none = No server is running for this store.
 stop-asked = The server (pid { $pid }) was asked to stop.
 stop-done = The server (pid { $pid }) has stopped.
 stop-slow = The server (pid { $pid }) was asked to stop and is still running after { $seconds } s.
-stop-elsewhere = The server reports process id { $pid }, which is another process or none on this machine: it runs in a container or on another machine. Stop it there.
-keys-none = There are no keys. The first `sortie serve` makes one.
+stop-elsewhere = The server reports process id { $pid }, which is not the server's process on this machine: the server runs in a container or on another machine. Stop it there.
+keys-none = There are no keys. The first `sortie serve` creates one.
 keys-created = Key { $id } ({ $name }, { $role }) was created. Its token is shown only once, here:
 keys-rotated = Key { $id } ({ $name }) has a new token, which is shown only once, here:
 keys-revoked = Key { $id } ({ $name }) is revoked.
@@ -572,7 +572,7 @@ doctor-server-none = none; commands open the store themselves
 doctor-server-running = at { $address }, pid { $pid }
 doctor-server-starting = starting, pid { $pid }
 doctor-server-stale = { $path } was left behind by a server that died (pid { $pid })
-doctor-server-stale-todo = Nothing: the next `sortie serve` writes it anew.
+doctor-server-stale-todo = No action needed: the next `sortie serve` replaces it.
 doctor-files = private files
 doctor-files-ok = only you can read and change them
 danger-foreign-owner = belongs to another user (uid { $owner })
@@ -583,7 +583,7 @@ danger-no-folder = is not a folder
 danger-special = is not a regular file
 error-unsafe = { $path } { $danger }, so another user could have changed it.
 error-leaked = Other users can read { $path }, so the secret in it is no longer secret.
-private-wide = { $path } has a mode that lets others in, but no other user could reach it.
+private-wide = { $path } has a mode that lets other users in, but they cannot reach it.
 private-repaired = { $path } was open to other users; its mode is 0600 now.
 private-token-repaired = { $path } was open to other users; its mode is 0600 now. If one of them could reach it, replace the token: sortie keys list, then sortie keys rotate ID
 private-repair-todo = The next command tightens it: chmod 600 "{ $path }"
@@ -591,7 +591,7 @@ private-owner-todo = Check that its content is yours, then run: sudo chown "$(id
 private-writable-todo = Check that its content is yours, then run: chmod go-w "{ $path }" (with sudo if it is not yours, or set SORTIE_HOME to another folder)
 private-kind-todo = Move it away: mv "{ $path }" "{ $path }.old"
 private-rotate-todo = Replace the token: sortie keys rotate { $id }
-private-restart-todo = Stop the server and start it again: it makes a new secret.
+private-restart-todo = Restart the server: it creates a new secret.
 server-file-damaged = { $path } was not written by a server; it is ignored and replaced.
 doctor-port = port
 doctor-port-free = { $address } is free

@@ -16,7 +16,7 @@ progress-held =
        *[other] 等待提供方的速率限制，第 { $position } 位，约 { $seconds } 秒
     }
 progress-place = 速率限制，第 { $position } 位
-progress-retrying = 改问 { $model }，原因：{ $error }
+progress-retrying = 改用 { $model } 重试，原因：{ $error }
 progress-compacted = 历史已从 { $before } 个字符缩短到 { $after } 个字符
 progress-work = { $tools } 次工具调用，{ $seconds } 秒
 progress-waiting = [{ $agent }] 正在等待 { $count } 个子 Agent：{ $list }
@@ -175,7 +175,7 @@ hint-damaged = 用 `sortie doctor` 检查整个存储。做任何更改之前请
 error-wrong-state = 任务 { $id } 的状态是 { $status }：{ $what }
 error-store = 存储操作失败：{ $doing }。
 hint-store = 用 `sortie doctor` 查看问题所在。
-error-fenced = 对任务 { $id } 的占用已失效。
+error-fenced = 任务 { $id } 的租约已失效。
 
 ## sortie doctor
 
@@ -309,7 +309,7 @@ column-by = 操作者
 column-at = 时间
 column-layer = 层
 column-source = 来源
-column-says = 意见
+column-says = 裁决
 column-skill = 技能
 column-offered = 提供给
 field-kind = 种类
@@ -415,7 +415,7 @@ skills-unknown = 没有名为 '{ $name }' 的技能。已知：{ $known }
 offered-both = 模型和人
 offered-models = 模型
 offered-people = 人
-offered-nobody = 无人
+offered-none = 无人
 mcp-no-tool = 服务器没有工具 { $tool }；用 `sortie mcp list` 查看。
 mcp-tool-approved = { $tool }：已批准（{ $fingerprint }）
 mcp-tool-changed = { $tool }：已变更，在 `sortie mcp approve { $server }` 之前不提供给模型（{ $fingerprint }）

@@ -25,14 +25,14 @@ prompt-skills = # Skills: instructions that you load with the skill tool when a 
 
 # Contract: do not change a letter.
 task-started = Subagent [{ $label }] started (ID: { $id }). I will notify you when it finishes.
-task-queued-position = It is waiting for a free slot, at place { $position } in the queue.
+task-queued-position = It waits for a free slot, at position { $position } in the queue.
 
 ## The announcement of a finished background subagent, part by part
 
 announce-header = [Subagent '{ $label }' { $status }]
 announce-completed = completed; ready for your review
 announce-failed = failed
-announce-timeout = ran out of time
+announce-timeout = timed out
 announce-cancelled = was cancelled
 announce-task = Task:
 announce-result = Result:
@@ -218,7 +218,7 @@ amount-children =
     }
 call-no-budget = Not run: the budget is used up.
 spawn-no-budget = Error: the budget has no { $kind } left for another subagent. Work with what you have, wait until a subagent with a budget of its own ends, or report.
-fail-unpriced = Its budget is in money, and what { $model } costs is not known, so it was not asked. Set models."{ $model }".price in the configuration, or give a budget in tokens.
+fail-unpriced = Its budget is in money, and what { $model } costs is not known, so no prompt was sent. Set models."{ $model }".price in the configuration, or give a budget in tokens.
 
 ## Questions and answers
 
@@ -265,3 +265,110 @@ login-refused = Sign-in failed: the link was used before or has expired, or the 
 login-confirm = A link asks to sign in this browser. Continue only if you created the link yourself: otherwise its sender can see what you do here.
 login-token = Token
 login-button = Sign in
+
+## The offline model
+
+survey-declined =
+    I am Sortie's built-in offline model: a few rules, no network and no understanding. I have not done what you asked, and I cannot.
+
+    What I can do is survey a folder with real tools and real subagents: run `sortie demo`, or ask me for a survey or an overview of this project.
+
+    For anything else choose a model: set the key of a vendor, for example ANTHROPIC_API_KEY, or start a local server such as Ollama. `sortie models list` shows what there is.
+survey-signature = _Written by Sortie's offline model: rules over tool results, not understanding._
+survey-only = The task itself: the offline model can only survey a folder, so it surveyed the layout.
+survey-sending = I send three explorers out: layout, documentation, hot spots.
+survey-title = Survey of this folder
+survey-unknown = What could not be found out
+survey-complete = Everything that was looked for was found; what was not looked for is not in this report.
+survey-no-result = no result
+survey-no-details = No details.
+survey-child-failed = the explorer did not finish: { $why }
+survey-child-absent = no explorer was sent out
+survey-tool-failed = { $what } failed: { $why }
+survey-not-called = { $what } was not called
+survey-part = { $what } gave only a part; lists drawn from it are not complete
+survey-at-least = at least { $number }
+survey-more = and { $count } more
+survey-files =
+    { $count ->
+        [one] { $count } file
+       *[other] { $count } files
+    }
+survey-folders =
+    { $count ->
+        [one] { $count } folder
+       *[other] { $count } folders
+    }
+survey-lines =
+    { $count ->
+        [one] { $count } line
+       *[other] { $count } lines
+    }
+survey-headings =
+    { $count ->
+        [one] { $count } heading
+       *[other] { $count } headings
+    }
+survey-tests =
+    { $count ->
+        [one] { $count } test
+       *[other] { $count } tests
+    }
+survey-test-files =
+    { $count ->
+        [one] { $count } test file
+       *[other] { $count } test files
+    }
+
+survey-layout = Layout
+survey-layout-label = survey languages and layout
+survey-layout-prompt = Survey the layout of this folder: count the files by language, find the biggest modules by lines, and name the entry points and the manifests. Report only paths and numbers that the tools gave you, and say what you could not find out.
+survey-layout-files = I list all files first.
+survey-layout-lines = Now lines, manifests and entry points.
+survey-layout-read = I read the manifests and entry points nearest to the root.
+survey-no-lines = lines not counted
+survey-mostly = mostly { $language } ({ $files })
+survey-no-ending = without an ending
+survey-top-level = Top level
+survey-languages = Languages by files
+survey-modules = Biggest modules (lock files left out)
+survey-biggest = Biggest files (lock files left out)
+survey-entry-points = Entry points
+survey-manifests = Manifests
+survey-no-files = no file was found
+survey-no-entry-point = no file has the usual name of an entry point
+
+survey-docs = Documentation
+survey-docs-label = read the documentation
+survey-docs-prompt = Survey the documentation of this folder: find the README, outline its headings, quote what the project says it is, and list the other documents. Report only what the tools gave you, and say what you could not find out.
+survey-docs-files = I look for documents.
+survey-docs-readme = I read the README and count headings.
+survey-docs-others = I look into other documents.
+survey-readme = `{ $path }` with { $headings }
+survey-without-readme = no README
+survey-documents-in-all =
+    { $count ->
+        [one] { $count } document in all
+       *[other] { $count } documents in all
+    }
+survey-about = What it says it is
+survey-outline = Outline of the README
+survey-documents = Other documents
+survey-licences = Licence files
+survey-no-readme = there is no README
+survey-no-paragraph = the README has no paragraph that says what the project is
+survey-no-licence = there is no licence file at the top level
+
+survey-hot-spots = Hot spots
+survey-hot-spots-label = count TODOs and tests
+survey-hot-spots-prompt = Survey the hot spots of this folder: count the lines with TODO, FIXME, XXX or HACK by file, quote some of them, and count tests and test files. Report only what the tools gave you, and say what you could not find out.
+survey-hot-spots-count = I count marked lines and tests.
+survey-hot-spots-read = I look into the files with most marks.
+survey-marked = { $lines } with TODO, FIXME, HACK or XXX in { $files }
+survey-marked-not-counted = marked lines not counted
+survey-tests-not-counted = tests not counted
+survey-test-files-not-counted = test files not counted
+survey-marked-lines = Marked lines by file
+survey-quoted = Some of them
+survey-tests-by-file = Tests by file
+survey-test-file-list = Test files, by name or folder

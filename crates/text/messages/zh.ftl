@@ -208,3 +208,82 @@ login-refused = 登录失败：链接已被使用或已过期，或者令牌无�
 login-confirm = 有一个链接要让此浏览器登录。仅当该链接由您本人生成时才继续：否则，把链接发给您的人可能会看到您在此处的操作。
 login-token = 令牌
 login-button = 登录
+
+## 离线模型
+
+survey-declined =
+    我是 Sortie 内置的离线模型：只有几条规则，不联网，也不理解内容。您交代的事情我没有做，也做不了。
+
+    我能做的是用真实的工具和子 Agent 调查一个文件夹：运行 `sortie demo`，或者让我给出这个项目的概览。
+
+    其他事情请选用真正的模型：设置服务商的密钥（例如 ANTHROPIC_API_KEY），或启动 Ollama 等本地服务器。`sortie models list` 会列出可用的模型。
+survey-signature = _由 Sortie 的离线模型生成：只是对工具结果套用规则，并不理解内容。_
+survey-only = 任务本身：离线模型只会调查文件夹，因此只调查了布局。
+survey-sending = 我派出三个探索子 Agent：布局、文档、热点。
+survey-title = 文件夹调查报告
+survey-unknown = 未能查明的内容
+survey-complete = 要查的都查到了；没有查的不在本报告中。
+survey-no-result = 没有结果
+survey-no-details = 没有详细内容。
+survey-child-failed = 子 Agent 没有完成：{ $why }
+survey-child-absent = 没有派出子 Agent
+survey-tool-failed = { $what } 失败：{ $why }
+survey-not-called = 未调用 { $what }
+survey-part = { $what } 只给出了一部分，据此得到的列表不完整
+survey-at-least = 至少 { $number }
+survey-more = 另有 { $count } 项
+survey-files = { $count } 个文件
+survey-folders = { $count } 个文件夹
+survey-lines = { $count } 行
+survey-headings = { $count } 个标题
+survey-tests = { $count } 个测试
+survey-test-files = { $count } 个测试文件
+
+survey-layout = 布局
+survey-layout-label = 调查语言与布局
+survey-layout-prompt = 调查这个文件夹的布局：按语言统计文件数，按行数找出最大的模块，列出入口文件和清单文件。只报告工具给出的路径和数字，并说明哪些没有查明。
+survey-layout-files = 先列出所有文件。
+survey-layout-lines = 再统计行数，查找清单文件和入口文件。
+survey-layout-read = 阅读最靠近根目录的清单文件和入口文件。
+survey-no-lines = 未统计行数
+survey-mostly = 以 { $language } 为主（{ $files }）
+survey-no-ending = 无扩展名
+survey-top-level = 顶层
+survey-languages = 各语言文件数
+survey-modules = 最大的模块（不含锁文件）
+survey-biggest = 最大的文件（不含锁文件）
+survey-entry-points = 入口文件
+survey-manifests = 清单文件
+survey-no-files = 没有找到文件
+survey-no-entry-point = 没有常见名称的入口文件
+
+survey-docs = 文档
+survey-docs-label = 阅读项目文档
+survey-docs-prompt = 调查这个文件夹的文档：找到 README，列出其标题大纲，引用项目对自己的说明，并列出其他文档。只报告工具给出的内容，并说明哪些没有查明。
+survey-docs-files = 查找文档。
+survey-docs-readme = 阅读 README 并统计标题。
+survey-docs-others = 查看其他文档。
+survey-readme = `{ $path }` 有 { $headings }
+survey-without-readme = 没有 README
+survey-documents-in-all = 共 { $count } 份文档
+survey-about = 项目自述
+survey-outline = README 大纲
+survey-documents = 其他文档
+survey-licences = 许可证文件
+survey-no-readme = 没有 README
+survey-no-paragraph = README 中没有说明项目是什么的段落
+survey-no-licence = 顶层没有许可证文件
+
+survey-hot-spots = 热点
+survey-hot-spots-label = 统计待办与测试
+survey-hot-spots-prompt = 调查这个文件夹的热点：按文件统计含 TODO、FIXME、XXX 或 HACK 的行数，引用其中几行，并统计测试和测试文件。只报告工具给出的内容，并说明哪些没有查明。
+survey-hot-spots-count = 统计带标记的行和测试。
+survey-hot-spots-read = 查看标记最多的文件。
+survey-marked = { $files }中的 { $lines }含 TODO、FIXME、HACK 或 XXX
+survey-marked-not-counted = 未统计带标记的行
+survey-tests-not-counted = 未统计测试
+survey-test-files-not-counted = 未统计测试文件
+survey-marked-lines = 各文件带标记的行数
+survey-quoted = 部分内容
+survey-tests-by-file = 各文件测试数
+survey-test-file-list = 测试文件（按名称或文件夹）

@@ -13,7 +13,7 @@ const MAX_COUNTED: u64 = 1 << 53;
 /// a year is text.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Arg<'a> {
-    /// Inserted unchanged.
+    /// Text that is inserted unchanged.
     Text(Cow<'a, str>),
     /// Formatted, and used by plural rules. Finite and at most 2^53 from zero, which the `From` impls ensure.
     Number(f64),

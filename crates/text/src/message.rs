@@ -19,7 +19,6 @@ const MAX_DECIMALS: usize = 20;
 /// An embedded message file.
 #[derive(Clone, Copy, Debug)]
 pub struct Source {
-    /// File name.
     pub name: &'static str,
     /// Content of the file.
     pub ftl: &'static str,

@@ -37,7 +37,7 @@ pub(crate) fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option
         // A float that large saturates; the limit of the tool then applies.
         (None, Some(float)) => Ok(Some(float.ceil() as u64)),
         (None, None) => Err(D::Error::custom(format!(
-            "{number} is not a number from 0 upwards"
+            "{number} is not a number of at least 0"
         ))),
     }
 }
@@ -48,7 +48,7 @@ pub(crate) fn at_most(name: &str, text: &str, max_bytes: usize) -> Result<(), To
         return Ok(());
     }
     Err(ToolFailure::new(format!(
-        "`{name}` has {} bytes, and at most {max_bytes} are taken. Make it shorter or split the call.",
+        "`{name}` has {} bytes; the limit is {max_bytes}. Shorten it or split the call.",
         text.len()
     )))
 }

@@ -39,13 +39,12 @@ struct Arguments {
     timeout_seconds: Option<u64>,
 }
 
-impl Ask {
-    /// Creates the tool.
-    pub fn new() -> Self {
+impl Default for Ask {
+    fn default() -> Self {
         Self {
             spec: spec(
                 "ask",
-                "Ask whoever gave you the task, when you are blocked by something only they can decide. Waits for the answer; if nobody answers in time, default holds.",
+                "Ask the agent or person that gave you the task, if only they can decide what blocks you. Waits; if no answer arrives in time, default applies.",
                 json!({
                     "type": "object",
                     "properties": {
@@ -59,12 +58,6 @@ impl Ask {
                 }),
             ),
         }
-    }
-}
-
-impl Default for Ask {
-    fn default() -> Self {
-        Self::new()
     }
 }
 
@@ -106,7 +99,7 @@ fn refuse_too_much(arguments: &Arguments) -> Result<(), ToolFailure> {
     at_most("question", &arguments.question, MAX_QUESTION_BYTES)?;
     if arguments.options.len() > MAX_OPTIONS {
         return Err(ToolFailure::new(format!(
-            "At most {MAX_OPTIONS} options can be given. Leave out the unlikely ones; others can be answered too."
+            "At most {MAX_OPTIONS} options can be given. Omit the unlikely ones; an answer can also be free text."
         )));
     }
     for option in arguments.options.iter().chain(&arguments.default) {
@@ -129,7 +122,7 @@ mod tests {
 
     async fn ask(arguments: Value) -> Result<(Question, u64), String> {
         let folder = Folder::with(&[]);
-        let reply = outcome_with(&Ask::new(), &folder, arguments, &Delegation::default()).await;
+        let reply = outcome_with(&Ask::default(), &folder, arguments, &Delegation::default()).await;
         match reply {
             Ok(ToolOutcome::Asks { question, timeout }) => Ok((question, timeout.as_secs())),
             Ok(other) => panic!("a question was expected: {other:?}"),

@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinError;
 
 use crate::confine::{Kept, Workspace};
-use crate::gate::{Gate, Question};
+use crate::gate::{PathGate, Question};
 
 /// The longest time that one walk or search may take before it returns what it has found.
 const MAX_WORK_TIME: Duration = Duration::from_secs(20);
@@ -71,7 +71,7 @@ pub(crate) async fn in_workspace<T: Send + 'static>(
     let (asks, mut questions) = mpsc::channel(MAX_QUESTIONS);
     let work = blocking(move |stop| {
         let workspace = Workspace::open(&root)?.keeping(&kept)?;
-        let workspace = workspace.behind(Gate::asking(asks));
+        let workspace = workspace.behind(PathGate::asking(asks));
         work(&workspace, stop)
     });
     tokio::pin!(work);
@@ -94,7 +94,7 @@ fn flatten<T>(joined: Result<Result<T, ToolFailure>, JoinError>) -> Result<T, To
     match joined {
         Ok(result) => result,
         Err(error) => Err(ToolFailure::new(format!(
-            "The tool broke down ({error}). Look whether it had an effect before trying again."
+            "Error: the tool failed ({error}). Check whether it had an effect before you retry."
         ))),
     }
 }
@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn gate_denies_everything_once_the_call_is_gone() {
         let (asks, questions) = tokio::sync::mpsc::channel(1);
-        let gate = Gate::asking(asks);
+        let gate = PathGate::asking(asks);
         drop(questions);
         let verdict = gate.judge(std::path::Path::new("f"));
         assert_eq!(verdict, Err("the call was stopped".to_owned()));

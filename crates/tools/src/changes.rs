@@ -32,9 +32,8 @@ enum Action {
     Discard,
 }
 
-impl Changes {
-    /// Creates the tool.
-    pub fn new() -> Self {
+impl Default for Changes {
+    fn default() -> Self {
         Self {
             spec: spec(
                 "changes",
@@ -50,12 +49,6 @@ impl Changes {
                 }),
             ),
         }
-    }
-}
-
-impl Default for Changes {
-    fn default() -> Self {
-        Self::new()
     }
 }
 
@@ -102,7 +95,7 @@ mod tests {
     async fn check(arguments: Value, expected: Result<ManageRequest, &str>) {
         let delegation = Delegation::default();
         let folder = Folder::with(&[]);
-        let reply = outcome_with(&Changes::new(), &folder, arguments, &delegation).await;
+        let reply = outcome_with(&Changes::default(), &folder, arguments, &delegation).await;
         let failure = reply.err().map(|failure| failure.to_string());
         match expected {
             Ok(request) => assert_eq!((failure, delegation.managed()), (None, vec![request])),

@@ -17,18 +17,19 @@ use std::io::Read as _;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
+use std::time::Instant;
 
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, RawMode, Stat};
 use rustix::io::Errno;
-use sortie_base::beneath::Resolver;
+use sortie_base::beneath::{FILE_FLAGS, FOLDER_FLAGS, Resolver};
 use sortie_base::exact_folder;
 use sortie_base::nearest::similarity;
 use sortie_core::ports::tool::ToolFailure;
 
-use crate::gate::{Gate, Verdict};
+use crate::gate::{PathGate, Verdict};
 pub(crate) use kept::Kept;
 use kept::KeptInside;
-pub(crate) use place::{NewContent, Parents, Place};
+pub(crate) use place::{NewContent, Parents, WriteTarget};
 
 /// The most bytes of a path from a model: `PATH_MAX` of Linux.
 const MAX_PATH_BYTES: usize = 4096;
@@ -42,15 +43,6 @@ const MAX_SIMILAR_NAMES: usize = 3;
 /// The least similarity of a suggested name to the requested one, from 0 to 1.
 const SIMILAR_ENOUGH: f64 = 0.5;
 
-const DIRECTORY_FLAGS: OFlags = OFlags::RDONLY
-    .union(OFlags::DIRECTORY)
-    .union(OFlags::CLOEXEC);
-// Without NONBLOCK, opening a FIFO would block until its other end is opened.
-const FILE_FLAGS: OFlags = OFlags::RDONLY
-    .union(OFlags::NONBLOCK)
-    .union(OFlags::NOCTTY)
-    .union(OFlags::CLOEXEC);
-
 /// The folder that file tools are confined to.
 #[derive(Debug)]
 pub(crate) struct Workspace {
@@ -58,7 +50,7 @@ pub(crate) struct Workspace {
     root: PathBuf,
     directory: OwnedFd,
     resolver: Resolver,
-    gate: Gate,
+    gate: PathGate,
     kept: KeptInside,
 }
 
@@ -129,13 +121,13 @@ impl Workspace {
             root: root.to_owned(),
             directory,
             resolver,
-            gate: Gate::open(),
+            gate: PathGate::open(),
             kept: KeptInside::default(),
         })
     }
 
     /// Sets the gate that asks policy about each opened object.
-    pub(crate) fn behind(self, gate: Gate) -> Self {
+    pub(crate) fn behind(self, gate: PathGate) -> Self {
         Self { gate, ..self }
     }
 
@@ -143,7 +135,7 @@ impl Workspace {
     pub(crate) fn keeping(self, kept: &Kept) -> Result<Self, ToolFailure> {
         let root = self.real_root(Path::new("."))?;
         Ok(Self {
-            kept: kept.inside(&root),
+            kept: kept.inside(&root, Instant::now()),
             ..self
         })
     }
@@ -220,10 +212,9 @@ impl Workspace {
         regular(opened.map_err(|errno| self.explain(path, errno))?, path)
     }
 
-    /// Opens a directory.
     pub(crate) fn open_directory(&self, path: &Path) -> Result<OwnedFd, ToolFailure> {
         self.resolver
-            .open(self.directory.as_fd(), path, DIRECTORY_FLAGS)
+            .open(self.directory.as_fd(), path, FOLDER_FLAGS)
             .map_err(|errno| match errno {
                 Errno::NOENT => self.missing(path),
                 Errno::NOTDIR => ToolFailure::new(format!(
@@ -331,7 +322,7 @@ impl Workspace {
         // upwards.
         let opened = self
             .resolver
-            .open(self.directory.as_fd(), shown, DIRECTORY_FLAGS);
+            .open(self.directory.as_fd(), shown, FOLDER_FLAGS);
         let Ok(Ok(Listing { entries, .. })) = opened.map(|folder| self.listing(folder, shown))
         else {
             return Vec::new();
@@ -366,7 +357,7 @@ impl Workspace {
                 "A part of {path_shown} is not a directory. Find the right path with list_dir or glob."
             ),
             Errno::ISDIR => {
-                format!("{path_shown} is a directory. Use list_dir to see what it holds.")
+                format!("{path_shown} is a directory. Use list_dir to see its content.")
             }
             Errno::ACCESS | Errno::PERM | Errno::ROFS => format!(
                 "The system does not permit this with {path_shown}. Work with another file, or report it."
@@ -375,7 +366,7 @@ impl Workspace {
                 "{path_shown} is a socket or a device. File tools work with regular files only."
             ),
             Errno::AGAIN => {
-                format!("{path_shown} was moved around while it was opened. Try again.")
+                format!("{path_shown} was moved while it was being opened. Try again.")
             }
             other => return unreadable(path, other),
         })
@@ -414,7 +405,7 @@ impl OpenFile {
             return Ok(bytes);
         }
         Err(ToolFailure::new(format!(
-            "{} is larger than {} MiB. Look into it with grep, or with exec and a command that prints a part.",
+            "{} is larger than {} MiB. Search it with grep, or use exec and a command that prints a part.",
             path.display(),
             max_bytes >> 20
         )))
@@ -424,7 +415,7 @@ impl OpenFile {
 fn regular(fd: OwnedFd, path: &Path) -> Result<OpenFile, ToolFailure> {
     let stat = rustix::fs::fstat(&fd).map_err(|errno| {
         ToolFailure::new(format!(
-            "{} cannot be looked at ({}).",
+            "{} cannot be inspected ({}). Check the path, then try again.",
             path.display(),
             describe(errno)
         ))
@@ -435,7 +426,7 @@ fn regular(fd: OwnedFd, path: &Path) -> Result<OpenFile, ToolFailure> {
             stat,
         }),
         Kind::Directory => Err(ToolFailure::new(format!(
-            "{} is a directory. Use list_dir to see what it holds.",
+            "{} is a directory. Use list_dir to see its content.",
             path.display()
         ))),
         Kind::Symlink | Kind::Special => Err(ToolFailure::new(format!(
@@ -469,7 +460,7 @@ fn refuse_unless(verdict: Option<Verdict>, words: &Path) -> Result<(), ToolFailu
     let why = match verdict {
         Some(Ok(())) => return Ok(()),
         Some(Err(why)) => why,
-        None => "nobody said anything about it".to_owned(),
+        None => "no rule permits it".to_owned(),
     };
     Err(ToolFailure::new(format!(
         "{} may not be used: {}. Work with another file, or report it.",

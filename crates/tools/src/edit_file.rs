@@ -7,7 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use similar::TextDiff;
+use sortie_base::nearest::line_similarity;
 use sortie_base::truncate::truncate;
 use sortie_core::ports::tool::{
     Reconcile, Reconciled, Recovery, Tool, ToolAnswer, ToolContext, ToolFailure, ToolReply,
@@ -16,9 +16,9 @@ use sortie_core::ports::tool::{
 
 use crate::arguments::{at_most, parse, spec};
 use crate::blocking::{Stop, in_workspace};
-use crate::confine::{Kept, NewContent, OpenFile, Parents, Place, Workspace};
+use crate::confine::{Kept, NewContent, OpenFile, Parents, Workspace, WriteTarget};
 use crate::diff;
-use crate::fingerprint::{Fingerprint, State, reconcile, temporary_name};
+use crate::fingerprint::{Fingerprint, State, reconcile_file, temporary_name};
 use crate::preview::shown;
 
 /// The most bytes of a file that can be edited, before and after the edit.
@@ -35,7 +35,7 @@ const MAX_SHOWN_LINES: usize = 12;
 /// The most characters of a line that are compared or shown.
 const MAX_LINE_CHARS: usize = 200;
 /// The least similarity of a suggested line to the requested one, from 0 to 1.
-const SIMILAR_ENOUGH: f32 = 0.6;
+const SIMILAR_ENOUGH: f64 = 0.6;
 
 /// The `edit_file` tool: replaces parts of a file.
 #[derive(Debug)]
@@ -54,8 +54,8 @@ struct Arguments {
 }
 
 impl EditFile {
-    /// Creates the tool.
-    pub fn new() -> Self {
+    /// Creates the tool, which does not access the kept places.
+    pub(crate) fn keeping(kept: &Arc<Kept>) -> Self {
         Self {
             spec: spec(
                 "edit_file",
@@ -72,22 +72,14 @@ impl EditFile {
                     "additionalProperties": false
                 }),
             ),
-            kept: Arc::default(),
-        }
-    }
-
-    /// Sets the places that the tool does not access.
-    pub(crate) fn keeping(self, kept: &Arc<Kept>) -> Self {
-        Self {
             kept: Arc::clone(kept),
-            ..self
         }
     }
 }
 
 impl Default for EditFile {
     fn default() -> Self {
-        Self::new()
+        Self::keeping(&Arc::default())
     }
 }
 
@@ -160,12 +152,7 @@ impl Reconcile for EditFile {
             "Edited {}, as a check after an interruption confirmed.",
             arguments.path
         );
-        let look = move |workspace: &Workspace, _: &Stop| Ok(State::at(workspace, &arguments.path));
-        in_workspace(context, &self.kept, look)
-            .await
-            .map_or(Reconciled::Unknown, |now| {
-                reconcile(&now, fingerprint, answer)
-            })
+        reconcile_file(context, &self.kept, arguments.path, fingerprint, answer).await
     }
 }
 
@@ -195,7 +182,7 @@ fn edit(
 
 /// An edit that is computed but not written yet.
 struct Planned {
-    place: Place,
+    place: WriteTarget,
     open: OpenFile,
     old: String,
     new: String,
@@ -422,10 +409,7 @@ fn nearest(text: &str, piece: &str) -> Option<(usize, &'static str)> {
         .take(MAX_HINT_LINES / 10)
         .map(|(at, line)| {
             let line = truncate(line, MAX_LINE_CHARS);
-            (
-                at,
-                TextDiff::from_chars(first.as_str(), line.as_str()).ratio(),
-            )
+            (at, line_similarity(&first, &line))
         })
         .filter(|(_, ratio)| *ratio >= SIMILAR_ENOUGH)
         .max_by(|left, right| left.1.total_cmp(&right.1))
@@ -449,7 +433,7 @@ mod tests {
         let folder = Folder::with(&[("f", before)]);
         let arguments =
             json!({"path": "f", "old_string": old, "new_string": new, "replace_all": all});
-        let reply = call(&EditFile::new(), &folder, arguments).await;
+        let reply = call(&EditFile::default(), &folder, arguments).await;
         match expected {
             Ok((after, answer)) => {
                 assert_eq!(reply.unwrap(), answer);
@@ -556,7 +540,7 @@ mod tests {
         let check = async |old: &str, expected: &str| {
             let folder = Folder::with(&[("f", "a\nb\n")]);
             let arguments = json!({"path": "f", "old_string": old, "new_string": "B"});
-            let tool = EditFile::new();
+            let tool = EditFile::default();
             let text = preview(&tool, &folder, &arguments, &Delegation::default()).await;
             assert!(text.starts_with(expected), "{text}");
             assert_eq!(folder.read("f"), "a\nb\n");
@@ -583,7 +567,7 @@ mod tests {
         folder.link("link", Path::new("latin"));
         let check = async |path: &str, expected: &str| {
             let arguments = json!({"path": path, "old_string": "x", "new_string": "y"});
-            let failure = call(&EditFile::new(), &folder, arguments)
+            let failure = call(&EditFile::default(), &folder, arguments)
                 .await
                 .unwrap_err();
             assert!(failure.to_string().starts_with(expected), "{failure}");
@@ -597,7 +581,7 @@ mod tests {
 
     #[tokio::test]
     async fn reconcile_after_a_crash_tells_whether_the_edit_happened() {
-        let tool = EditFile::new();
+        let tool = EditFile::default();
         let arguments = json!({"path": "f", "old_string": "a", "new_string": "b"});
         let check = async |before: &str, after: &str, expected: &str| {
             let folder = Folder::with(&[("f", before)]);

@@ -79,7 +79,7 @@ impl Exec {
         Self {
             spec: spec(
                 "exec",
-                "Run a shell command in the workspace: builds, tests, git. Answers with its output and exit code. No input; background processes end with the call. For files prefer the file tools.",
+                "Run a shell command in the workspace: builds, tests, git. Returns output and exit code. No input; background processes end with the call. For files prefer the file tools.",
                 json!({
                     "type": "object",
                     "properties": {
@@ -190,7 +190,7 @@ async fn run(
 #[expect(clippy::needless_pass_by_value, reason = "it is handed to `map_err`")]
 fn not_started(error: std::io::Error) -> ToolFailure {
     ToolFailure::new(format!(
-        "The command could not be started: {error}. Check it and the working directory, or report it."
+        "The command could not be started: {error}. Check `command` and the working directory, or report this."
     ))
 }
 

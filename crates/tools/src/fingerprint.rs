@@ -1,14 +1,16 @@
 //! How the writing tools determine after a crash whether a write happened.
 
 use std::io::Read as _;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use sortie_core::id::{EffectId, hex};
-use sortie_core::ports::tool::{Reconciled, ToolAnswer};
+use sortie_core::ports::tool::{Reconciled, ToolAnswer, ToolContext};
 
-use crate::confine::Workspace;
+use crate::blocking::{Stop, in_workspace};
+use crate::confine::{Kept, Workspace};
 
 /// The state of a file before a write, and the state that the write was to produce.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,8 +62,23 @@ fn hash(mut file: std::fs::File) -> Option<State> {
     }
 }
 
+/// Compares the file with the fingerprint that was recorded before the call.
+pub(crate) async fn reconcile_file(
+    context: &ToolContext<'_>,
+    kept: &Arc<Kept>,
+    path: String,
+    remembered: &Value,
+    answer: String,
+) -> Reconciled {
+    let look = move |workspace: &Workspace, _: &Stop| Ok(State::at(workspace, &path));
+    let now = in_workspace(context, kept, look).await;
+    now.map_or(Reconciled::Unknown, |now| {
+        reconcile(&now, remembered, answer)
+    })
+}
+
 /// Compares the current state with the recorded fingerprint.
-pub(crate) fn reconcile(now: &State, remembered: &Value, answer: String) -> Reconciled {
+fn reconcile(now: &State, remembered: &Value, answer: String) -> Reconciled {
     let Ok(fingerprint) = Fingerprint::deserialize(remembered) else {
         return Reconciled::Unknown;
     };

@@ -65,7 +65,7 @@ const PIECES: &[&str] = &[
     "\"", "\n", "\0", "é", "{\"a\":", "\r\n", "x",
 ];
 
-/// Pairs that nest.
+/// Pairs of delimiters that nest.
 const PAIRS: &[(&str, &str)] = &[
     ("{", "}"),
     ("{a,", "}"),

@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 pub(crate) type Verdict = Result<(), String>;
 
 /// Asks policy about paths, relative to the workspace and without links.
-pub(crate) struct Gate(Box<dyn Fn(Vec<PathBuf>) -> Vec<Verdict> + Send + Sync>);
+pub(crate) struct PathGate(Box<dyn Fn(Vec<PathBuf>) -> Vec<Verdict> + Send + Sync>);
 
 /// A request of blocking work for verdicts about paths. The policy is borrowed from the call, which
 /// the thread of the work may outlive; so the call itself answers while it exists.
@@ -20,7 +20,7 @@ pub(crate) struct Question {
     pub(crate) answer: oneshot::Sender<Vec<Verdict>>,
 }
 
-impl Gate {
+impl PathGate {
     /// Permits everything without a check.
     pub(crate) fn open() -> Self {
         Self::deciding(|_| Ok(()))
@@ -58,7 +58,7 @@ impl Gate {
     }
 }
 
-impl fmt::Debug for Gate {
+impl fmt::Debug for PathGate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Gate")
     }

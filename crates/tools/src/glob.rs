@@ -16,7 +16,7 @@ use sortie_core::ports::tool::{
 use crate::arguments::{at_most, parse, spec};
 use crate::blocking::{Stop, in_workspace};
 use crate::confine::{Kept, Kind, Workspace, stat};
-use crate::walk::{Found, walk};
+use crate::walk::{WalkEntry, walk};
 
 /// The most paths that are returned.
 const MAX_PATHS: usize = 200;
@@ -37,38 +37,30 @@ struct Arguments {
 }
 
 impl Glob {
-    /// Creates the tool.
-    pub fn new() -> Self {
+    /// Creates the tool, which does not access the kept places.
+    pub(crate) fn keeping(kept: &Arc<Kept>) -> Self {
         Self {
             spec: spec(
                 "glob",
-                "Find files by name, newest first; skips ignored files. A pattern without / matches names at any depth, as in *.rs; with / it matches the path: src/**/*.{ts,tsx}.",
+                "Find files by name below path, newest first; skips ignored files. Without / the pattern matches names at any depth (*.rs), with / the path (src/**/*.{ts,tsx}).",
                 json!({
                     "type": "object",
                     "properties": {
                         "pattern": {"type": "string"},
-                        "path": {"type": "string", "description": "folder to search"}
+                        "path": {"type": "string"}
                     },
                     "required": ["pattern"],
                     "additionalProperties": false
                 }),
             ),
-            kept: Arc::default(),
-        }
-    }
-
-    /// Sets the places that the tool does not access.
-    pub(crate) fn keeping(self, kept: &Arc<Kept>) -> Self {
-        Self {
             kept: Arc::clone(kept),
-            ..self
         }
     }
 }
 
 impl Default for Glob {
     fn default() -> Self {
-        Self::new()
+        Self::keeping(&Arc::default())
     }
 }
 
@@ -99,7 +91,6 @@ impl Tool for Glob {
 pub(crate) struct NamePattern(GlobMatcher);
 
 impl NamePattern {
-    /// Parses a pattern.
     pub(crate) fn new(pattern: &str) -> Result<Self, ToolFailure> {
         at_most("pattern", pattern, MAX_PATTERN_BYTES)?;
         let plain = pattern.trim_start_matches("./");
@@ -132,7 +123,7 @@ impl NamePattern {
     }
 
     /// Returns whether an entry matches, relative to the start of the search.
-    pub(crate) fn fits(&self, found: &Found, start: &Path) -> bool {
+    pub(crate) fn fits(&self, found: &WalkEntry, start: &Path) -> bool {
         self.0
             .is_match(found.path.strip_prefix(start).unwrap_or(&found.path))
     }
@@ -168,7 +159,7 @@ fn find(workspace: &Workspace, arguments: &Arguments, stop: &Stop) -> Result<Str
     Ok(lines.join("\n"))
 }
 
-fn changed_at(found: &Found) -> (i64, i64) {
+fn changed_at(found: &WalkEntry) -> (i64, i64) {
     let name = found.path.file_name().unwrap_or_default();
     stat(&found.directory, name).map_or((0, 0), |stat| {
         let nanos = i64::try_from(stat.st_mtime_nsec).unwrap_or(0);
@@ -197,7 +188,7 @@ mod tests {
             folder.age(name, age as u64 * 60);
         }
         let arguments = json!({"pattern": pattern, "path": path});
-        let reply = call(&Glob::new(), &folder, arguments).await;
+        let reply = call(&Glob::default(), &folder, arguments).await;
         assert_eq!(
             reply.unwrap_or_else(|failure| format!("! {failure}")),
             expected,

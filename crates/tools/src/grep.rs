@@ -15,6 +15,7 @@ use grep_searcher::{
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
+use sortie_base::truncate::truncate_around;
 use sortie_core::ports::tool::{
     Recovery, Tool, ToolAnswer, ToolContext, ToolFailure, ToolReply, ToolSpec, Touches,
 };
@@ -23,7 +24,6 @@ use crate::arguments::{at_most, parse, spec, whole};
 use crate::blocking::{Stop, in_workspace};
 use crate::confine::{Kept, Kind, OpenFile, Workspace};
 use crate::glob::NamePattern;
-use crate::text::truncate_around;
 use crate::walk::{Walked, walk};
 
 /// The most bytes of a pattern.
@@ -77,8 +77,8 @@ enum Output {
 }
 
 impl Grep {
-    /// Creates the tool.
-    pub fn new() -> Self {
+    /// Creates the tool, which does not access the kept places.
+    pub(crate) fn keeping(kept: &Arc<Kept>) -> Self {
         Self {
             spec: spec(
                 "grep",
@@ -98,22 +98,14 @@ impl Grep {
                     "additionalProperties": false
                 }),
             ),
-            kept: Arc::default(),
-        }
-    }
-
-    /// Sets the places that the tool does not access.
-    pub(crate) fn keeping(self, kept: &Arc<Kept>) -> Self {
-        Self {
             kept: Arc::clone(kept),
-            ..self
         }
     }
 }
 
 impl Default for Grep {
     fn default() -> Self {
-        Self::new()
+        Self::keeping(&Arc::default())
     }
 }
 
@@ -259,7 +251,8 @@ impl<'a> Search<'a> {
             self.answer = format!("Nothing matches {}.\n", arguments.pattern);
         }
         if self.full {
-            let note = "(there is more; use a narrower pattern, path or glob, or a higher limit)\n";
+            let note =
+                "(more matches exist; use a narrower pattern, path or glob, or a higher limit)\n";
             self.answer.push_str(note);
         }
         self.answer.push_str(&walked.notes().join("\n"));
@@ -379,7 +372,7 @@ mod tests {
         ]);
         folder.write("bin", b"one\0one\n");
         folder.write("latin", b"caf\xe9 three\n");
-        let reply = call(&Grep::new(), &folder, arguments.clone()).await;
+        let reply = call(&Grep::default(), &folder, arguments.clone()).await;
         let text = reply.unwrap_or_else(|failure| format!("! {failure}"));
         assert_eq!(text, expected, "{arguments}");
     }
@@ -418,7 +411,7 @@ mod tests {
 
     #[tokio::test]
     async fn is_bounded() {
-        let more = "(there is more; use a narrower pattern, path or glob, or a higher limit)";
+        let more = "(more matches exist; use a narrower pattern, path or glob, or a higher limit)";
         check(
             json!({"pattern": "fn", "limit": 1}),
             &format!("a.rs:1:fn one() {{}}\n{more}"),
@@ -444,7 +437,7 @@ mod tests {
             "long",
             format!("{}needle{}\n", "分".repeat(5000), "析".repeat(5000)).as_bytes(),
         );
-        let text = call(&Grep::new(), &folder, json!({"pattern": "needle"}))
+        let text = call(&Grep::default(), &folder, json!({"pattern": "needle"}))
             .await
             .unwrap();
         assert!(text.contains("分needle析"), "{text}");
@@ -455,13 +448,13 @@ mod tests {
     async fn refuses_bad_patterns() {
         let refuse = async |pattern: &str, part: &str| {
             let folder = Folder::with(&[("f", "x")]);
-            let failure = call(&Grep::new(), &folder, json!({"pattern": pattern})).await;
+            let failure = call(&Grep::default(), &folder, json!({"pattern": pattern})).await;
             let failure = failure.unwrap_err().to_string();
             assert!(failure.contains(part), "{failure}");
         };
         refuse("(", "unclosed group").await;
         refuse(r"(\w{100}){100}{100}", "size limit").await;
-        refuse(&"x".repeat(MAX_PATTERN_BYTES + 1), "at most 2048").await;
+        refuse(&"x".repeat(MAX_PATTERN_BYTES + 1), "the limit is 2048").await;
         refuse(r"a\nb", "single lines").await;
     }
 }

@@ -74,19 +74,19 @@ pub struct ToolSettings {
 pub fn standard_tools(settings: ToolSettings) -> Vec<Arc<dyn Tool>> {
     let kept = Arc::new(confine::Kept::of(&settings.places));
     vec![
-        Arc::new(ReadFile::new().keeping(&kept)),
-        Arc::new(ListDir::new().keeping(&kept)),
-        Arc::new(Glob::new().keeping(&kept)),
-        Arc::new(Grep::new().keeping(&kept)),
-        Arc::new(WriteFile::new().keeping(&kept)),
-        Arc::new(EditFile::new().keeping(&kept)),
+        Arc::new(ReadFile::keeping(&kept)),
+        Arc::new(ListDir::keeping(&kept)),
+        Arc::new(Glob::keeping(&kept)),
+        Arc::new(Grep::keeping(&kept)),
+        Arc::new(WriteFile::keeping(&kept)),
+        Arc::new(EditFile::keeping(&kept)),
         Arc::new(Exec::new(settings.exec, settings.sandbox)),
-        Arc::new(TodoWrite::new()),
-        Arc::new(Task::new()),
-        Arc::new(SpawnSubagent::new()),
-        Arc::new(Subagents::new()),
-        Arc::new(Changes::new()),
-        Arc::new(Ask::new()),
+        Arc::new(TodoWrite::default()),
+        Arc::new(Task::default()),
+        Arc::new(SpawnSubagent::default()),
+        Arc::new(Subagents::default()),
+        Arc::new(Changes::default()),
+        Arc::new(Ask::default()),
     ]
 }
 

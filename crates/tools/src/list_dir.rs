@@ -15,7 +15,7 @@ use sortie_core::ports::tool::{
 use crate::arguments::{parse, spec, whole};
 use crate::blocking::{Stop, in_workspace};
 use crate::confine::{Kept, Kind, Workspace, read_link, stat};
-use crate::walk::{Found, walk};
+use crate::walk::{WalkEntry, walk};
 
 /// The most entries that are listed.
 const MAX_LISTED: usize = 1000;
@@ -39,37 +39,29 @@ struct Arguments {
 }
 
 impl ListDir {
-    /// Creates the tool.
-    pub fn new() -> Self {
+    /// Creates the tool, which does not access the kept places.
+    pub(crate) fn keeping(kept: &Arc<Kept>) -> Self {
         Self {
             spec: spec(
                 "list_dir",
-                "List a directory as a tree with file sizes. Does not enter .git or ignored folders. To find files by name use glob.",
+                "List a directory (default: the workspace) as a tree with sizes. Skips .git and ignored folders. To find files by name use glob.",
                 json!({
                     "type": "object",
                     "properties": {
-                        "path": {"type": "string", "description": "default: workspace"},
+                        "path": {"type": "string"},
                         "depth": {"type": "integer", "description": "default 1, at most 8"}
                     },
                     "additionalProperties": false
                 }),
             ),
-            kept: Arc::default(),
-        }
-    }
-
-    /// Sets the places that the tool does not access.
-    pub(crate) fn keeping(self, kept: &Arc<Kept>) -> Self {
-        Self {
             kept: Arc::clone(kept),
-            ..self
         }
     }
 }
 
 impl Default for ListDir {
     fn default() -> Self {
-        Self::new()
+        Self::keeping(&Arc::default())
     }
 }
 
@@ -120,7 +112,7 @@ fn list(workspace: &Workspace, arguments: &Arguments, stop: &Stop) -> Result<Str
     Ok(lines.join("\n"))
 }
 
-fn line(found: &Found) -> String {
+fn line(found: &WalkEntry) -> String {
     let name = found.path.file_name().unwrap_or_default();
     let mut line = "  ".repeat(found.depth - 1);
     line.push_str(&truncate(&name.to_string_lossy(), MAX_NAME_CHARS));
@@ -159,7 +151,7 @@ mod tests {
         ]);
         folder.link("to_src", Path::new("src"));
         std::fs::create_dir(folder.path().join("none")).unwrap();
-        let reply = call(&ListDir::new(), &folder, arguments).await;
+        let reply = call(&ListDir::default(), &folder, arguments).await;
         assert_eq!(
             reply.unwrap_or_else(|failure| format!("! {failure}")),
             expected
@@ -196,7 +188,7 @@ mod tests {
         for number in 0..MAX_LISTED + 5 {
             folder.write(&format!("f{number}"), b"");
         }
-        let text = call(&ListDir::new(), &folder, json!({})).await.unwrap();
+        let text = call(&ListDir::default(), &folder, json!({})).await.unwrap();
         assert_eq!(text.lines().count(), MAX_LISTED + 1);
         assert!(text.ends_with("give a narrower path or less depth)"));
     }

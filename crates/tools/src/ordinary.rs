@@ -36,14 +36,14 @@ async fn a_link_to_a_file_of_the_workspace_is_edited_and_stays_a_link() {
     ] {
         folder.write(file, b"one\n");
         let shown = format!("{link} -> {file}");
-        let tool = EditFile::new();
+        let tool = EditFile::default();
         let seen = preview(&tool, &folder, &change(link), &Delegation::default()).await;
         assert!(seen.starts_with(&format!("{shown}:\n")), "{seen}");
         let said = done(&tool, &folder, change(link)).await;
         assert!(said.starts_with(&format!("Edited {shown}:")), "{said}");
         assert_eq!(folder.read(file), "two\n");
         let arguments = json!({"path": link, "content": "three\n"});
-        let said = done(&WriteFile::new(), &folder, arguments).await;
+        let said = done(&WriteFile::default(), &folder, arguments).await;
         assert!(said.starts_with(&format!("Overwrote {shown} ")), "{said}");
         assert_eq!(folder.read(file), "three\n");
         let about = std::fs::symlink_metadata(folder.path().join(link)).unwrap();
@@ -88,8 +88,11 @@ async fn writing_through_a_link_to_a_protected_file_is_rejected() {
         ("out", "leads outside the workspace"),
     ] {
         for (tool, arguments) in [
-            (&EditFile::new() as &dyn Tool, change(link)),
-            (&WriteFile::new(), json!({"path": link, "content": "two\n"})),
+            (&EditFile::default() as &dyn Tool, change(link)),
+            (
+                &WriteFile::default(),
+                json!({"path": link, "content": "two\n"}),
+            ),
         ] {
             let reply = answer_with(tool, &folder, arguments, &rules).await;
             let said = reply.unwrap_err().to_string();
@@ -122,17 +125,17 @@ async fn every_tool_accepts_unusual_names() {
         "trailing ",
     ] {
         let arguments = json!({"path": name, "content": "one\n"});
-        done(&WriteFile::new(), &folder, arguments).await;
-        done(&EditFile::new(), &folder, change(name)).await;
-        let text = done(&ReadFile::new(), &folder, json!({"path": name})).await;
+        done(&WriteFile::default(), &folder, arguments).await;
+        done(&EditFile::default(), &folder, change(name)).await;
+        let text = done(&ReadFile::default(), &folder, json!({"path": name})).await;
         assert_eq!(text, "1\ttwo\n", "{name}");
         let arguments = json!({"path": name, "pattern": "two"});
-        let text = done(&Grep::new(), &folder, arguments).await;
+        let text = done(&Grep::default(), &folder, arguments).await;
         assert!(text.ends_with(":1:two"), "{name}: {text}");
     }
-    let text = done(&Glob::new(), &folder, json!({"pattern": "**/*.md"})).await;
+    let text = done(&Glob::default(), &folder, json!({"pattern": "**/*.md"})).await;
     assert_eq!(text, "说明.md");
-    let text = done(&ListDir::new(), &folder, json!({"path": "naïve"})).await;
+    let text = done(&ListDir::default(), &folder, json!({"path": "naïve"})).await;
     assert_eq!(text, "😀.txt (4 B)");
 }
 
@@ -141,7 +144,7 @@ async fn an_edit_keeps_the_rest_of_the_file() {
     let folder = Folder::with(&[("run.sh", "#!/bin/sh\none\n")]);
     let path = folder.path().join("run.sh");
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-    done(&EditFile::new(), &folder, change("run.sh")).await;
+    done(&EditFile::default(), &folder, change("run.sh")).await;
     assert_eq!(path.metadata().unwrap().mode() & 0o777, 0o755);
     for (before, after) in [
         ("\u{feff}one\r\n", "\u{feff}two\r\n"),
@@ -150,7 +153,7 @@ async fn an_edit_keeps_the_rest_of_the_file() {
         ("a\r\none\nb", "a\r\ntwo\nb"),
     ] {
         folder.write("f", before.as_bytes());
-        done(&EditFile::new(), &folder, change("f")).await;
+        done(&EditFile::default(), &folder, change("f")).await;
         assert_eq!(folder.read("f"), after);
     }
 }
@@ -158,16 +161,16 @@ async fn an_edit_keeps_the_rest_of_the_file() {
 #[tokio::test]
 async fn empty_and_large_files_get_a_clear_answer() {
     let folder = Folder::with(&[("empty", "")]);
-    let text = done(&ReadFile::new(), &folder, json!({"path": "empty"})).await;
+    let text = done(&ReadFile::default(), &folder, json!({"path": "empty"})).await;
     assert_eq!(text, "(empty is empty)");
     let arguments = json!({"path": "empty", "content": ""});
-    done(&WriteFile::new(), &folder, arguments).await;
+    done(&WriteFile::default(), &folder, arguments).await;
     let sparse = std::fs::File::create(folder.path().join("large")).unwrap();
     sparse.set_len(1 << 40).unwrap();
-    let said = refused(&ReadFile::new(), &folder, json!({"path": "large"})).await;
+    let said = refused(&ReadFile::default(), &folder, json!({"path": "large"})).await;
     assert!(said.contains("larger than 10 MiB"), "{said}");
-    let said = refused(&EditFile::new(), &folder, change("large")).await;
+    let said = refused(&EditFile::default(), &folder, change("large")).await;
     assert!(said.contains("larger than 10 MiB"), "{said}");
-    let said = refused(&ReadFile::new(), &folder, json!({"path": "."})).await;
+    let said = refused(&ReadFile::default(), &folder, json!({"path": "."})).await;
     assert!(said.contains("Use list_dir"), "{said}");
 }

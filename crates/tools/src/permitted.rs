@@ -42,7 +42,7 @@ fn refused(path: &str, rule: &str) -> String {
 
 #[tokio::test]
 async fn read_tools_respect_policy() {
-    let tool = ReadFile::new();
+    let tool = ReadFile::default();
     check(&tool, json!({"path": "open/f"}), "1\ttext\n").await;
     for path in [
         "secret/key",
@@ -69,7 +69,7 @@ async fn read_tools_respect_policy() {
 
 #[tokio::test]
 async fn write_tools_respect_policy() {
-    let tool = WriteFile::new();
+    let tool = WriteFile::default();
     for (path, rule) in [
         ("secret/key", "secret"),
         ("secret/new", "secret"),
@@ -88,7 +88,7 @@ async fn write_tools_respect_policy() {
     }
     let arguments = json!({"path": "open/way/key", "old_string": "text", "new_string": "x"});
     check(
-        &EditFile::new(),
+        &EditFile::default(),
         arguments,
         &refused("open/way/key", "secret"),
     )
@@ -97,7 +97,7 @@ async fn write_tools_respect_policy() {
 
 #[tokio::test]
 async fn listing_and_search_tools_respect_policy() {
-    let list = ListDir::new();
+    let list = ListDir::default();
     check(
         &list,
         json!({"depth": 3}),
@@ -118,19 +118,19 @@ async fn listing_and_search_tools_respect_policy() {
     .await;
     let left_out = "(2 left out: policy does not permit them)";
     check(
-        &Glob::new(),
+        &Glob::default(),
         json!({"pattern": "top*"}),
         &format!("top.txt\n{left_out}"),
     )
     .await;
     check(
-        &Grep::new(),
+        &Grep::default(),
         json!({"pattern": "text"}),
         &format!("open/f:1:text\ntop.txt:1:text\n{left_out}"),
     )
     .await;
     check(
-        &Grep::new(),
+        &Grep::default(),
         json!({"pattern": "text", "path": "open/key"}),
         &refused("open/key", "secret"),
     )

@@ -46,39 +46,31 @@ struct Arguments {
 }
 
 impl ReadFile {
-    /// Creates the tool.
-    pub fn new() -> Self {
+    /// Creates the tool, which does not access the kept places.
+    pub(crate) fn keeping(kept: &Arc<Kept>) -> Self {
         Self {
             spec: spec(
                 "read_file",
-                "Read a text file as numbered lines (number, tab, text), 2000 at most per call; go on with offset. Shows PNG, JPEG, GIF, WebP. Path blob:<id> reads an earlier output that was cut.",
+                "Read a text file as numbered lines (number, tab, text), at most 2000 per call; continue with offset. Shows PNG, JPEG, GIF, WebP. Path blob:<id> reads an earlier output that was truncated.",
                 json!({
                     "type": "object",
                     "properties": {
                         "path": {"type": "string"},
-                        "offset": {"type": "integer", "description": "first line, from 1"},
+                        "offset": {"type": "integer", "description": "from 1"},
                         "limit": {"type": "integer"}
                     },
                     "required": ["path"],
                     "additionalProperties": false
                 }),
             ),
-            kept: Arc::default(),
-        }
-    }
-
-    /// Sets the places that the tool does not access.
-    pub(crate) fn keeping(self, kept: &Arc<Kept>) -> Self {
-        Self {
             kept: Arc::clone(kept),
-            ..self
         }
     }
 }
 
 impl Default for ReadFile {
     fn default() -> Self {
-        Self::new()
+        Self::keeping(&Arc::default())
     }
 }
 
@@ -121,7 +113,7 @@ async fn read_blob(context: &ToolContext<'_>, id: &str) -> Result<Vec<u8>, ToolF
         .await;
     blob.ok_or_else(|| {
         ToolFailure::new(format!(
-            "There is no earlier output {BLOB_PREFIX}{id}. Copy the id exactly as the cut output gave it."
+            "There is no earlier output {BLOB_PREFIX}{id}. Copy the id exactly from the truncated output."
         ))
     })
 }
@@ -144,7 +136,7 @@ fn picture(
 ) -> Result<ToolAnswer, ToolFailure> {
     if bytes.len() > MAX_PICTURE_BYTES {
         return Err(ToolFailure::new(format!(
-            "{path} is a picture of {} bytes, and {MAX_PICTURE_BYTES} can be shown at most. Make it smaller with exec and a program made for it.",
+            "{path} is a picture of {} bytes, and {MAX_PICTURE_BYTES} can be shown at most. Use exec and an image program to make it smaller.",
             bytes.len()
         )));
     }
@@ -162,7 +154,7 @@ fn render(bytes: &[u8], arguments: &Arguments) -> Result<String, ToolFailure> {
     let path = &arguments.path;
     if is_binary(bytes) {
         return Err(ToolFailure::new(format!(
-            "{path} is a binary file of {} bytes. Look at it with exec and a program made for it, such as file or strings.",
+            "{path} is a binary file of {} bytes. Inspect it with exec and a program such as file or strings.",
             bytes.len()
         )));
     }
@@ -182,7 +174,7 @@ fn render(bytes: &[u8], arguments: &Arguments) -> Result<String, ToolFailure> {
     if first > 1 || last < total {
         let next = last + 1;
         let more = if last < total {
-            format!("; go on with offset={next}")
+            format!("; continue with offset={next}")
         } else {
             String::new()
         };
@@ -218,7 +210,7 @@ mod tests {
     async fn check(content: &[u8], arguments: Value, expected: &str) {
         let folder = Folder::with(&[("d/x", "")]);
         folder.write("f", content);
-        let reply = call(&ReadFile::new(), &folder, arguments).await;
+        let reply = call(&ReadFile::default(), &folder, arguments).await;
         let text = reply.unwrap_or_else(|failure| format!("! {failure}"));
         assert_eq!(text, expected);
     }
@@ -232,7 +224,7 @@ mod tests {
         check(
             b"a\nb\nc\nd\n",
             json!({"path": "f", "offset": 2, "limit": 2}),
-            "2\tb\n3\tc\n(lines 2-3 of 4; go on with offset=4)",
+            "2\tb\n3\tc\n(lines 2-3 of 4; continue with offset=4)",
         )
         .await;
         check(
@@ -260,11 +252,11 @@ mod tests {
         let check_failure = async |content: &[u8], path: &str, expected: &str| {
             check(content, json!({"path": path}), expected).await;
         };
-        check_failure(b"\0\x01", "f", "! f is a binary file of 2 bytes. Look at it with exec and a program made for it, such as file or strings.").await;
+        check_failure(b"\0\x01", "f", "! f is a binary file of 2 bytes. Inspect it with exec and a program such as file or strings.").await;
         check_failure(
             b"",
             "d",
-            "! d is a directory. Use list_dir to see what it holds.",
+            "! d is a directory. Use list_dir to see its content.",
         )
         .await;
         check_failure(b"", "d/xx", "! d/xx does not exist. Did you mean d/x?").await;
@@ -289,7 +281,7 @@ mod tests {
         check_failure(
             b"",
             "blob:00",
-            "! There is no earlier output blob:00. Copy the id exactly as the cut output gave it.",
+            "! There is no earlier output blob:00. Copy the id exactly from the truncated output.",
         )
         .await;
     }
@@ -299,7 +291,7 @@ mod tests {
         let folder = Folder::with(&[]);
         let read = async |content: &[u8]| {
             folder.write("f", content);
-            call(&ReadFile::new(), &folder, json!({"path": "f"})).await
+            call(&ReadFile::default(), &folder, json!({"path": "f"})).await
         };
         let long_line = "分".repeat(MAX_LINE_CHARS + 1);
         let expected = format!("1\t{}…\n", "分".repeat(MAX_LINE_CHARS));
@@ -307,14 +299,14 @@ mod tests {
         let many = "x\n".repeat(5000);
         let text = read(many.as_bytes()).await.unwrap();
         assert!(
-            text.ends_with("(lines 1-2000 of 5000; go on with offset=2001)"),
+            text.ends_with("(lines 1-2000 of 5000; continue with offset=2001)"),
             "{text}"
         );
         let wide = format!("{}\n", "x".repeat(MAX_LINE_CHARS)).repeat(1000);
         let text = read(wide.as_bytes()).await.unwrap();
         assert!(text.len() < MAX_ANSWER_BYTES + 100, "{}", text.len());
         assert!(
-            text.ends_with("of 1000; go on with offset=131)"),
+            text.ends_with("of 1000; continue with offset=131)"),
             "{}",
             &text[text.len() - 60..]
         );
@@ -322,7 +314,7 @@ mod tests {
         let failure = read(&too_large).await.unwrap_err().to_string();
         assert_eq!(
             failure,
-            "f is larger than 10 MiB. Look into it with grep, or with exec and a command that prints a part."
+            "f is larger than 10 MiB. Search it with grep, or use exec and a command that prints a part."
         );
     }
 
@@ -333,7 +325,7 @@ mod tests {
         folder.write("p.txt", &png);
         let arguments = json!({"path": "p.txt"});
         let answer = answer_with(
-            &ReadFile::new(),
+            &ReadFile::default(),
             &folder,
             arguments.clone(),
             &Delegation::default(),
@@ -351,10 +343,10 @@ mod tests {
         let mut large = png;
         large.resize(MAX_PICTURE_BYTES + 1, 0);
         folder.write("p.txt", &large);
-        let failure = call(&ReadFile::new(), &folder, arguments)
+        let failure = call(&ReadFile::default(), &folder, arguments)
             .await
             .unwrap_err();
-        assert!(failure.to_string().contains("Make it smaller"), "{failure}");
+        assert!(failure.to_string().contains("make it smaller"), "{failure}");
     }
 
     #[tokio::test]
@@ -363,7 +355,7 @@ mod tests {
         let id = folder.keep_blob(b"one\ntwo\n");
         let path = format!("blob:{id}");
         let text = call(
-            &ReadFile::new(),
+            &ReadFile::default(),
             &folder,
             json!({"path": path, "offset": 2}),
         )

@@ -24,7 +24,7 @@ const MAX_SCRATCH_BYTES: u64 = GIB;
 /// The CPU seconds of a process beyond those that all processors could spend within the time limit.
 const SPARE_CPU_SECONDS: u64 = 10;
 
-const NO_SANDBOX: &str = "This run may start commands only in a sandbox, and none is set up. Work with the file tools, or ask the operator to install bubblewrap, or to switch the sandbox off for this run.";
+const NO_SANDBOX: &str = "This run may run commands only in a sandbox, and none is available. Work with the file tools, or ask the operator to install bubblewrap, or to switch the sandbox off for this run.";
 
 /// The confinement of one call, without the context that it borrows.
 #[derive(Debug)]

@@ -94,19 +94,18 @@ struct Skills {
     deny: Vec<String>,
 }
 
-impl SpawnSubagent {
-    /// Creates the tool.
-    pub fn new() -> Self {
+impl Default for SpawnSubagent {
+    fn default() -> Self {
         let names = json!({"type": "array", "items": {"type": "string"}});
         Self {
             spec: spec(
                 "spawn_subagent",
-                "Start a subagent in the background and go on working; its result is announced to you when it finishes. Start several for independent work. It sees nothing of this conversation: put all it needs into task, and say what to report. To wait for the result use `task`; to see, steer or stop it use `subagents`.",
+                "Start a subagent in the background; its result is announced to you when it finishes. It sees only task: put all it needs there, and say what to report. To wait for a result use `task`; to see, steer or stop it use `subagents`.",
                 json!({
                     "type": "object",
                     "properties": {
                         "task": {"type": "string"},
-                        "label": {"type": "string", "description": "short name"},
+                        "label": {"type": "string"},
                         "agentId": {"type": "string", "description": "agent to run"},
                         "model": {"type": "string"},
                         "thinking": {"type": "string"},
@@ -126,7 +125,7 @@ impl SpawnSubagent {
                         "priority": {"enum": ["low", "normal", "high"]},
                         "result_schema": {"type": "object", "description": "JSON schema its result has to fit"},
                         "budget": budget::schema(),
-                        "isolation": {"enum": ["none", "worktree"], "description": "worktree: its own copy of the repository; take its changes with `changes`"},
+                        "isolation": {"enum": ["none", "worktree"], "description": "worktree: its own copy of the repository; see `changes`"},
                         "skills": {
                             "type": "object",
                             "properties": {
@@ -143,12 +142,6 @@ impl SpawnSubagent {
                 }),
             ),
         }
-    }
-}
-
-impl Default for SpawnSubagent {
-    fn default() -> Self {
-        Self::new()
     }
 }
 
@@ -278,7 +271,7 @@ mod tests {
 
     async fn spawn(arguments: Value, delegation: &Delegation) -> Result<ToolAnswer, ToolFailure> {
         answer_with(
-            &SpawnSubagent::new(),
+            &SpawnSubagent::default(),
             &Folder::with(&[]),
             arguments,
             delegation,

@@ -43,9 +43,8 @@ enum Action {
     Diff,
 }
 
-impl Subagents {
-    /// Creates the tool.
-    pub fn new() -> Self {
+impl Default for Subagents {
+    fn default() -> Self {
         Self {
             spec: spec(
                 "subagents",
@@ -64,12 +63,6 @@ impl Subagents {
                 }),
             ),
         }
-    }
-}
-
-impl Default for Subagents {
-    fn default() -> Self {
-        Self::new()
     }
 }
 
@@ -180,7 +173,7 @@ mod tests {
     async fn check(arguments: Value, expected: Result<ManageRequest, &str>) {
         let delegation = Delegation::default();
         let reply = outcome_with(
-            &Subagents::new(),
+            &Subagents::default(),
             &Folder::with(&[]),
             arguments,
             &delegation,

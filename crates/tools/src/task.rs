@@ -49,13 +49,12 @@ struct Arguments {
     budget: Account,
 }
 
-impl Task {
-    /// Creates the tool.
-    pub fn new() -> Self {
+impl Default for Task {
+    fn default() -> Self {
         Self {
             spec: spec(
                 "task",
-                "Hand a task to a subagent and wait for its final report. Use it for broad searches, planning or changes that would fill your context; several calls in one answer run in parallel. It sees nothing of this conversation: put all it needs into prompt, and say what to report.",
+                "Hand a task to a subagent and wait for its report: broad searches, planning, changes that would fill your context. Several calls in one answer run in parallel. It sees only prompt: put all it needs there, and say what to report.",
                 json!({
                     "type": "object",
                     "properties": {
@@ -63,8 +62,8 @@ impl Task {
                         "prompt": {"type": "string"},
                         "subagent_type": {"type": "string"},
                         "model": {"type": "string"},
-                        "resume": {"type": "string", "description": "id of a finished subagent to go on with"},
-                        "background": {"type": "boolean", "description": "do not wait, like spawn_subagent"},
+                        "resume": {"type": "string", "description": "id of an ended subagent to continue"},
+                        "background": {"type": "boolean", "description": "do not wait"},
                         "isolation": {"enum": ["none", "worktree"]},
                         "budget": budget::schema()
                     },
@@ -73,12 +72,6 @@ impl Task {
                 }),
             ),
         }
-    }
-}
-
-impl Default for Task {
-    fn default() -> Self {
-        Self::new()
     }
 }
 
@@ -138,7 +131,7 @@ mod tests {
     use crate::testing::{Delegation, Folder, outcome_with, rename};
 
     async fn task(arguments: Value, delegation: &Delegation) -> ToolReply {
-        outcome_with(&Task::new(), &Folder::with(&[]), arguments, delegation).await
+        outcome_with(&Task::default(), &Folder::with(&[]), arguments, delegation).await
     }
 
     fn expected(mode: EdgeMode) -> SpawnRequest {

@@ -1,6 +1,4 @@
-//! Recognizes binary content, and truncates text and bytes at character boundaries.
-
-use sortie_base::truncate::{first_bytes, truncate};
+//! Recognizes binary content, and truncates bytes at character boundaries.
 
 /// The number of bytes that are checked to distinguish text from binary content.
 const BINARY_PROBE_BYTES: usize = 8 * 1024;
@@ -8,17 +6,6 @@ const BINARY_PROBE_BYTES: usize = 8 * 1024;
 /// Returns whether the bytes are binary: they have a NUL near the beginning.
 pub(crate) fn is_binary(bytes: &[u8]) -> bool {
     bytes[..bytes.len().min(BINARY_PROBE_BYTES)].contains(&0)
-}
-
-/// Returns at most `max_chars` characters around the byte `at`, with `…` where text is missing.
-pub(crate) fn truncate_around(text: &str, at: usize, max_chars: usize) -> String {
-    let before = first_bytes(text, at).chars().count();
-    let skipped = before.saturating_sub(max_chars / 2);
-    if skipped == 0 || text.chars().count() <= max_chars {
-        return truncate(text, max_chars);
-    }
-    let rest: String = text.chars().skip(skipped).collect();
-    format!("…{}", truncate(&rest, max_chars))
 }
 
 /// Returns the longest prefix of `bytes` that does not end inside a character.
@@ -53,17 +40,6 @@ const fn is_continuation(byte: u8) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn keeps_the_match_in_view() {
-        let check = |text: &str, at: usize, max: usize, expected: &str| {
-            assert_eq!(truncate_around(text, at, max), expected);
-        };
-        check("short", 3, 10, "short");
-        check("0123456789", 0, 4, "0123…");
-        check("0123456789", 8, 4, "…6789");
-        check("分析项目结构报告", 12, 4, "…项目结构…");
-    }
 
     #[test]
     fn drops_half_characters_at_a_cut() {

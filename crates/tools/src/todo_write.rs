@@ -31,9 +31,8 @@ struct Arguments {
     todos: Vec<Todo>,
 }
 
-impl TodoWrite {
-    /// Creates the tool.
-    pub fn new() -> Self {
+impl Default for TodoWrite {
+    fn default() -> Self {
         Self {
             spec: spec(
                 "todo_write",
@@ -53,12 +52,6 @@ impl TodoWrite {
                 }),
             ),
         }
-    }
-}
-
-impl Default for TodoWrite {
-    fn default() -> Self {
-        Self::new()
     }
 }
 
@@ -157,7 +150,7 @@ mod tests {
 
     async fn check(todos: Value, expected: &str) {
         let reply = answer(
-            &TodoWrite::new(),
+            &TodoWrite::default(),
             &Folder::with(&[]),
             json!({"todos": todos}),
         )

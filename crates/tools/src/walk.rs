@@ -27,7 +27,7 @@ const RULE_FILES: [&str; 2] = [".gitignore", ".ignore"];
 
 /// An entry that a walk visits.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct WalkEntry {
     /// The open directory of the entry.
     pub(crate) directory: Rc<OwnedFd>,
     /// The path relative to the workspace.
@@ -77,7 +77,7 @@ impl Walked {
         match self.ended {
             Ended::Whole | Ended::Enough => {}
             Ended::Bounded => {
-                notes.push("(stopped early: too much to look at; give a narrower path)".to_owned());
+                notes.push("(stopped early: too many files; give a narrower path)".to_owned());
             }
         }
         notes
@@ -90,7 +90,7 @@ pub(crate) fn walk(
     start: &Path,
     max_depth: usize,
     stop: &Stop,
-    visit: &mut dyn FnMut(&Found) -> ControlFlow<()>,
+    visit: &mut dyn FnMut(&WalkEntry) -> ControlFlow<()>,
 ) -> Result<Walked, ToolFailure> {
     let mut walker = Walker {
         workspace,
@@ -125,7 +125,7 @@ pub(crate) fn join(directory: &Path, name: &std::ffi::OsStr) -> PathBuf {
 struct Walker<'a> {
     workspace: &'a Workspace,
     stop: &'a Stop,
-    visit: &'a mut dyn FnMut(&Found) -> ControlFlow<()>,
+    visit: &'a mut dyn FnMut(&WalkEntry) -> ControlFlow<()>,
     max_depth: usize,
     /// The rules of each directory on the path, the outermost first.
     rules: Vec<Gitignore>,
@@ -149,7 +149,7 @@ impl Walker<'_> {
         for entry in listing.entries {
             let path = join(directory, &entry.name);
             let ignored = self.is_ignored(&path, entry.kind);
-            let found = Found {
+            let found = WalkEntry {
                 directory: Rc::clone(&held),
                 path,
                 kind: entry.kind,
@@ -166,7 +166,7 @@ impl Walker<'_> {
         }
     }
 
-    fn entry(&mut self, found: &Found) -> ControlFlow<Ended> {
+    fn entry(&mut self, found: &WalkEntry) -> ControlFlow<Ended> {
         self.seen += 1;
         if self.seen > MAX_ENTRIES || self.stop.is_due() {
             return ControlFlow::Break(Ended::Bounded);

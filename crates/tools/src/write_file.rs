@@ -13,9 +13,9 @@ use sortie_core::ports::tool::{
 
 use crate::arguments::{at_most, parse, spec};
 use crate::blocking::{Stop, in_workspace};
-use crate::confine::{Kept, NewContent, OpenFile, Parents, Place, Workspace};
+use crate::confine::{Kept, NewContent, OpenFile, Parents, Workspace, WriteTarget};
 use crate::diff;
-use crate::fingerprint::{Fingerprint, State, reconcile, temporary_name};
+use crate::fingerprint::{Fingerprint, State, reconcile_file, temporary_name};
 use crate::preview::shown;
 use crate::text::is_binary;
 
@@ -38,12 +38,12 @@ struct Arguments {
 }
 
 impl WriteFile {
-    /// Creates the tool.
-    pub fn new() -> Self {
+    /// Creates the tool, which does not access the kept places.
+    pub(crate) fn keeping(kept: &Arc<Kept>) -> Self {
         Self {
             spec: spec(
                 "write_file",
-                "Create a file, with its folders, or replace it as a whole. To change a part of a file use edit_file.",
+                "Create a file with its folders, or replace it. To change a part of it use edit_file.",
                 json!({
                     "type": "object",
                     "properties": {
@@ -54,22 +54,14 @@ impl WriteFile {
                     "additionalProperties": false
                 }),
             ),
-            kept: Arc::default(),
-        }
-    }
-
-    /// Sets the places that the tool does not access.
-    pub(crate) fn keeping(self, kept: &Arc<Kept>) -> Self {
-        Self {
             kept: Arc::clone(kept),
-            ..self
         }
     }
 }
 
 impl Default for WriteFile {
     fn default() -> Self {
-        Self::new()
+        Self::keeping(&Arc::default())
     }
 }
 
@@ -134,12 +126,7 @@ impl Reconcile for WriteFile {
             arguments.path,
             size(&arguments.content)
         );
-        let look = move |workspace: &Workspace, _: &Stop| Ok(State::at(workspace, &arguments.path));
-        in_workspace(context, &self.kept, look)
-            .await
-            .map_or(Reconciled::Unknown, |now| {
-                reconcile(&now, fingerprint, answer)
-            })
+        reconcile_file(context, &self.kept, arguments.path, fingerprint, answer).await
     }
 }
 
@@ -162,7 +149,12 @@ fn write(
     Ok(account)
 }
 
-fn account(existing: Option<&mut OpenFile>, place: &Place, path: &Path, content: &str) -> String {
+fn account(
+    existing: Option<&mut OpenFile>,
+    place: &WriteTarget,
+    path: &Path,
+    content: &str,
+) -> String {
     let (shown, size) = (place.shown(), size(content));
     let Some(open) = existing else {
         return format!("Created {shown} ({size}).");
@@ -199,7 +191,7 @@ fn preview(workspace: &Workspace, arguments: &Arguments) -> Result<String, ToolF
             Ok(format!("{shown}:\n{text}"))
         }
         None => Ok(format!(
-            "{shown}: replaced by {size}; the old content is too large or no text"
+            "{shown}: replaced by {size}; the old content is too large or not text"
         )),
     }
 }
@@ -224,7 +216,7 @@ mod tests {
         folder.write("bare/HEAD", b"");
         folder.link(".agents", Path::new("agents_are_here"));
         let arguments = json!({"path": path, "content": content});
-        let reply = call(&WriteFile::new(), &folder, arguments).await;
+        let reply = call(&WriteFile::default(), &folder, arguments).await;
         match reply {
             Ok(text) => {
                 assert_eq!(text, expected);
@@ -277,7 +269,7 @@ mod tests {
             "opencode.json",
             "lefthook.yml",
         ] {
-            check(path, "", &format!("! {path} is protected: agents, editors or git act on it without asking anybody. Do not write it; report what should stand there.")).await;
+            check(path, "", &format!("! {path} is protected: agents, editors or git act on it without approval. Do not write it; report what it should contain.")).await;
         }
         // The file takes effect only at the top of a repository.
         check(
@@ -287,7 +279,7 @@ mod tests {
         )
         .await;
         for path in ["HEAD", "sub/head", "bare/config", "bare/refs/x"] {
-            check(path, "", &format!("! {path} would be a part of a git repository made of plain files, which git obeys. Make repositories with git in a command, or choose another name.")).await;
+            check(path, "", &format!("! {path} would be a part of a git repository made of plain files, which git would use. Make repositories with git in a command, or choose another name.")).await;
         }
         check(
             "link",
@@ -298,7 +290,7 @@ mod tests {
         check(
             "sub",
             "",
-            "! sub is a directory. Use list_dir to see what it holds.",
+            "! sub is a directory. Use list_dir to see its content.",
         )
         .await;
         check(
@@ -321,7 +313,7 @@ mod tests {
             let folder = Folder::with(&[("old", "a\nb\n")]);
             folder.write("bin", b"\0");
             let arguments = json!({"path": path, "content": content});
-            let tool = WriteFile::new();
+            let tool = WriteFile::default();
             let text = preview(&tool, &folder, &arguments, &Delegation::default()).await;
             assert_eq!(text, expected);
             let count = std::fs::read_dir(folder.path()).unwrap().count();
@@ -337,7 +329,7 @@ mod tests {
         check(
             "bin",
             "x",
-            "bin: replaced by 1 lines, 1 bytes; the old content is too large or no text",
+            "bin: replaced by 1 lines, 1 bytes; the old content is too large or not text",
         )
         .await;
         check(
@@ -359,7 +351,7 @@ mod tests {
         set("fixed", 0o444);
         let write = async |path: &str| {
             call(
-                &WriteFile::new(),
+                &WriteFile::default(),
                 &folder,
                 json!({"path": path, "content": "b"}),
             )
@@ -384,7 +376,7 @@ mod tests {
 
     #[tokio::test]
     async fn reconcile_after_a_crash_tells_whether_the_write_happened() {
-        let tool = WriteFile::new();
+        let tool = WriteFile::default();
         let arguments = json!({"path": "d/f", "content": "new\n"});
         let check = async |before: Option<&str>, after: Option<&str>, expected: &str| {
             let folder = Folder::with(&[("d/other", "")]);
@@ -410,7 +402,9 @@ mod tests {
         let folder = Folder::with(&[]);
         folder.write(&temporary_name(&folder.effect()), b"half");
         let arguments = json!({"path": "f", "content": "whole"});
-        call(&WriteFile::new(), &folder, arguments).await.unwrap();
+        call(&WriteFile::default(), &folder, arguments)
+            .await
+            .unwrap();
         assert_eq!(folder.read("f"), "whole");
         assert!(!folder.has_leftovers());
     }

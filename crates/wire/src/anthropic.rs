@@ -15,6 +15,7 @@ use crate::history::{
     Base64Of, Bound, Entry, Level, ObjectOf, Outcome, Part, answer_tokens, entries, schema,
     temperature, thinking_tokens,
 };
+use crate::parameters::Parameters;
 use crate::{Dialect, Mode, Thinking};
 
 /// The format requires a limit; this one allows a call that writes a long file.
@@ -52,7 +53,7 @@ struct Body<'a> {
 struct Tool<'a> {
     name: &'a str,
     description: &'a str,
-    input_schema: &'a Value,
+    input_schema: Parameters<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cache_control: Option<Mark>,
 }
@@ -190,7 +191,7 @@ fn tools(specs: &[ToolSpec], mark: Option<Mark>) -> Vec<Tool<'_>> {
     let tools = specs.iter().enumerate().map(|(at, spec)| Tool {
         name: &spec.name,
         description: &spec.description,
-        input_schema: &spec.parameters,
+        input_schema: Parameters(&spec.parameters),
         cache_control: mark.filter(|_| at == last),
     });
     tools.collect()

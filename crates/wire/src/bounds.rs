@@ -23,7 +23,7 @@ pub const MESSAGE_CHARS: usize = 400;
 /// Returns the error for a response that exceeds a limit.
 pub(crate) fn too_long(what: &str, bytes: usize) -> ModelError {
     ModelError::retryable(format!(
-        "{what} is longer than {} MiB, the most that is read; asking again may help",
+        "{what} exceeds the limit of {} MiB; a retry may help",
         bytes >> 20
     ))
 }

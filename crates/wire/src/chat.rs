@@ -318,7 +318,7 @@ fn stop_reason(reason: &str) -> Result<StopReason, ModelError> {
         "refusal" => StopReason::Refusal,
         "error" | "network_error" | "insufficient_system_resource" => {
             return Err(ModelError::retryable(format!(
-                "the server gave up in the middle of its answer ({reason}); asking again may help"
+                "the server ended the completion early ({reason}); a retry may help"
             )));
         }
         _ => StopReason::EndTurn,

@@ -1,7 +1,7 @@
 //! Classifies error responses, and thereby what may help. The decision is made here once, never by
 //! parsing messages later.
 //!
-//! Vendors report the cause in a status, in a code of their own, or only in the message. [`Told`]
+//! Vendors report the cause in a status, in a code of their own, or only in the message. [`VendorError`]
 //! collects these; the tables below map them to a meaning; the status decides the rest.
 
 use std::time::SystemTime;
@@ -16,16 +16,15 @@ use crate::{Dialect, bounds};
 
 /// An error response as received.
 #[derive(Clone, Copy, Debug)]
-pub struct Refusal<'a> {
-    /// The HTTP status.
+pub struct RefusedReply<'a> {
     pub status: u16,
-    /// The header `retry-after`.
+    /// Value of the header `retry-after`.
     pub retry_after: Option<&'a str>,
     /// The header `date`: the provider's clock, to which a date in `retry-after` belongs.
     pub date: Option<&'a str>,
     /// When the response arrived.
     pub now: SystemTime,
-    /// The header `retry-after-ms`.
+    /// Value of the header `retry-after-ms`.
     pub retry_after_ms: Option<&'a str>,
     /// The body, or its beginning.
     pub body: &'a [u8],
@@ -33,11 +32,11 @@ pub struct Refusal<'a> {
 
 /// Classifies an error response. The message of the error is the vendor's own, in one line, and
 /// what to do next.
-pub fn classify(dialect: &Dialect, refusal: &Refusal<'_>) -> ModelError {
+pub fn classify(dialect: &Dialect, refusal: &RefusedReply<'_>) -> ModelError {
     let body = &refusal.body[..refusal.body.len().min(bounds::ERROR_BODY_BYTES)];
     let told = match serde_json::from_slice(body) {
-        Ok(value) => Told::from_json(&value),
-        Err(_) => Told::from_text(&String::from_utf8_lossy(body)),
+        Ok(value) => VendorError::from_json(&value),
+        Err(_) => VendorError::from_text(&String::from_utf8_lossy(body)),
     };
     let wait_ms = header_wait_ms(refusal).or(told.wait_ms);
     judge(dialect, refusal.status, &told, wait_ms)
@@ -57,15 +56,14 @@ pub(crate) fn check(dialect: &Dialect, value: &Value, is_error: bool) -> Result<
 
 /// Classifies an error inside a reply.
 pub(crate) fn refused(dialect: &Dialect, value: &Value) -> ModelError {
-    let told = Told::from_json(value);
+    let told = VendorError::from_json(value);
     let wait_ms = told.wait_ms;
     judge(dialect, told.status.unwrap_or(200), &told, wait_ms)
 }
 
 /// The error information of a vendor, independent of its format.
 #[derive(Debug, Default)]
-struct Told {
-    /// The vendor's message.
+struct VendorError {
     message: String,
     /// The vendor's codes and the message in lower case, for comparison with the tables.
     codes: Vec<String>,
@@ -161,7 +159,7 @@ enum Meaning {
     Filter,
     /// The provider rate-limits requests.
     Rate,
-    /// The servers failed.
+    /// The provider's servers failed.
     Server,
     /// The model does not exist.
     Model,
@@ -169,7 +167,7 @@ enum Meaning {
     Question,
 }
 
-fn judge(dialect: &Dialect, status: u16, told: &Told, wait_ms: Option<u64>) -> ModelError {
+fn judge(dialect: &Dialect, status: u16, told: &VendorError, wait_ms: Option<u64>) -> ModelError {
     let meaning = meaning(status, told);
     let (fault, advice) = match meaning {
         Meaning::Empty => (
@@ -182,32 +180,32 @@ fn judge(dialect: &Dialect, status: u16, told: &Told, wait_ms: Option<u64>) -> M
         ),
         Meaning::Context => (
             Fault::ContextOverflow,
-            "the history is longer than this model can read",
+            "the history exceeds the context window of this model",
         ),
         Meaning::Filter => (
             Fault::ContentFilter,
-            "the provider's filter refused it; say it in other words or choose another model",
+            "the provider's content filter rejected it; rephrase it or choose another model",
         ),
         Meaning::Rate => (
             Fault::RateLimited {
                 retry_after_ms: wait_ms,
             },
-            "the provider wants fewer questions",
+            "the provider's rate limit is reached; retry later",
         ),
-        Meaning::Server => (Fault::Transient, "asking again may help"),
+        Meaning::Server => (Fault::Transient, "a retry may help"),
         Meaning::Model => (
             Fault::BadRequest,
             "no such model or address; check the model's name and the base URL",
         ),
         Meaning::Question => (
             Fault::BadRequest,
-            "the provider does not take this request; check the model's settings",
+            "the provider rejects this request; check the model's settings",
         ),
     };
     ModelError::new(fault, sentence(dialect, status, &told.message, advice))
 }
 
-fn meaning(status: u16, told: &Told) -> Meaning {
+fn meaning(status: u16, told: &VendorError) -> Meaning {
     let by_code = CODES
         .iter()
         .find(|(code, _)| told.codes.iter().any(|told| told == code));
@@ -249,7 +247,7 @@ fn sentence(dialect: &Dialect, status: u16, message: &str, advice: &str) -> Stri
     format!("{who}: {message} ({advice})")
 }
 
-impl Told {
+impl VendorError {
     fn from_json(value: &Value) -> Self {
         // Gemini wraps its errors in a list if a stream was requested.
         let value = match value {
@@ -291,7 +289,7 @@ impl Told {
     fn from_text(text: &str) -> Self {
         let text = text.trim();
         let message = match text.starts_with('<') {
-            true => "a web page instead of a reason",
+            true => "a web page instead of an error message",
             false => text,
         };
         Self {
@@ -350,7 +348,7 @@ fn details(value: &Value) -> impl Iterator<Item = &Value> {
     value["details"].as_array().into_iter().flatten()
 }
 
-fn header_wait_ms(refusal: &Refusal<'_>) -> Option<u64> {
+fn header_wait_ms(refusal: &RefusedReply<'_>) -> Option<u64> {
     let number = |text: &str| text.trim().parse::<f64>().ok();
     let exact = refusal.retry_after_ms.and_then(number).and_then(whole_ms);
     exact.or_else(|| {

@@ -3,12 +3,12 @@
 use std::fmt;
 
 use serde_json::Value;
-use sortie_base::sse::{self, Event, Limits, Reader, Rest};
-use sortie_core::ports::model::{DeltaSink, ModelAnswer, ModelError, NoDeltas};
+use sortie_base::sse::{self, Event, Limits, Reader, Remainder};
+use sortie_core::ports::model::{DeltaSink, ModelAnswer, ModelError, NoDeltas, Wire};
 
 use crate::bounds::too_long;
 use crate::draft::{CUT_OFF, Draft};
-use crate::{Dialect, Format, anthropic, bounds, chat, classify, gemini, responses};
+use crate::{Dialect, anthropic, bounds, chat, classify, gemini, responses};
 
 const LIMITS: Limits = Limits {
     event_bytes: bounds::LINE_BYTES,
@@ -117,8 +117,8 @@ impl Decoder {
 
     fn rest(mut self) -> Result<ModelAnswer, ModelError> {
         let event = match std::mem::replace(&mut self.sse, Reader::new(LIMITS)).finish() {
-            Ok(Rest::Document(body)) => return decode_whole(&self.dialect, &body, &NoDeltas),
-            Ok(Rest::Event(event)) => event,
+            Ok(Remainder::Document(body)) => return decode_whole(&self.dialect, &body, &NoDeltas),
+            Ok(Remainder::Event(event)) => event,
             // An incomplete character, or excess data, after a complete response.
             Err(_) if self.draft.stop.is_some() => None,
             Err(error) => return Err(unreadable(error)),
@@ -156,10 +156,10 @@ impl Stream {
     fn new(dialect: &Dialect) -> Self {
         let origin = dialect.origin();
         match dialect.format {
-            Format::Anthropic => Self::Anthropic(anthropic::Stream::new(origin)),
-            Format::Chat => Self::Chat(chat::Stream::new(origin)),
-            Format::Responses => Self::Responses(responses::Stream::new(dialect)),
-            Format::Gemini => Self::Gemini(gemini::Stream::new(origin)),
+            Wire::Anthropic => Self::Anthropic(anthropic::Stream::new(origin)),
+            Wire::Chat => Self::Chat(chat::Stream::new(origin)),
+            Wire::Responses => Self::Responses(responses::Stream::new(dialect)),
+            Wire::Gemini => Self::Gemini(gemini::Stream::new(origin)),
         }
     }
 
@@ -220,14 +220,13 @@ pub fn decode_whole(
 fn not_json(text: &str) -> ModelError {
     let text = text.trim_start();
     let message = if text.starts_with('<') {
-        "the server answered with a web page instead of a model's answer; check the base URL and \
-         any proxy on the way"
+        "the server returned a web page instead of a completion; check the base URL and the proxy"
     } else if text.starts_with(['{', '[']) {
         CUT_OFF
     } else if text.is_empty() {
-        "the server answered with nothing; asking again may help"
+        "the server returned an empty response; a retry may help"
     } else {
-        "the server sent something that is not JSON; check the base URL"
+        "the response is not JSON; check the base URL"
     };
     ModelError::retryable(message)
 }
@@ -238,7 +237,7 @@ fn unreadable(error: sse::Error) -> ModelError {
         sse::Error::LongEvent => too_long("an event", bounds::LINE_BYTES),
         sse::Error::LongStream => too_long("the answer", bounds::STREAM_BYTES),
         sse::Error::NotUtf8 => {
-            ModelError::retryable("the server sent bytes that are not UTF-8; asking again may help")
+            ModelError::retryable("the server sent bytes that are not UTF-8; a retry may help")
         }
     }
 }

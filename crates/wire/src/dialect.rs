@@ -2,43 +2,18 @@
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use sortie_core::ports::model::Wire;
 
 use crate::Mode;
 
-/// The four wire formats.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Format {
-    /// Anthropic Messages.
-    Anthropic,
-    /// OpenAI Chat Completions and compatible APIs.
-    #[default]
-    Chat,
-    /// OpenAI Responses.
-    Responses,
-    /// Google Gemini `generateContent`.
-    Gemini,
-}
-
-impl Format {
-    /// Returns the name of the format in `vendors.toml` and configuration.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Anthropic => "anthropic",
-            Self::Chat => "chat",
-            Self::Responses => "responses",
-            Self::Gemini => "gemini",
-        }
-    }
-
-    const fn path(self, mode: Mode) -> &'static str {
-        match (self, mode) {
-            (Self::Anthropic, _) => "/v1/messages",
-            (Self::Chat, _) => "/chat/completions",
-            (Self::Responses, _) => "/responses",
-            (Self::Gemini, Mode::Streaming) => "/models/{model}:streamGenerateContent?alt=sse",
-            (Self::Gemini, Mode::Whole) => "/models/{model}:generateContent",
-        }
+/// Returns the usual path of a wire format.
+const fn usual_path(wire: Wire, mode: Mode) -> &'static str {
+    match (wire, mode) {
+        (Wire::Anthropic, _) => "/v1/messages",
+        (Wire::Chat, _) => "/chat/completions",
+        (Wire::Responses, _) => "/responses",
+        (Wire::Gemini, Mode::Streaming) => "/models/{model}:streamGenerateContent?alt=sse",
+        (Wire::Gemini, Mode::Whole) => "/models/{model}:generateContent",
     }
 }
 
@@ -47,9 +22,8 @@ impl Format {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct Dialect {
-    /// The wire format.
     #[serde(alias = "wire")]
-    pub format: Format,
+    pub format: Wire,
     /// The vendor that replies. Reasoning is sent back only to the vendor it came from, so two
     /// vendors that share a format need different names here.
     pub vendor: String,
@@ -119,7 +93,7 @@ pub struct Dialect {
 impl Default for Dialect {
     fn default() -> Self {
         Self {
-            format: Format::default(),
+            format: Wire::Chat,
             vendor: String::new(),
             signs_for: String::new(),
             path: None,
@@ -154,7 +128,7 @@ impl Default for Dialect {
 
 impl Dialect {
     /// Creates a dialect of a format without deviations.
-    pub fn new(format: Format) -> Self {
+    pub fn new(format: Wire) -> Self {
         Self {
             format,
             ..Self::default()
@@ -165,8 +139,8 @@ impl Dialect {
     /// refuse a history that contains them, so support must be configured explicitly.
     pub fn shows_images(&self) -> bool {
         self.images.unwrap_or(match self.format {
-            Format::Anthropic | Format::Responses | Format::Gemini => true,
-            Format::Chat => false,
+            Wire::Anthropic | Wire::Responses | Wire::Gemini => true,
+            Wire::Chat => false,
         })
     }
 
@@ -176,13 +150,13 @@ impl Dialect {
             Mode::Streaming => self.streaming_path.as_ref().or(self.path.as_ref()),
             Mode::Whole => self.path.as_ref(),
         };
-        own.map_or(self.format.path(mode), String::as_str)
+        own.map_or(usual_path(self.format, mode), String::as_str)
     }
 
     /// Returns the origin under which reasoning is stored: the vendor or model that can read it
     /// again.
     pub(crate) fn origin(&self) -> String {
-        let format = self.format.name();
+        let format = self.format.as_str();
         [format, &self.vendor, &self.signs_for]
             .into_iter()
             .filter(|part| !part.is_empty())
@@ -205,15 +179,15 @@ pub enum Thinking {
     AnthropicBudget,
     /// `reasoning_effort` in Chat, `reasoning.effort` in Responses.
     OpenaiEffort,
-    /// `thinkingConfig.thinkingLevel`.
+    /// Sets the field `thinkingConfig.thinkingLevel`.
     GeminiLevel,
-    /// `thinkingConfig.thinkingBudget`.
+    /// Sets the field `thinkingConfig.thinkingBudget`.
     GeminiBudget,
     /// `thinking: {type: enabled | disabled}`, as used by GLM and DeepSeek.
     Toggle,
-    /// `enable_thinking`.
+    /// Sets the field `enable_thinking`.
     QwenToggle,
-    /// `reasoning: {effort}`.
+    /// Sets the field `reasoning.effort`.
     OpenrouterReasoning,
     /// `reasoning_effort`, with `none` for off.
     OllamaThink,
@@ -223,7 +197,7 @@ pub enum Thinking {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReasoningBack {
-    /// It is omitted.
+    /// The field is omitted.
     Never,
     /// It is sent in the field in which it arrived.
     #[default]
@@ -237,10 +211,10 @@ pub enum ReasoningBack {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MaxTokensField {
-    /// `max_tokens`.
+    /// Sets the field `max_tokens`.
     #[default]
     MaxTokens,
-    /// `max_completion_tokens`.
+    /// Sets the field `max_completion_tokens`.
     MaxCompletionTokens,
 }
 
@@ -272,10 +246,10 @@ pub enum ToolIds {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SystemRole {
-    /// `system`.
+    /// Uses the role `system`.
     #[default]
     System,
-    /// `developer`.
+    /// Uses the role `developer`.
     Developer,
 }
 
@@ -283,10 +257,10 @@ pub enum SystemRole {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EmptyContent {
-    /// `null`.
+    /// Sends `null` as the content.
     #[default]
     Null,
-    /// `""`.
+    /// Sends an empty text.
     EmptyText,
     /// The field is omitted.
     Omit,

@@ -11,10 +11,8 @@ use crate::bounds;
 use crate::bounds::too_long;
 
 /// The error message for a stream that ended too early.
-pub(crate) const CUT_OFF: &str =
-    "the answer was cut off before it was complete; asking again may help";
-const CUT_ARGUMENTS: &str = "the answer reached its limit of tokens in the middle of this call, \
-    and nothing ran; call again with shorter arguments";
+pub(crate) const CUT_OFF: &str = "the completion ended early; a retry may help";
+const CUT_ARGUMENTS: &str = "the completion reached its token limit inside this call, so nothing ran; call again with shorter arguments";
 
 /// A reply while it arrives.
 #[derive(Debug, Default)]
@@ -258,6 +256,6 @@ fn agreed(stop: StopReason, parts: &[AnswerPart]) -> StopReason {
 
 fn too_many(what: &str, most: usize) -> ModelError {
     ModelError::retryable(format!(
-        "the answer has more than {most} {what}, the most that are read; asking again may help"
+        "the completion exceeds the limit of {most} {what}; a retry may help"
     ))
 }

@@ -19,6 +19,7 @@ use crate::history::{
     Base64Of, Bound, Entry, Level, ObjectOf, Outcome, Part, Picture, answer_tokens, entries,
     schema, temperature, thinking_tokens,
 };
+use crate::parameters::Parameters;
 
 /// The thinking budgets in tokens at low, medium and high.
 const BUDGETS: [u64; 3] = [1024, 8192, 24_576];
@@ -57,7 +58,7 @@ struct Tools<'a> {
 struct Declaration<'a> {
     name: &'a str,
     description: &'a str,
-    parameters_json_schema: &'a Value,
+    parameters_json_schema: Parameters<'a>,
 }
 
 #[derive(Serialize)]
@@ -182,7 +183,7 @@ fn tools(specs: &[ToolSpec]) -> Tools<'_> {
     let declarations = specs.iter().map(|spec| Declaration {
         name: &spec.name,
         description: &spec.description,
-        parameters_json_schema: &spec.parameters,
+        parameters_json_schema: Parameters(&spec.parameters),
     });
     Tools {
         function_declarations: declarations.collect(),
@@ -341,7 +342,7 @@ impl Stream {
             return Err(ModelError::new(
                 Fault::ContentFilter,
                 format!(
-                    "the provider's filter refused the question ({reason}); say it in other words"
+                    "the provider's content filter rejected the prompt ({reason}); rephrase it"
                 ),
             ));
         }

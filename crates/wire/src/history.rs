@@ -17,9 +17,9 @@ use sortie_core::id::{CallId, hex};
 use sortie_core::message::{
     Arguments, Block, ImageRef, Message, ResultStatus, ToolCall, ToolResult,
 };
-use sortie_core::ports::model::{ModelError, ModelRequest};
+use sortie_core::ports::model::{ModelError, ModelRequest, Wire};
 
-use crate::dialect::{Dialect, Format, SchemaSupport, ToolIds};
+use crate::dialect::{Dialect, SchemaSupport, ToolIds};
 
 /// The longest call id that OpenAI's Chat accepts; other servers accept 64 characters.
 const CHAT_ID_CHARS: usize = 40;
@@ -32,7 +32,6 @@ const NOTHING: &str = "(no output)";
 const EMPTY: &str = "(empty message)";
 const MISSING_NAME: &str = "unnamed";
 
-/// One normalized message.
 #[derive(Debug)]
 pub(crate) enum Entry<'a> {
     /// A message in the user's role.
@@ -46,11 +45,13 @@ pub(crate) enum Entry<'a> {
 /// A part of a message of the model.
 #[derive(Debug)]
 pub(crate) enum Part<'a> {
-    /// Text; never blank.
+    /// Text that is not blank.
     Text(&'a str),
     /// Reasoning of the same vendor.
-    Reasoning { text: &'a str, native: &'a Value },
-    /// A tool call.
+    Reasoning {
+        text: &'a str,
+        native: &'a Value,
+    },
     Call(CallOut<'a>),
 }
 
@@ -130,8 +131,8 @@ impl<'a> Digester<'a, '_> {
         let last = parts.iter().rposition(is_spoken)?;
         match self.dialect.format {
             // Both formats refuse reasoning at the end of a message.
-            Format::Anthropic | Format::Responses => parts.truncate(last + 1),
-            Format::Chat | Format::Gemini => {}
+            Wire::Anthropic | Wire::Responses => parts.truncate(last + 1),
+            Wire::Chat | Wire::Gemini => {}
         }
         Some(parts)
     }
@@ -201,11 +202,9 @@ impl<'a> Digester<'a, '_> {
             (ToolIds::NineAlphanumeric, _) => {
                 id.len() == 9 && id.chars().all(|letter| letter.is_ascii_alphanumeric())
             }
-            (ToolIds::AsGiven, Format::Chat) => id.len() <= CHAT_ID_CHARS,
-            (ToolIds::AsGiven, Format::Gemini) => true,
-            (ToolIds::AsGiven, Format::Anthropic | Format::Responses) => {
-                plain && id.len() <= ID_CHARS
-            }
+            (ToolIds::AsGiven, Wire::Chat) => id.len() <= CHAT_ID_CHARS,
+            (ToolIds::AsGiven, Wire::Gemini) => true,
+            (ToolIds::AsGiven, Wire::Anthropic | Wire::Responses) => plain && id.len() <= ID_CHARS,
         };
         if fits && !id.is_empty() {
             return Cow::Borrowed(id);
@@ -263,7 +262,7 @@ fn result_text(result: &ToolResult, left_out: usize) -> Cow<'_, str> {
     if left_out == 0 {
         return Cow::Borrowed(text);
     }
-    let note = format!("[{left_out} image(s) left out: this model is not shown images]");
+    let note = format!("[{left_out} image(s) left out: this model does not accept images]");
     match text {
         "" => Cow::Owned(note),
         text => Cow::Owned(format!("{text}\n{note}")),
@@ -328,9 +327,8 @@ impl Serialize for DataUrl<'_> {
 /// The requested thinking level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Level<'a> {
-    /// The model's default.
+    /// Uses the default of the model.
     Unset,
-    /// No thinking.
     Off,
     /// The level with this name.
     Named(&'a str),
@@ -396,7 +394,7 @@ pub(crate) fn schema<'a>(dialect: &Dialect, request: &'a ModelRequest) -> Bound<
 /// The constraint on a reply.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Bound<'a> {
-    /// No constraint.
+    /// Leaves the choice to the model.
     Free,
     /// The reply must be a JSON object.
     Object,

@@ -17,22 +17,23 @@ mod dialect;
 mod draft;
 mod gemini;
 mod history;
+mod parameters;
 mod responses;
 mod steps;
 mod text_call;
 
-pub use classify::{Refusal, classify};
+pub use classify::{RefusedReply, classify};
 pub use decoder::{Decoder, Flow, decode_whole};
 pub use dialect::{
-    Dialect, EmptyContent, Format, MaxTokensField, ReasoningBack, SchemaSupport, SystemRole,
-    Thinking, ToolIds,
+    Dialect, EmptyContent, MaxTokensField, ReasoningBack, SchemaSupport, SystemRole, Thinking,
+    ToolIds,
 };
 pub use steps::{ToolMode, read_step, without_tools};
 pub use text_call::{TextCall, may_be_text_call, text_call};
 
 use serde::Serialize;
 use sha2::{Digest, Sha256};
-use sortie_core::ports::model::{ModelError, ModelRequest};
+use sortie_core::ports::model::{ModelError, ModelRequest, Wire};
 
 /// Whether the response is streamed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +44,6 @@ pub enum Mode {
     Whole,
 }
 
-/// An encoded request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Encoded {
     /// The path after the base URL, for example `/v1/messages`; may contain a query.
@@ -59,10 +59,10 @@ pub fn encode(
     mode: Mode,
 ) -> Result<Encoded, ModelError> {
     let body = match dialect.format {
-        Format::Anthropic => anthropic::body(dialect, model, request, mode),
-        Format::Chat => chat::body(dialect, model, request, mode),
-        Format::Responses => responses::body(dialect, model, request, mode),
-        Format::Gemini => gemini::body(dialect, request),
+        Wire::Anthropic => anthropic::body(dialect, model, request, mode),
+        Wire::Chat => chat::body(dialect, model, request, mode),
+        Wire::Responses => responses::body(dialect, model, request, mode),
+        Wire::Gemini => gemini::body(dialect, request),
     }?;
     let path = dialect.path(mode).replace("{model}", &escaped(model));
     Ok(Encoded { path, body })

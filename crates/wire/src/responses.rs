@@ -18,6 +18,7 @@ use crate::history::{
     Bound, DataUrl, Entry, Level, Outcome, Part, TextOf, answer_tokens, cache_key, entries, schema,
     temperature,
 };
+use crate::parameters::Parameters;
 use crate::{Dialect, Mode, Thinking, bounds};
 
 const ENCRYPTED: [&str; 1] = ["reasoning.encrypted_content"];
@@ -57,7 +58,7 @@ struct Tool<'a> {
     r#type: &'static str,
     name: &'a str,
     description: &'a str,
-    parameters: &'a Value,
+    parameters: Parameters<'a>,
     /// Sent explicitly: the format's default is strict, which requires schemas of a special form.
     strict: bool,
 }
@@ -161,7 +162,7 @@ fn tool(spec: &ToolSpec) -> Tool<'_> {
         r#type: "function",
         name: &spec.name,
         description: &spec.description,
-        parameters: &spec.parameters,
+        parameters: Parameters(&spec.parameters),
         strict: false,
     }
 }
@@ -342,7 +343,7 @@ impl Stream {
     fn slot(&mut self, at: u64) -> Result<&mut Slot, ModelError> {
         if self.slots.len() >= bounds::PARTS && !self.slots.contains_key(&at) {
             return Err(ModelError::retryable(format!(
-                "the answer has more than {} items, the most that are read",
+                "the completion exceeds the limit of {} items",
                 bounds::PARTS
             )));
         }

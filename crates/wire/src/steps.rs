@@ -497,7 +497,6 @@ fn words(block: &Block, is_step: bool) -> Option<&str> {
 
 /// The meaning of a reply.
 enum Reading {
-    /// The final answer.
     Answer(String),
     /// A tool call, with the text before it and the thought in it.
     Call {
@@ -567,7 +566,7 @@ fn read_schema(text: String, stop: StopReason) -> Reading {
         (Ok(step), _) => understand(step, text, String::new()),
         (Err(_), StopReason::MaxTokens) => unreadable(
             text,
-            "the answer reached its limit of tokens; write less".to_owned(),
+            "the completion reached its token limit; write less".to_owned(),
         ),
         (Err(error), _) => unreadable(
             text,
@@ -587,7 +586,7 @@ fn read_fenced(text: String, _stop: StopReason) -> Reading {
             unreadable(text, error)
         }
         [block] if !text[block.end..].trim().is_empty() => {
-            let error = "end your message with the block; what stands in the middle is no step";
+            let error = "end your message with the block; a block in the middle is not a step";
             unreadable(text, error.to_owned())
         }
         [block] => match serde_json::from_str(block.body) {
@@ -619,10 +618,9 @@ fn understand(step: Step, text: String, lead: String) -> Reading {
         ),
         (None, Some(Value::String(answer))) => Reading::Answer(answer),
         (None, Some(answer)) => Reading::Answer(answer.to_string()),
-        (Some(_), Some(_)) | (None, None) => unreadable(
-            text,
-            "name a tool or give an answer, one of both".to_owned(),
-        ),
+        (Some(_), Some(_)) | (None, None) => {
+            unreadable(text, "name a tool or give an answer, not both".to_owned())
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use sortie_core::id::BlobId;
 
 use crate::error::At as _;
 use crate::held::{open_folder, path_of};
-use crate::install::{self, Kind, Object, Place, Plan, Step};
+use crate::install::{self, Installation, Kind, Object, Plan, Step};
 use crate::own_git::OwnGit;
 use crate::paths::{below, is_among, is_safe, join, quoted};
 use crate::repository::Repository;
@@ -133,7 +133,7 @@ impl Worktrees {
             root: repository.root.clone(),
         };
         let Some(lock) = self.lock(&applying)? else {
-            let said = "Another apply to this folder is under way. Try again when it has ended.";
+            let said = "Another apply to this folder is in progress. Try again when it has ended.";
             return Ok(Applied::Refused(said.to_owned()));
         };
         install::recover(&self.place(&applying.root))?;
@@ -175,7 +175,7 @@ impl Worktrees {
             git: &self.git,
             own,
             index: &index,
-            files: &path_of(&held, &repository.root),
+            files: &path_of(&held),
             no_object: &repository.no_commit(),
         };
         let ours = view.snapshot(self.bounds).await?;
@@ -226,7 +226,7 @@ impl Worktrees {
 
     /// Installs without an await point: a caller that is cancelled must not release the lock in
     /// between.
-    fn install(&self, place: &Place, steps: Vec<Step>, how: How) -> Result<Applied> {
+    fn install(&self, place: &Installation, steps: Vec<Step>, how: How) -> Result<Applied> {
         let file_count = steps.len();
         let files = names(steps.iter().map(|step| step.path.as_slice()));
         match how {
@@ -234,8 +234,8 @@ impl Worktrees {
             How::Write => {
                 let plan = Plan { steps };
                 match install::install(place, &plan)? {
-                    install::Done::All => Ok(Applied::Applied { files, file_count }),
-                    install::Done::Nothing { path } => Ok(changed_meanwhile(&path)),
+                    install::Installed::All => Ok(Applied::Applied { files, file_count }),
+                    install::Installed::Nothing { path } => Ok(changed_meanwhile(&path)),
                 }
             }
         }
@@ -369,8 +369,8 @@ impl Worktrees {
     }
 
     /// Returns a main checkout together with our folder for it.
-    pub(crate) fn place(&self, root: &Path) -> Place {
-        Place {
+    pub(crate) fn place(&self, root: &Path) -> Installation {
+        Installation {
             root: root.to_owned(),
             staging: self.folder.join(STAGING_FOLDER).join(key_of(root)),
         }
@@ -516,7 +516,7 @@ fn would_change_tools(paths: &[Vec<u8>], commit: &str) -> Applied {
         more => format!(" and {more} more"),
     };
     Applied::Refused(format!(
-        "Nothing was applied: {}{rest} would change the behaviour of tools. Look at it, bring it over by hand, and apply the rest then: git checkout {commit} -- {}",
+        "Nothing was applied: {}{rest} would change the behaviour of tools. Review it and copy it by hand, then apply the rest: git checkout {commit} -- {}",
         named.join(", "),
         named.join(" ")
     ))

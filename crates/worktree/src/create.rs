@@ -119,7 +119,7 @@ impl Worktrees {
             git: &self.git,
             own,
             index: &index,
-            files: &path_of(&held, &repository.root),
+            files: &path_of(&held),
             no_object: &repository.no_commit(),
         };
         let mut snapshot = view.snapshot(self.bounds).await?;

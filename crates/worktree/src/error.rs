@@ -19,20 +19,18 @@ pub enum WorktreeError {
     },
     /// A link replaced a folder, or one above it.
     #[error(
-        "{} is not the folder that it was: a component of its path is a link or not a folder; links are not followed here",
+        "{} was replaced: a component of its path is a link or not a folder; links are not followed",
         .0.display()
     )]
     Swapped(PathBuf),
     /// The text cannot name a folder and a branch.
-    #[error("{0:?} cannot name a worktree: 1 to 64 letters, digits and hyphens are expected")]
+    #[error("{0:?} is not a valid worktree name; expected 1 to 64 letters, digits and hyphens")]
     BadRunId(String),
     /// The branch was not created by Sortie, so it is not changed.
-    #[error(
-        "{0:?} is not a branch of Sortie's: sortie/ and letters, digits and hyphens are expected"
-    )]
+    #[error("{0:?} is not a branch of Sortie; expected sortie/ and letters, digits and hyphens")]
     BadBranch(String),
-    /// The text is not the full name of a commit.
-    #[error("{0:?} is not the full name of a commit")]
+    /// The text is not a full commit id.
+    #[error("{0:?} is not a full commit id")]
     BadCommit(String),
     /// The branch does not exist.
     #[error("there is no branch {0}; it may have been applied and removed already")]
@@ -47,7 +45,7 @@ pub enum WorktreeError {
     },
     /// The branch no longer points to the reviewed commit.
     #[error(
-        "the branch {branch} was moved: it should be at {expected} and is at {now}. Nothing was done; look at what moved it, and put it back with: git branch -f {branch} {expected}"
+        "the branch {branch} was moved: it should be at {expected} and is at {now}. Nothing was changed; find out what moved it, and restore it with: git branch -f {branch} {expected}"
     )]
     BranchElsewhere {
         /// The name of the branch.
@@ -58,7 +56,7 @@ pub enum WorktreeError {
         now: String,
     },
     /// The git folder of a checkout names another folder as its working tree.
-    #[error("the git folder of {} says that its files are in {}; nothing is done there", given.display(), root.display())]
+    #[error("the git folder of {} names {} as its working tree; nothing was changed there", given.display(), root.display())]
     RootElsewhere {
         /// The top of the checkout.
         given: PathBuf,
@@ -67,7 +65,7 @@ pub enum WorktreeError {
     },
     /// A checkout points to a git folder that does not point back.
     #[error(
-        "{} leads to the git folder {}, which is not its own and does not name it; nothing is done with it. If it is right, say so there: git config core.worktree {}",
+        "{} leads to the git folder {}, which does not name it as its working tree; nothing was changed. If it is correct, set it there: git config core.worktree {}",
         root.display(), git_dir.display(), root.display()
     )]
     NotItsOwn {
@@ -93,10 +91,10 @@ pub enum WorktreeError {
         root: PathBuf,
     },
     /// The path cannot be stored.
-    #[error("{} is not a path that can be written down: it is not UTF-8 or has a line break", .0.display())]
+    #[error("{} is not a usable path: it is not UTF-8 or contains a line break", .0.display())]
     NotText(PathBuf),
     /// Git could not be started.
-    #[error("git could not be started as {}; install it or name its place", program.display())]
+    #[error("git could not be started as {}; install git or correct its path", program.display())]
     NoGit {
         /// The program that could not be started.
         program: PathBuf,
@@ -139,14 +137,14 @@ pub enum WorktreeError {
     },
     /// Objects of a repository do not match their hashes.
     #[error(
-        "the repository was tampered with or is damaged: the object {object} is missing or does not have the content that its name stands for. Nothing was done; look for more with: git fsck"
+        "the repository was tampered with or is damaged: the object {object} is missing or does not match its hash. Nothing was changed; check the repository with: git fsck"
     )]
     Tampered {
         /// The first of these objects.
         object: String,
     },
     /// The process is shutting down.
-    #[error("the work on the worktree was stopped")]
+    #[error("the operation on the worktree was cancelled")]
     Stopped,
     /// A git command exceeded the output limit.
     #[error("git {what} was stopped: it wrote more than {bytes} bytes")]
@@ -175,7 +173,7 @@ pub enum WorktreeError {
         source: serde_json::Error,
     },
     /// The output of git could not be parsed.
-    #[error("git {what} gave an answer that is not understood")]
+    #[error("the output of git {what} cannot be parsed")]
     Strange {
         /// The git command whose output is invalid.
         what: String,

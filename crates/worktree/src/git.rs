@@ -26,7 +26,6 @@ const SHORT_CALLS: &[&str] = &[
 ];
 /// The memory limit of one git process, without mapped files. A repository can make git read a
 /// sparse file of a terabyte as a whole.
-#[cfg(target_os = "linux")]
 const MAX_MEMORY_BYTES: u64 = 4 << 30;
 /// Enough for the names of about 500,000 files.
 const MAX_OUTPUT_BYTES: usize = 64 << 20;
@@ -356,7 +355,6 @@ impl Answer {
 }
 
 /// Limits the memory of a git process that has just been started.
-#[cfg(target_os = "linux")]
 fn bound_memory(process: Option<u32>) {
     use rustix::process::{Pid, Resource, Rlimit, prlimit};
     let process = process.and_then(|process| i32::try_from(process).ok());
@@ -369,9 +367,6 @@ fn bound_memory(process: Option<u32>) {
         prlimit(Some(process), Resource::Data, limit).ok();
     }
 }
-
-#[cfg(not(target_os = "linux"))]
-fn bound_memory(_process: Option<u32>) {}
 
 async fn talk(mut child: Child, input: Vec<u8>, max_bytes: usize) -> std::io::Result<Answer> {
     let stdin = child.stdin.take();

@@ -4,20 +4,13 @@
 //! now was put there since, by an attacker who wants to redirect the writes.
 
 use std::io;
-use std::os::fd::OwnedFd;
-use std::path::{Component, Path, PathBuf};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags};
-use rustix::io::Errno;
-use sortie_base::{exact_folder, regular_file};
+use sortie_base::{beneath, exact_folder, regular_file};
 
 use crate::error::At as _;
 use crate::{Result, WorktreeError};
-
-const LISTING: OFlags = OFlags::RDONLY
-    .union(OFlags::DIRECTORY)
-    .union(OFlags::NOFOLLOW)
-    .union(OFlags::CLOEXEC);
 
 /// Opens a folder by a path without links.
 pub(crate) fn open_folder(path: &Path) -> Result<OwnedFd> {
@@ -31,16 +24,9 @@ pub(crate) fn open_folder(path: &Path) -> Result<OwnedFd> {
 
 /// Returns a path that leads to an open folder, even if it is renamed. A process that is started
 /// while the folder is open may use it as its working directory.
-#[cfg(target_os = "linux")]
-pub(crate) fn path_of(folder: &OwnedFd, _named: &Path) -> PathBuf {
+pub(crate) fn path_of(folder: &OwnedFd) -> PathBuf {
     use std::os::fd::AsRawFd as _;
     PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd()))
-}
-
-/// On other systems a folder is identified by its name alone.
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn path_of(_folder: &OwnedFd, named: &Path) -> PathBuf {
-    named.to_owned()
 }
 
 /// Reads a file of a folder without following links. Returns `None` for a link or anything but a
@@ -57,19 +43,8 @@ pub(crate) fn read_file(path: &Path, max_bytes: u64) -> Result<Option<Vec<u8>>> 
 
 /// Creates a folder beneath another, with its ancestors; none of them may be a link.
 pub(crate) fn make_beneath(root: &Path, path: &Path) -> Result<()> {
-    let mut here = open_folder(root)?;
-    let place = root.join(path);
-    for part in path.components() {
-        let Component::Normal(name) = part else {
-            return Err(io::Error::from(io::ErrorKind::InvalidInput)).at("make", &place);
-        };
-        match rustix::fs::mkdirat(&here, name, Mode::from_raw_mode(0o777)) {
-            Ok(()) | Err(Errno::EXIST) => {}
-            Err(errno) => return Err(errno).at("make", &place),
-        }
-        here = rustix::fs::openat(&here, name, LISTING, Mode::empty()).at("make", &place)?;
-    }
-    Ok(())
+    let root_folder = open_folder(root)?;
+    beneath::make_folders(root_folder.as_fd(), path).at("make", &root.join(path))
 }
 
 #[cfg(test)]
@@ -124,7 +99,6 @@ mod tests {
     }
 
     #[test]
-    #[cfg(target_os = "linux")]
     fn what_is_held_is_found_whatever_takes_its_name() {
         let folder = tempfile::tempdir().expect("a folder");
         let root = fs::canonicalize(folder.path()).expect("found");
@@ -132,7 +106,7 @@ mod tests {
         let held = open_folder(&root.join("sub")).expect("opened");
         fs::rename(root.join("sub"), root.join("away")).expect("moved");
         symlink("/", root.join("sub")).expect("linked");
-        let real = fs::canonicalize(path_of(&held, &root.join("sub")));
+        let real = fs::canonicalize(path_of(&held));
         assert_eq!(real.expect("found"), root.join("away"));
     }
 }

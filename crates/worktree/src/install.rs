@@ -15,10 +15,11 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+use rustix::fs::{AtFlags, CWD, Mode};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use sortie_base::atomic_file;
+use sortie_base::beneath::EXACT_FOLDER_FLAGS;
 
 use crate::error::At as _;
 use crate::held::open_folder;
@@ -31,23 +32,19 @@ use crate::{Result, WorktreeError};
 const PLAN_FILE: &str = "plan.json";
 const NEW_FOLDER: &str = "new";
 const OLD_FOLDER: &str = "old";
-const FOLDER_FLAGS: OFlags = OFlags::RDONLY
-    .union(OFlags::DIRECTORY)
-    .union(OFlags::NOFOLLOW)
-    .union(OFlags::CLOEXEC);
 /// The mode of a new folder, before the umask.
 const FOLDER_MODE: Mode = Mode::from_raw_mode(0o777);
 
 /// A checkout, and our folder for its installation.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct Installation {
     /// The top of the checkout.
     pub(crate) root: PathBuf,
     /// The folder with the staged files and the plan.
     pub(crate) staging: PathBuf,
 }
 
-impl Place {
+impl Installation {
     fn plan_file(&self) -> PathBuf {
         self.staging.join(PLAN_FILE)
     }
@@ -96,7 +93,7 @@ pub(crate) struct Plan {
 
 /// The outcome of an installation.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Done {
+pub(crate) enum Installed {
     All,
     /// Another writer changed this path; every step was undone.
     Nothing {
@@ -105,7 +102,7 @@ pub(crate) enum Done {
 }
 
 /// Creates an empty staging folder and returns its path.
-pub(crate) fn stage_folder(place: &Place) -> Result<PathBuf> {
+pub(crate) fn stage_folder(place: &Installation) -> Result<PathBuf> {
     remove_folder(&place.staging)?;
     for name in [OLD_FOLDER, NEW_FOLDER] {
         let folder = place.staging.join(name);
@@ -115,12 +112,12 @@ pub(crate) fn stage_folder(place: &Place) -> Result<PathBuf> {
 }
 
 /// Removes the staged files.
-pub(crate) fn abandon(place: &Place) -> Result<()> {
+pub(crate) fn abandon(place: &Installation) -> Result<()> {
     remove_folder(&place.staging)
 }
 
 /// Performs all steps, or none.
-pub(crate) fn install(place: &Place, plan: &Plan) -> Result<Done> {
+pub(crate) fn install(place: &Installation, plan: &Plan) -> Result<Installed> {
     let installer = Installer::begin(place, plan, is_far(place)?)?;
     for number in 0..plan.steps.len() {
         match installer.perform(number) {
@@ -128,7 +125,7 @@ pub(crate) fn install(place: &Place, plan: &Plan) -> Result<Done> {
             Ok(false) => {
                 installer.undo()?;
                 let path = plan.steps[number].path.clone();
-                return Ok(Done::Nothing { path });
+                return Ok(Installed::Nothing { path });
             }
             Err(error) => {
                 installer.undo()?;
@@ -137,11 +134,11 @@ pub(crate) fn install(place: &Place, plan: &Plan) -> Result<Done> {
         }
     }
     installer.finish()?;
-    Ok(Done::All)
+    Ok(Installed::All)
 }
 
 /// Undoes the steps of a process that died. Only a plan in our own folder counts.
-pub(crate) fn recover(place: &Place) -> Result<bool> {
+pub(crate) fn recover(place: &Installation) -> Result<bool> {
     let path = place.plan_file();
     let bytes = match fs::read(&path) {
         Ok(bytes) => bytes,
@@ -170,7 +167,7 @@ pub(crate) fn recover(place: &Place) -> Result<bool> {
 
 /// Returns whether staged files must be copied into the checkout, because it is on another file
 /// system.
-fn is_far(place: &Place) -> Result<bool> {
+fn is_far(place: &Installation) -> Result<bool> {
     let device = |path: &Path| fs::metadata(path).map(|seen| seen.dev()).at("read", path);
     Ok(device(&place.root)? != device(&place.staging)?)
 }
@@ -201,13 +198,13 @@ impl Written {
 #[derive(Debug)]
 struct Installer {
     root: OwnedFd,
-    place: Place,
+    place: Installation,
     written: Written,
 }
 
 impl Installer {
     /// Writes the plan to disk.
-    fn begin(place: &Place, plan: &Plan, is_far: bool) -> Result<Self> {
+    fn begin(place: &Installation, plan: &Plan, is_far: bool) -> Result<Self> {
         let mut staged = Vec::with_capacity(plan.steps.len());
         for step in &plan.steps {
             staged.push(ready(place, step)?);
@@ -369,7 +366,6 @@ impl Installer {
 
     /// Removes the plan after all steps are done, and cleans up.
     fn finish(self) -> Result<()> {
-        #[cfg(target_os = "linux")]
         rustix::fs::syncfs(&self.root).at("write", &self.place.root)?;
         for step in &self.written.steps {
             if step.kind == Kind::Remove {
@@ -412,10 +408,10 @@ impl Installer {
             if parts.peek().is_none() {
                 return Ok((folder, name));
             }
-            folder = match rustix::fs::openat(&folder, name, FOLDER_FLAGS, Mode::empty()) {
+            folder = match rustix::fs::openat(&folder, name, EXACT_FOLDER_FLAGS, Mode::empty()) {
                 Err(Errno::NOENT) if is_made => {
                     rustix::fs::mkdirat(&folder, name, FOLDER_MODE)?;
-                    rustix::fs::openat(&folder, name, FOLDER_FLAGS, Mode::empty())?
+                    rustix::fs::openat(&folder, name, EXACT_FOLDER_FLAGS, Mode::empty())?
                 }
                 found => found?,
             };
@@ -425,7 +421,7 @@ impl Installer {
 }
 
 /// Gives a staged file the permissions of the one it replaces, and returns its stamp.
-fn ready(place: &Place, step: &Step) -> Result<Option<Stamp>> {
+fn ready(place: &Installation, step: &Step) -> Result<Option<Stamp>> {
     if step.kind == Kind::Remove {
         return Ok(None);
     }
@@ -455,7 +451,7 @@ fn missing_folders(root: &Path, steps: &[Step]) -> Vec<Vec<u8>> {
 
 /// Removes a folder at the place of a new file if it contains only empty folders.
 fn clear_folder(parent: &OwnedFd, name: &OsStr) -> io::Result<()> {
-    let folder = match rustix::fs::openat(parent, name, FOLDER_FLAGS, Mode::empty()) {
+    let folder = match rustix::fs::openat(parent, name, EXACT_FOLDER_FLAGS, Mode::empty()) {
         Ok(folder) => folder,
         Err(_) => return Ok(()),
     };

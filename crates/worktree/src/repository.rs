@@ -44,7 +44,7 @@ impl Repository {
             {
                 return Err(WorktreeError::NotARepository {
                     workspace: workspace.to_owned(),
-                    said: "there is no such folder".to_owned(),
+                    said: "the folder does not exist".to_owned(),
                 });
             }
             other => other?,
@@ -52,7 +52,7 @@ impl Repository {
         let above = workspace.to_owned();
         off_thread(move || git_files::check_above(&above)).await?;
         // Git starts in the open folder, and reports its path itself.
-        let asked = git.discovering(&path_of(&held, workspace)).args([
+        let asked = git.discovering(&path_of(&held)).args([
             "rev-parse",
             "--path-format=absolute",
             "--show-toplevel",

@@ -177,7 +177,7 @@ fn own_failure<T>(result: Result<T>) -> Result<T> {
     match result {
         Err(WorktreeError::Git { what, said }) if said.is_empty() => Err(WorktreeError::Git {
             what,
-            said: "it was killed, or ended without a message".to_owned(),
+            said: "it was killed or ended without a message".to_owned(),
         }),
         other => other,
     }

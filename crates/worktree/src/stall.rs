@@ -45,7 +45,6 @@ struct Activity {
 }
 
 impl Activity {
-    #[cfg(target_os = "linux")]
     fn of(process: u32) -> Option<Self> {
         let mut activity = Self {
             sleeps: true,
@@ -59,11 +58,6 @@ impl Activity {
         }
         activity.numbers.sort();
         Some(activity)
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    fn of(_process: u32) -> Option<Self> {
-        None
     }
 
     fn add(&mut self, stat: &str, status: &str) -> Option<()> {
@@ -104,7 +98,6 @@ mod tests {
         assert!(!activity.sleeps, "waiting for a disk is progress");
     }
 
-    #[cfg(target_os = "linux")]
     #[tokio::test]
     async fn only_a_process_that_does_nothing_has_stalled() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,6 +1,5 @@
 //! Removes the worktrees of runs that no longer exist.
 
-use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -29,16 +28,19 @@ pub struct Swept {
 }
 
 impl Worktrees {
-    /// Removes the worktrees of runs that are not in `known`, and nothing that it did not create.
-    /// Commits uncollected work to its branch first.
-    pub async fn sweep(&self, known: &HashSet<String>) -> Result<Swept> {
+    /// Returns the names of the folders beside the worktrees. A folder that was not made for a run
+    /// may be among them.
+    pub fn runs(&self) -> Result<Vec<String>> {
+        names_in(&self.folder)
+    }
+
+    /// Removes the worktrees of these runs, and nothing that it did not create. Commits uncollected
+    /// work to its branch first.
+    pub async fn sweep(&self, gone: &[String]) -> Result<Swept> {
         let mut swept = Swept::default();
         self.sweep_scratch()?;
         self.restore_all(&mut swept)?;
-        for name in names_in(&self.folder)? {
-            if known.contains(&name) {
-                continue;
-            }
+        for name in gone.iter().cloned() {
             // A folder without the name or the record of a run is not ours.
             let Ok(folder) = self.run_folder(&name) else {
                 continue;

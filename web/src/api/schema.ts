@@ -1262,13 +1262,21 @@ export interface components {
             /** @description The task. */
             task_id: string;
         };
-        /** @description The size of a change. */
-        ChangeCount: {
+        /** @description The changes of a run in its worktree. */
+        Changes: {
+            /** @description The commit that the worktree was created from. */
+            base: string;
+            /** @description The branch that contains the changes. */
+            branch: string;
+            /** @description The commit that contains all changes. */
+            commit: string;
             /**
              * Format: int64
              * @description Lines removed.
              */
             deletions: number;
+            /** @description Blob of the diff, which may be truncated. */
+            diff: string;
             /**
              * Format: int64
              * @description Changed files.
@@ -2344,7 +2352,7 @@ export interface components {
         TaskDetail: components["schemas"]["Task"] & {
             /** @description The branch of its changes. */
             branch: string | null;
-            changes: components["schemas"]["ChangeCount"] | null;
+            changes: components["schemas"]["Changes"] | null;
             changes_fate: components["schemas"]["ChangesFate"] | null;
             /**
              * Format: int64
@@ -2376,6 +2384,8 @@ export interface components {
             requests: components["schemas"]["Request"][];
             /** @description The sandbox mode of its commands. */
             sandbox: string;
+            /** @description The sandbox that was applied to its last command. */
+            sandbox_applied: Record<string, never> | null;
             /** @description The skills it may load. */
             skills: string[];
             /** @description The reasoning effort. */
@@ -2389,6 +2399,11 @@ export interface components {
             todos: components["schemas"]["TodoItem"][];
             /** @description The tools it may call. */
             tools: string[];
+            /**
+             * Format: int64
+             * @description The most milliseconds that the task and its descendants may take.
+             */
+            wall_ms: number | null;
             /** @description The workspace. */
             workspace: string;
         };

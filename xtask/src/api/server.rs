@@ -1,16 +1,16 @@
 //! A real server with a few runs in its store.
 
 use std::fs::{self, File};
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 
-/// The longest that a start or a response may take.
+use crate::local_server::{self, Process};
+
+/// The longest that a start or a task may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The interval of polling.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -32,7 +32,7 @@ rules:
 /// A running server; it ends when this is dropped.
 #[derive(Debug)]
 pub(super) struct Server {
-    child: Child,
+    process: Process,
     folder: PathBuf,
     address: String,
     token: String,
@@ -104,7 +104,7 @@ impl Server {
             .spawn()
             .context("cannot start sortie serve")?;
         let mut server = Self {
-            child,
+            process: Process(child),
             folder: folder.to_owned(),
             address: String::new(),
             token: String::new(),
@@ -156,7 +156,8 @@ impl Server {
     /// Returns whether the process is still running.
     pub(super) fn is_alive(&mut self) -> Result<bool> {
         Ok(self
-            .child
+            .process
+            .0
             .try_wait()
             .context("cannot poll the server")?
             .is_none())
@@ -224,38 +225,9 @@ impl Server {
         }
     }
 
-    /// Sends a request by HTTP 1.0, which has neither chunks nor persistent connections.
     fn send(&self, line: &str, body: Option<&Value>) -> Result<Value> {
-        let mut stream =
-            TcpStream::connect(&self.address).context("cannot connect to the server")?;
-        stream.set_read_timeout(Some(PATIENCE))?;
         let body = body.map(Value::to_string).unwrap_or_default();
-        let (address, token, length) = (&self.address, &self.token, body.len());
-        write!(
-            stream,
-            "{line} HTTP/1.0\r\nhost: {address}\r\nauthorization: Bearer {token}\r\n\
-             content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
-        )?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer)?;
-        let (head, body) = answer
-            .split_once("\r\n\r\n")
-            .context("the server sent no response")?;
-        let status = head.split_whitespace().nth(1).unwrap_or_default();
-        if !status.starts_with('2') {
-            bail!("{line} returned {status}: {body}");
-        }
-        serde_json::from_str(body).with_context(|| format!("invalid response to {line}"))
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // The process may have ended already.
-        if self.child.kill().is_ok()
-            && let Err(error) = self.child.wait()
-        {
-            eprintln!("warning: cannot wait for the server: {error}");
-        }
+        let text = local_server::send(&self.address, &self.token, line, &body)?;
+        serde_json::from_str(&text).with_context(|| format!("invalid response to {line}"))
     }
 }

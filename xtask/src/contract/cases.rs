@@ -71,7 +71,6 @@ const WIRES: [Wire; 4] = [
     },
 ];
 
-/// How completions arrive.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {
     Streaming,

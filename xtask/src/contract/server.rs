@@ -1,18 +1,19 @@
 //! aimock on a free port of loopback.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpStream;
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result};
 use serde_json::Value;
+
+use crate::local_server::{self, Process};
 
 /// The API key that aimock requires.
 pub(super) const KEY: &str = "contract-key";
-/// The longest that a start or a response may take: many times what it takes.
+/// The longest that a start may take: many times what it takes.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The beginning of the line that it prints when it is ready; its address follows.
 const READY: &str = "listening on http://";
@@ -20,7 +21,7 @@ const READY: &str = "listening on http://";
 /// A running server; it ends when this is dropped.
 #[derive(Debug)]
 pub(super) struct Server {
-    child: Child,
+    _process: Process,
     /// Its address, as `host:port`.
     pub(super) address: String,
 }
@@ -46,7 +47,7 @@ pub(super) fn start(program: &Path, fixtures: &Path) -> Result<Server> {
         .context("cannot start aimock")?;
     let output = child.stdout.take().context("aimock has no output")?;
     let mut server = Server {
-        child,
+        _process: Process(child),
         address: String::new(),
     };
     let lines = lines_of(output);
@@ -87,38 +88,7 @@ impl Server {
             .map(drop)
     }
 
-    /// Sends a request by HTTP 1.0, which has neither chunks nor persistent connections.
     fn send(&self, line: &str, body: &str) -> Result<String> {
-        let address = &self.address;
-        let mut stream = TcpStream::connect(address).context("cannot connect to aimock")?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        let length = body.len();
-        write!(
-            stream,
-            "{line} HTTP/1.0\r\nhost: {address}\r\nauthorization: Bearer {KEY}\r\n\
-             content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
-        )?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer)?;
-        let (head, body) = answer
-            .split_once("\r\n\r\n")
-            .context("aimock sent no response")?;
-        let status = head.split_whitespace().nth(1);
-        ensure!(
-            status == Some("200"),
-            "aimock responded to {line:?} with {head} {body}"
-        );
-        Ok(body.to_owned())
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // The process may have ended already.
-        if self.child.kill().is_ok()
-            && let Err(error) = self.child.wait()
-        {
-            eprintln!("warning: cannot wait for aimock: {error}");
-        }
+        local_server::send(&self.address, KEY, line, body)
     }
 }

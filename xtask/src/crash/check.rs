@@ -212,7 +212,7 @@ mod tests {
     use super::super::scenario::SMALL;
     use super::*;
 
-    /// A journal, numbered.
+    /// Returns the journal with numbered entries.
     fn journal(events: &[Value]) -> Vec<Value> {
         let numbered = events.iter().zip(1..);
         numbered

@@ -111,22 +111,21 @@ fn cases(points: &[Point]) -> Vec<Case> {
 }
 
 /// The outcome of one case.
-enum Found {
+enum CaseOutcome {
     /// The run made fewer such calls this time.
     Missed,
-    /// The call failed.
-    Failed(Came),
+    Failed(AfterFailure),
 }
 
 /// What happened after the failure.
-struct Came {
+struct AfterFailure {
     /// Whether the process ended without having completed the scenario.
     restarted: bool,
     took: Duration,
     problems: Vec<String>,
 }
 
-fn fail_at(bench: &Bench<'_>, traced: &Traced, case: &Case) -> Result<Found> {
+fn fail_at(bench: &Bench<'_>, traced: &Traced, case: &Case) -> Result<CaseOutcome> {
     let name = format!(
         "errno-{}-{}-{}-{}",
         case.point.call, case.point.number, case.error, case.times
@@ -144,7 +143,7 @@ fn fail_at(bench: &Bench<'_>, traced: &Traced, case: &Case) -> Result<Found> {
     let took = start.elapsed();
     let trace = std::fs::read_to_string(&log).unwrap_or_default();
     if !trace.contains("(INJECTED)") {
-        return Ok(Found::Missed);
+        return Ok(CaseOutcome::Missed);
     }
     let restarted = match ending {
         Ending::Exited(status) => !status.success(),
@@ -167,7 +166,7 @@ fn fail_at(bench: &Bench<'_>, traced: &Traced, case: &Case) -> Result<Found> {
         println!("BROKEN at {case}; see {}", scratch.path().display());
         found.iter().for_each(|problem| println!("  {problem}"));
     }
-    Ok(Found::Failed(Came {
+    Ok(CaseOutcome::Failed(AfterFailure {
         restarted,
         took,
         problems: found,
@@ -185,10 +184,10 @@ struct Totals {
 }
 
 impl Totals {
-    fn add(&mut self, case: &Case, found: Found) -> ControlFlow<()> {
+    fn add(&mut self, case: &Case, found: CaseOutcome) -> ControlFlow<()> {
         match found {
-            Found::Missed => self.missed += 1,
-            Found::Failed(came) => {
+            CaseOutcome::Missed => self.missed += 1,
+            CaseOutcome::Failed(came) => {
                 self.failed += 1;
                 self.restarted += u32::from(came.restarted);
                 self.slowest = self.slowest.max(came.took);

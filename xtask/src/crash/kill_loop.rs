@@ -26,7 +26,6 @@ const MAX_BROKEN: usize = 5;
 /// The interval of progress lines, in cycles.
 const CYCLES_PER_LINE: u64 = 50;
 
-/// Runs the cycles.
 pub(super) fn run(bench: &Bench<'_>) -> Result<()> {
     let whole = undisturbed(bench)?;
     println!(

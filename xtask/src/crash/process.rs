@@ -13,7 +13,6 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 /// How a program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// The program exited.
     Exited(ExitStatus),
     /// The harness killed it.
     Killed,

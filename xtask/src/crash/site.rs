@@ -29,7 +29,6 @@ pub(super) struct Site<'a> {
 }
 
 impl<'a> Site<'a> {
-    /// Creates the folders.
     pub(super) fn new(binary: &'a Path, folder: &Path) -> Result<Self> {
         let site = Self {
             binary,

@@ -246,14 +246,14 @@ pub(super) fn spread<T: Clone>(points: Vec<T>, most: Option<usize>) -> Vec<T> {
 }
 
 /// The outcome of one point.
-enum Found {
+enum PointOutcome {
     /// The run made fewer such calls this time.
     Missed,
     /// The process was killed there; these problems were found afterwards.
     Killed(Vec<String>),
 }
 
-fn kill_at(bench: &Bench<'_>, traced: &Traced, point: &Point) -> Result<Found> {
+fn kill_at(bench: &Bench<'_>, traced: &Traced, point: &Point) -> Result<PointOutcome> {
     let name = format!("sweep-{}-{}", point.call, point.number);
     let mut scratch = Scratch::new(bench.folder, &name)?;
     let site = Site::new(bench.binary, scratch.path())?;
@@ -264,7 +264,7 @@ fn kill_at(bench: &Bench<'_>, traced: &Traced, point: &Point) -> Result<Found> {
     let ending = run_at_most(site.logged(&mut command, "run")?, PATIENCE)?;
     match ending {
         Ending::Exited(status) if status.signal().is_some() => {}
-        Ending::Exited(_) => return Ok(Found::Missed),
+        Ending::Exited(_) => return Ok(PointOutcome::Missed),
         Ending::Killed => bail!("{point}: the traced run does not end; see its folder"),
     }
     let found = after_the_kill(&site)?;
@@ -273,7 +273,7 @@ fn kill_at(bench: &Bench<'_>, traced: &Traced, point: &Point) -> Result<Found> {
         println!("BROKEN at {point}; see {}", scratch.path().display());
         found.iter().for_each(|problem| println!("  {problem}"));
     }
-    Ok(Found::Killed(found))
+    Ok(PointOutcome::Killed(found))
 }
 
 fn after_the_kill(site: &Site<'_>) -> Result<Vec<String>> {
@@ -298,10 +298,10 @@ struct Totals {
 }
 
 impl Totals {
-    fn add(&mut self, point: &Point, found: Found) -> ControlFlow<()> {
+    fn add(&mut self, point: &Point, found: PointOutcome) -> ControlFlow<()> {
         match found {
-            Found::Missed => self.missed += 1,
-            Found::Killed(problems) => {
+            PointOutcome::Missed => self.missed += 1,
+            PointOutcome::Killed(problems) => {
                 self.killed += 1;
                 *self.counts.entry(point.call).or_default() += 1;
                 if !problems.is_empty() {

@@ -21,7 +21,10 @@ const MAY_KNOW: [(&str, &[&str]); 20] = [
     ("sortie-definitions", &["sortie-core", "sortie-text"]),
     ("sortie-policy", &["sortie-core", "sortie-shell"]),
     ("sortie-wire", &["sortie-core"]),
-    ("sortie-models", &["sortie-core", "sortie-wire"]),
+    (
+        "sortie-models",
+        &["sortie-core", "sortie-text", "sortie-wire"],
+    ),
     ("sortie-fetch", &["sortie-core"]),
     ("sortie-mcp", &["sortie-core", "sortie-fetch"]),
     (

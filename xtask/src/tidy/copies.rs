@@ -13,7 +13,7 @@ struct Rule {
     except: &'static [&'static str],
 }
 
-const RULES: [Rule; 9] = [
+const RULES: [Rule; 10] = [
     Rule {
         home: "crates/base/src/secret.rs",
         marks: &[concat!("struct ", "Secret")],
@@ -43,18 +43,27 @@ const RULES: [Rule; 9] = [
     },
     Rule {
         home: "crates/base/src/atomic_file.rs",
-        marks: &[concat!(".persist", "("), concat!("fs::", "rename(")],
-        // The first moves a folder out of the way, the second names a database that SQLite wrote.
-        except: &["crates/cli/src/serving.rs", "crates/store/src/files.rs"],
+        marks: &[
+            concat!(".persist", "("),
+            concat!("fs::", "rename("),
+            concat!("OFlags::", "EXCL"),
+        ],
+        // The first moves a folder out of the way, the second copies a file to another file system.
+        except: &[
+            "crates/cli/src/serving.rs",
+            "crates/worktree/src/relocate.rs",
+        ],
+    },
+    Rule {
+        home: "crates/base/src/private_files.rs",
+        marks: &[concat!("OTHERS_", "WRITE"), concat!("0o", "022")],
+        except: &[],
     },
     Rule {
         home: "crates/base/src/beneath.rs",
         marks: &[concat!("openat", "2(")],
-        // These resolve by other rules: a path without links from the root, and links that git follows.
-        except: &[
-            "crates/runtime/src/sinks.rs",
-            "crates/sandbox/src/git_places.rs",
-        ],
+        // Opens a path without links from the root, and may create the file.
+        except: &["crates/runtime/src/sinks.rs"],
     },
     Rule {
         home: "crates/base/src/sse.rs",
@@ -71,7 +80,10 @@ const RULES: [Rule; 9] = [
     },
     Rule {
         home: "crates/base/src/token_bucket.rs",
-        marks: &[concat!("struct ", "TokenBucket")],
+        marks: &[
+            concat!("struct ", "TokenBucket"),
+            concat!("struct ", "Bucket"),
+        ],
         except: &[],
     },
 ];

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result};
 
-use super::copies;
+use super::{copies, wording};
 use crate::place;
 use crate::shell::output;
 
@@ -45,6 +45,7 @@ pub(super) fn problems() -> Result<Vec<String>> {
         if let Ok(text) = String::from_utf8(bytes) {
             problems.extend(judge(&path, &text));
             problems.extend(copies::judge(&path, &text));
+            problems.extend(wording::judge(&path, &text));
         }
     }
     Ok(problems)

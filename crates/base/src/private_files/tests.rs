@@ -179,7 +179,10 @@ fn a_file_that_others_could_not_reach_is_only_tightened() {
     fs::write(&token, "x").unwrap();
     mode(&token, 0o666);
     let files = [(token.clone(), Class::Secret)];
-    assert!(matches!(enforce(&home, &files), Err(Refusal::Unsafe(_))));
+    assert!(matches!(
+        enforce(&home, &files),
+        Err(FileRefusal::Unsafe(_))
+    ));
     mode(folder.path(), 0o700);
     let found = enforce(&home, &files).unwrap();
     assert_eq!(found[0].verdict, Verdict::Repair);
@@ -250,7 +253,7 @@ fn circular_links_and_missing_folders_end_the_walk() {
     symlink("a", home.join("b")).unwrap();
     assert!(matches!(
         inspect(&home.join("a"), &[]),
-        Err(Refusal::Unknown { .. })
+        Err(FileRefusal::Unknown { .. })
     ));
     assert_eq!(inspect(&home.join("not/there/../yet"), &[]).unwrap(), []);
 }

@@ -11,9 +11,9 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::http::Http;
 use crate::numbers::{Row, Spread};
-use crate::server::{Address, Server};
+use sortie_bench::http::{Address, Http};
+use sortie_bench::server::Server;
 
 /// Connections that repeatedly send oversized bodies.
 const OVERSIZED: usize = 50;

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 
-use crate::http::Http;
 use crate::numbers::{Row, Spread};
-use crate::server::Server;
+use sortie_bench::http::Http;
+use sortie_bench::server::Server;
 
 /// Client processes: one for each core of a small machine.
 const PROCESSES: usize = 2;
@@ -20,7 +20,7 @@ const SLOW_PART: usize = 10;
 const EVERY: Duration = Duration::from_secs(2);
 /// How long the last events may take to arrive.
 const SETTLE: Duration = Duration::from_secs(3);
-/// The limits.
+/// Limits beyond which the scene fails.
 const MAX_MIB: f64 = 500.0;
 const MAX_P99_MS: f64 = 1_000.0;
 
@@ -140,14 +140,13 @@ fn hello() -> Value {
 }
 
 /// What all processes received.
-struct Heard {
+struct Received {
     latencies: Spread,
     closed: u64,
     missed: u64,
     gaps: u64,
 }
 
-/// All clients.
 struct Crowd {
     processes: Vec<Process>,
 }
@@ -194,8 +193,8 @@ impl Crowd {
     }
 
     /// Returns what they received since the last call.
-    fn heard(&mut self) -> Result<Heard> {
-        let mut heard = Heard {
+    fn heard(&mut self) -> Result<Received> {
+        let mut heard = Received {
             latencies: Spread::new(),
             closed: 0,
             missed: 0,

@@ -35,7 +35,7 @@ const SLOW_WINDOW_BYTES: u32 = 4 * 1024;
 
 /// What the clients received.
 #[derive(Debug)]
-struct Heard {
+struct Received {
     latencies: Spread,
     snapshots: u64,
     missed: u64,
@@ -43,7 +43,7 @@ struct Heard {
     closed: u64,
 }
 
-impl Heard {
+impl Received {
     fn new() -> Self {
         Self {
             latencies: Spread::new(),
@@ -72,20 +72,20 @@ struct Shared {
     token: String,
     source: Ipv4Addr,
     clock: ProcessClock,
-    heard: Mutex<Heard>,
+    heard: Mutex<Received>,
     ready: mpsc::UnboundedSender<()>,
     doors: Semaphore,
 }
 
 impl Shared {
-    fn heard(&self) -> std::sync::MutexGuard<'_, Heard> {
+    fn heard(&self) -> std::sync::MutexGuard<'_, Received> {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The parts of a message that are measured.
 #[derive(Deserialize)]
-struct Told<'a> {
+struct MeasuredMessage<'a> {
     #[serde(rename = "type")]
     kind: &'a str,
     #[serde(default)]
@@ -107,7 +107,7 @@ pub(crate) fn run(words: &[String]) -> Result<()> {
         token: std::fs::read_to_string(token_file)?.trim().to_owned(),
         source: source.parse().context("SOURCE")?,
         clock: ProcessClock::start(),
-        heard: Mutex::new(Heard::new()),
+        heard: Mutex::new(Received::new()),
         ready,
         doors: Semaphore::new(AT_ONCE),
     };
@@ -149,7 +149,7 @@ async fn all(
     println!("ready");
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
     while let Ok(Some(_)) = lines.next_line().await {
-        let heard = std::mem::replace(&mut *shared.heard(), Heard::new());
+        let heard = std::mem::replace(&mut *shared.heard(), Received::new());
         println!("{}", heard.json());
     }
     Ok(())
@@ -210,7 +210,7 @@ async fn enter(shared: &Shared, is_slow: bool) -> Result<WebSocketStream<TcpStre
 
 /// Counts one message; returns the sequence number of the last event.
 fn hear(shared: &Shared, text: &str, last: Option<u64>) -> Result<Option<u64>> {
-    let told: Told<'_> = serde_json::from_str(text)
+    let told: MeasuredMessage<'_> = serde_json::from_str(text)
         .with_context(|| format!("a message that is not understood: {text:.200}"))?;
     let mut heard = shared.heard();
     match told.kind {

@@ -7,22 +7,18 @@
 mod abuse;
 mod broadcast;
 mod clients;
-mod http;
 mod numbers;
 mod rest;
-mod server;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, bail, ensure};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::{Value, json};
 
-use numbers::Row;
+use sortie_bench::process::raise_open_files;
 
-/// Descriptors that the server and each client process may open.
-const OPEN_FILES: u64 = 40_000;
+use numbers::Row;
 
 /// The options of the command line.
 #[derive(Debug)]
@@ -31,7 +27,6 @@ struct Options {
     json: bool,
     /// The short form, for daily use: fewer clients, less time, the same limits.
     short: bool,
-    /// Only this scene.
     only: Option<String>,
     clients: Option<usize>,
 }
@@ -50,7 +45,7 @@ fn main() -> ExitCode {
 /// Returns whether every limit was kept.
 fn run() -> Result<bool> {
     let mut words: Vec<String> = std::env::args().skip(1).collect();
-    raise_limit()?;
+    raise_open_files()?;
     if words.first().is_some_and(|word| word == "clients") {
         words.remove(0);
         clients::run(&words)?;
@@ -171,24 +166,4 @@ fn parse(words: &[String]) -> Result<Options> {
         "--sortie has to name the binary of sortie"
     );
     Ok(options)
-}
-
-/// Raises the limit of open files for this process and its children.
-fn raise_limit() -> Result<()> {
-    let now = getrlimit(Resource::Nofile);
-    if now.current.is_none_or(|current| current >= OPEN_FILES) {
-        return Ok(());
-    }
-    let maximum = now.maximum.map(|maximum| maximum.max(OPEN_FILES));
-    let wanted = Rlimit {
-        current: Some(OPEN_FILES),
-        maximum,
-    };
-    let within = Rlimit {
-        current: now.maximum.map(|maximum| maximum.min(OPEN_FILES)),
-        maximum: now.maximum,
-    };
-    setrlimit(Resource::Nofile, wanted)
-        .or_else(|_| setrlimit(Resource::Nofile, within))
-        .context("raise the limit of open files")
 }

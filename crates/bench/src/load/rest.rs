@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
-use crate::http::Http;
 use crate::numbers::{Row, Spread, median};
-use crate::server::{Address, Server};
+use sortie_bench::http::{Address, Http};
+use sortie_bench::server::Server;
 
 /// Connections that share the requests.
 const CONNECTIONS: u32 = 20;
@@ -43,7 +43,7 @@ pub(crate) async fn measure(sortie: &Path, scene: Scene) -> Result<Vec<Row>> {
     server.end_of(&mut http, &warm).await?;
 
     let (mut alone, mut beside) = (Vec::new(), Vec::new());
-    let mut asked = Asked::new();
+    let mut asked = RequestResults::new();
     for pair in 0..scene.pairs {
         alone.push(children(&server, &mut http, &model, &format!("alone-{pair}")).await?);
         let load = Load::start(&server.address, &warm, scene.per_second);
@@ -139,13 +139,13 @@ fn fan_out(children: u32) -> Value {
 }
 
 /// The results of the requests.
-struct Asked {
+struct RequestResults {
     latencies: Spread,
     bad: u64,
     seconds: f64,
 }
 
-impl Asked {
+impl RequestResults {
     fn new() -> Self {
         Self {
             latencies: Spread::new(),
@@ -169,7 +169,7 @@ impl Asked {
 /// request on its connection, and that one's delay counts.
 struct Load {
     stop: Arc<AtomicBool>,
-    asked: Arc<Mutex<Asked>>,
+    asked: Arc<Mutex<RequestResults>>,
     started: Instant,
     tasks: tokio::task::JoinSet<Result<()>>,
 }
@@ -177,7 +177,7 @@ struct Load {
 impl Load {
     fn start(address: &Address, run: &str, per_second: u32) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
-        let asked = Arc::new(Mutex::new(Asked::new()));
+        let asked = Arc::new(Mutex::new(RequestResults::new()));
         let mut tasks = tokio::task::JoinSet::new();
         let period = Duration::from_secs(1) * CONNECTIONS / per_second;
         for number in 0..CONNECTIONS {
@@ -199,14 +199,14 @@ impl Load {
         }
     }
 
-    async fn stop(mut self) -> Result<Asked> {
+    async fn stop(mut self) -> Result<RequestResults> {
         self.stop.store(true, Ordering::Relaxed);
         while let Some(ended) = self.tasks.join_next().await {
             ended.context("a requester died")??;
         }
         let mut asked = self.asked.lock().await;
         asked.seconds = self.started.elapsed().as_secs_f64();
-        Ok(std::mem::replace(&mut *asked, Asked::new()))
+        Ok(std::mem::replace(&mut *asked, RequestResults::new()))
     }
 }
 
@@ -217,7 +217,7 @@ struct Pace {
     first: Instant,
     period: Duration,
     stop: Arc<AtomicBool>,
-    asked: Arc<Mutex<Asked>>,
+    asked: Arc<Mutex<RequestResults>>,
 }
 
 impl Pace {

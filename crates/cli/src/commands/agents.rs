@@ -21,26 +21,26 @@ const PLAIN_COLUMNS: usize = 100;
 /// The approximate width of the other columns of the list.
 const OTHER_COLUMNS: usize = 65;
 
-/// Shows the agents that runs can be made from, and checks their files.
+/// Lists and shows agents, and checks their files.
 #[derive(Debug, Subcommand)]
 pub(crate) enum AgentsCommand {
-    /// Lists them
+    /// Lists all agents and their models
     List {
-        /// Prints JSON
+        /// Prints the result as JSON
         #[arg(long)]
         json: bool,
     },
-    /// Checks the files that agents are read from; exits with 1 if one of them is refused
+    /// Checks all agent files; exits with 1 if one of them is rejected
     Check {
-        /// Prints JSON
+        /// Prints the result as JSON
         #[arg(long)]
         json: bool,
     },
-    /// Shows one with its prompt
+    /// Shows one agent with its prompt
     Show {
-        /// Its name
+        /// Name of the agent
         name: String,
-        /// Prints JSON
+        /// Prints the result as JSON
         #[arg(long)]
         json: bool,
     },

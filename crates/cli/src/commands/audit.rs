@@ -1,5 +1,7 @@
 //! `sortie audit`: every tool call, who decided it, and whether the record was altered.
 
+use std::collections::BTreeSet;
+
 use clap::{Args, Subcommand};
 use sortie_base::hidden::write_out_line;
 use sortie_core::audit::{AuditLine, AuditStage};
@@ -10,7 +12,7 @@ use sortie_core::ports::store::{AuditFilter, StoreError};
 use sortie_store::ReadStore;
 use sortie_text::t;
 
-use super::tasks::{all_records, prefixes, resolve};
+use super::tasks::{prefixes, resolve};
 use crate::approval::shown;
 use crate::exit::Exit;
 use crate::ids::Prefixes;
@@ -21,25 +23,25 @@ use crate::settings::Settings;
 /// Lines read per query: an audit can be larger than memory.
 const PAGE_LINES: u32 = 1_000;
 
-/// Prints what happened to every call: who made it, what was decided and by whom
+/// Prints every tool call with its decision, its approver and its outcome
 ///
-/// The audit is kept for ever, also when a transcript or a task is deleted. Each line carries a hash
-/// over itself and the line before; `sortie audit verify` checks them all.
+/// Audit entries stay when a transcript or a task is deleted. Each entry carries a hash over itself
+/// and the entry before; `sortie audit verify` checks the whole chain.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Audit {
     #[command(subcommand)]
     command: Option<AuditCommand>,
-    /// Only calls of this task and of everything it started
+    /// Prints only calls of this task and its descendants
     #[arg(value_name = "ID")]
     run: Option<String>,
-    /// Only lines after this one
+    /// Prints only entries after this number
     #[arg(long, value_name = "N", default_value_t = 0)]
     after: u64,
-    /// At most so many lines; 0 is no limit
+    /// Prints at most this many entries; 0 is no limit
     #[arg(long, value_name = "N", default_value_t = 0)]
     limit: u32,
-    /// Prints whole entries as lines of JSON
+    /// Prints complete entries, one JSON object per line
     #[arg(long)]
     json: bool,
 }
@@ -49,12 +51,12 @@ enum AuditCommand {
     Verify(Verify),
 }
 
-/// Checks that nothing in the audit was changed, removed or left out
+/// Checks that no audit entry was changed, removed or left out
 ///
-/// Keep the hash it prints somewhere else: with it, you can also see that the end was not cut off.
+/// Keep the hash that it prints elsewhere: with it you can also detect a truncated end.
 #[derive(Debug, Args)]
 struct Verify {
-    /// Prints JSON
+    /// Prints the result as JSON
     #[arg(long)]
     json: bool,
 }
@@ -73,7 +75,6 @@ impl Audit {
             Some(id) => Some(audited(&store, id).await?),
             None => None,
         };
-        let prefixes = prefixes(&all_records(&store).await?);
         let mut after = self.after;
         let mut printed = 0;
         loop {
@@ -88,6 +89,8 @@ impl Audit {
                 ..AuditFilter::default()
             };
             let lines = store.audit(filter).await?;
+            let tasks: BTreeSet<RunId> = lines.iter().map(|line| line.entry.run).collect();
+            let prefixes = prefixes(&store, tasks.into_iter()).await?;
             for line in &lines {
                 self.say(line, &prefixes)?;
                 after = line.seq;

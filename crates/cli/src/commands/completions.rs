@@ -12,7 +12,7 @@ use crate::problem::Problem;
 /// Prints a completion script for a shell
 #[derive(Debug, Args)]
 pub(crate) struct Completions {
-    /// The shell
+    /// Shell to print the script for
     shell: Shell,
 }
 

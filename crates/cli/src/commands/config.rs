@@ -15,14 +15,14 @@ use crate::table;
 /// Shows and changes the configuration.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Shows every key, its value and what set it; secrets are never shown
+    /// Shows every key with its value and the layer that set it; secrets are redacted
     Show {
-        /// Only keys that begin with this
+        /// Shows only keys that begin with this text
         key: Option<String>,
-        /// Only keys that somebody set
+        /// Shows only keys that a file, a variable or a flag sets
         #[arg(long)]
         changed: bool,
-        /// Prints JSON
+        /// Prints the result as JSON
         #[arg(long)]
         json: bool,
     },
@@ -30,25 +30,25 @@ pub(crate) enum ConfigCommand {
     Schema,
     /// Shows which files are read, and whether the project's file is trusted
     Path {
-        /// Prints JSON
+        /// Prints the result as JSON
         #[arg(long)]
         json: bool,
     },
-    /// Writes a key to the user's file
+    /// Sets a key in your configuration file
     Set {
-        /// The key, for example `subagents.max_concurrent`
+        /// Key to set, for example `subagents.max_concurrent`
         key: String,
-        /// Its value
+        /// New value, written as in TOML; a text needs no quotation marks
         value: String,
-        /// Writes to the project's file instead
+        /// Changes the project's file instead of yours
         #[arg(long)]
         project: bool,
     },
-    /// Removes a key from the user's file
+    /// Removes a key from your configuration file
     Unset {
-        /// The key
+        /// Key to remove, for example `subagents.max_concurrent`
         key: String,
-        /// Removes it from the project's file instead
+        /// Changes the project's file instead of yours
         #[arg(long)]
         project: bool,
     },

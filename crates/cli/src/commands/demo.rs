@@ -19,16 +19,17 @@ use crate::settings::Settings;
 /// How long the model waits before each answer if stderr is a terminal.
 const WATCHED_PACE: Duration = Duration::from_millis(120);
 
-/// Shows what Sortie does, without a network or a key
+/// Demonstrates Sortie without a network or an API key
 ///
-/// The main agent sends three `explore` subagents through the current folder and combines their
-/// reports. The model is built in: it follows fixed rules and says only what the tools found.
+/// The main agent starts three `explore` subagents in the current folder and combines their
+/// reports. The model is built in: it follows fixed rules and reports only what the tools found.
 #[derive(Debug, Args)]
 pub(crate) struct Demo {
-    /// The folder to look at [default: the current one]
+    /// Folder to survey [default: the current folder]
     #[arg(long, value_name = "FOLDER")]
     workspace: Option<PathBuf>,
-    /// How long the model waits before each answer [default: 120 on a terminal, else 0]
+    /// Milliseconds that the model waits before each completion [default: 120 on a terminal, else
+    /// 0]
     #[arg(long, value_name = "MS")]
     pace: Option<u64>,
     /// Prints the task as JSON instead of the report

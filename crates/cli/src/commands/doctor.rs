@@ -13,8 +13,8 @@ use serde::Serialize;
 use serde_json::json;
 use sortie_core::event::JournalEntry;
 use sortie_core::ports::model::ModelDirectory;
-use sortie_core::ports::store::ListFilter;
-use sortie_core::run::{Delivery, Summary};
+use sortie_core::ports::store::{ListFilter, StoreResult};
+use sortie_core::run::Summary;
 use sortie_protocol::DoctorLine;
 use sortie_store::ReadStore;
 use sortie_text::{one_line, t};
@@ -33,13 +33,13 @@ const NO_DISK_BYTES: u64 = 64 << 20;
 /// The most damaged journals that are listed.
 const SHOWN_PROBLEMS: usize = 3;
 
-/// Checks that this machine and the store are fit for work
+/// Checks this machine and the store
 ///
-/// Each line says what was found and, where something is missing, what to do. Exits with 0 unless
-/// something fails.
+/// Each line states the result of one check and, if something is missing, what to do about it.
+/// Exits with 1 if a check fails, else with 0.
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
-    /// Prints JSON
+    /// Prints the result as JSON
     #[arg(long)]
     json: bool,
 }
@@ -123,7 +123,6 @@ impl Doctor {
     }
 }
 
-/// Runs all checks.
 pub(super) async fn checks(settings: &Settings) -> Vec<Check> {
     let mut checks = vec![home(settings), server::files(settings), disk(settings)];
     checks.extend(store(settings).await);
@@ -214,15 +213,9 @@ fn home(settings: &Settings) -> Check {
     }
 }
 
-#[cfg(unix)]
 fn is_writable(folder: &Path) -> bool {
     use rustix::fs::{Access, access};
     access(folder, Access::WRITE_OK | Access::EXEC_OK).is_ok()
-}
-
-#[cfg(not(unix))]
-fn is_writable(folder: &Path) -> bool {
-    std::fs::metadata(folder).is_ok_and(|about| !about.permissions().readonly())
 }
 
 fn disk(settings: &Settings) -> Check {
@@ -246,15 +239,14 @@ fn disk(settings: &Settings) -> Check {
     }
 }
 
-#[cfg(unix)]
 fn free_bytes(folder: &Path) -> Option<u64> {
     let about = rustix::fs::statvfs(folder).ok()?;
     Some(about.f_bavail.saturating_mul(about.f_frsize))
 }
 
-#[cfg(not(unix))]
-fn free_bytes(_folder: &Path) -> Option<u64> {
-    None
+/// Returns the first problems of a report.
+fn shown(problems: &[String]) -> String {
+    problems[..problems.len().min(SHOWN_PROBLEMS)].join("; ")
 }
 
 /// Opens the store read-only, verifies every journal, and looks for leftovers of earlier processes.
@@ -296,24 +288,16 @@ async fn journal(settings: &Settings, store: &ReadStore) -> Check {
                 entries = report.entries
             ),
         ),
-        Ok(report) => {
-            let shown: Vec<&str> = report
-                .problems
-                .iter()
-                .take(SHOWN_PROBLEMS)
-                .map(String::as_str)
-                .collect();
-            Check::fail(
-                "journal",
-                t!(
-                    lang,
-                    "doctor-journal-damaged",
-                    count = report.problems.len(),
-                    first = shown.join("; ")
-                ),
-                t!(lang, "doctor-journal-todo"),
-            )
-        }
+        Ok(report) => Check::fail(
+            "journal",
+            t!(
+                lang,
+                "doctor-journal-damaged",
+                count = report.problems.len(),
+                first = shown(&report.problems)
+            ),
+            t!(lang, "doctor-journal-todo"),
+        ),
         Err(error) => Check::fail(
             "journal",
             sortie_core::error::with_causes(&error),
@@ -324,8 +308,8 @@ async fn journal(settings: &Settings, store: &ReadStore) -> Check {
 
 async fn tasks(settings: &Settings, store: &ReadStore) -> Check {
     let lang = settings.lang;
-    let records = match store.list(ListFilter::default()).await {
-        Ok(records) => records,
+    let (active, blocked) = match count_tasks(store).await {
+        Ok(counts) => counts,
         Err(error) => {
             return Check::fail(
                 "tasks",
@@ -334,21 +318,13 @@ async fn tasks(settings: &Settings, store: &ReadStore) -> Check {
             );
         }
     };
-    let active = records
-        .iter()
-        .filter(|run| !run.status.is_terminal())
-        .count();
-    let blocked = records
-        .iter()
-        .filter(|run| run.delivery == Delivery::Blocked)
-        .count();
     let found = t!(
         lang,
         "doctor-tasks-found",
         active = active,
         blocked = blocked
     );
-    let left_alone = active > 0 && matches!(holder(&settings.options.home), Ok(Holder::Nobody));
+    let left_alone = active > 0 && matches!(holder(&settings.options.home), Ok(Holder::Unlocked));
     if left_alone {
         Check::warn("tasks", found, t!(lang, "doctor-tasks-todo"))
     } else {
@@ -356,11 +332,18 @@ async fn tasks(settings: &Settings, store: &ReadStore) -> Check {
     }
 }
 
+/// Counts the active tasks, and those with a blocked delivery.
+async fn count_tasks(store: &ReadStore) -> StoreResult<(u64, u64)> {
+    let stats = store.stats(ListFilter::default()).await?;
+    let undelivered = store.undelivered().await?;
+    Ok((stats.pending + stats.running, undelivered.blocked))
+}
+
 fn lock(settings: &Settings) -> Check {
     let lang = settings.lang;
     match holder(&settings.options.home) {
-        Ok(Holder::Nobody) => Check::ok("lock", t!(lang, "doctor-lock-free")),
-        Ok(Holder::Somebody(owner)) => {
+        Ok(Holder::Unlocked) => Check::ok("lock", t!(lang, "doctor-lock-free")),
+        Ok(Holder::Locked(owner)) => {
             let owner = owner.map_or_else(|| t!(lang, "doctor-unknown"), |owner| owner.to_string());
             Check::ok("lock", t!(lang, "doctor-lock-held", owner = owner))
         }

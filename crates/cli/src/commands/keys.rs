@@ -19,7 +19,7 @@ use crate::problem::Problem;
 use crate::settings::Settings;
 use crate::table;
 
-/// Shows and changes who may use the server.
+/// Manages the API keys of the server.
 #[derive(Debug, Subcommand)]
 pub(crate) enum KeysCommand {
     List(List),
@@ -28,53 +28,53 @@ pub(crate) enum KeysCommand {
     Rotate(Rotate),
 }
 
-/// Lists the keys; nobody can see their tokens
+/// Lists all keys, without their tokens
 #[derive(Debug, Args)]
 pub(crate) struct List {
-    /// Prints JSON
+    /// Prints the result as JSON
     #[arg(long)]
     json: bool,
 }
 
-/// Makes a key and prints its token, once
+/// Creates a key and prints its token, which cannot be printed again
 #[derive(Debug, Args)]
 pub(crate) struct Create {
-    /// What people call it
+    /// Name of the key, for people
     #[arg(long)]
     name: String,
-    /// What it may do
+    /// Role of the key
     #[arg(long, value_enum)]
     role: RoleArgument,
-    /// Whose tasks it sees and works on [default: everybody's]
+    /// Tenant whose tasks the key can use [default: all tenants]
     #[arg(long, value_name = "NAME")]
     tenant: Option<String>,
-    /// When it ends, from now: 90s, 30m, 12h or 30d [default: never]
+    /// Time until the key expires: 90s, 30m, 12h or 30d [default: never]
     #[arg(long, value_name = "TIME")]
     expires: Option<String>,
-    /// Prints JSON
+    /// Prints the result as JSON
     #[arg(long)]
     json: bool,
 }
 
-/// Takes a key away, and the browsers that came in by it
+/// Revokes a key and the browser sessions that it opened
 #[derive(Debug, Args)]
 pub(crate) struct Revoke {
-    /// The key's id
+    /// Id of the key
     id: String,
-    /// Prints JSON
+    /// Prints the result as JSON
     #[arg(long)]
     json: bool,
 }
 
-/// Gives a key a new token and prints it, once
+/// Replaces the token of a key and prints the new one, which cannot be printed again
 #[derive(Debug, Args)]
 pub(crate) struct Rotate {
-    /// The key's id
+    /// Id of the key
     id: String,
-    /// How long the old token still works: 90s, 30m, 12h or 30d [default: not at all]
+    /// Time for which the old token stays valid: 90s, 30m, 12h or 30d [default: none]
     #[arg(long, value_name = "TIME")]
     grace: Option<String>,
-    /// Prints JSON
+    /// Prints the result as JSON
     #[arg(long)]
     json: bool,
 }

@@ -17,40 +17,40 @@ use crate::settings::Settings;
 /// Columns of a tool's description in a line; `--json` prints all of it.
 const DESCRIPTION_COLUMNS: usize = 100;
 
-/// Shows the servers of tools, and approves tools that have changed.
+/// Shows MCP servers and approves tools whose descriptions changed.
 #[derive(Debug, Subcommand)]
 pub(crate) enum McpCommand {
-    /// Starts each server and lists its tools, and those that have changed since they were approved
+    /// Starts each server and lists its tools, with those that changed since they were approved
     List {
-        /// Prints JSON
+        /// Prints the result as JSON
         #[arg(long)]
         json: bool,
     },
-    /// Shows everything that a server tells models of its tools, and what has changed in it
+    /// Shows the tool descriptions that a server offers to models, and what changed in them
     ///
-    /// The text stands as the server wrote it, with hidden characters written out. Models read it
-    /// without them.
+    /// The text is printed as the server wrote it, with hidden characters escaped. Models get it
+    /// without hidden characters.
     Show {
-        /// The server
+        /// Name of the server
         server: String,
-        /// Only this tool, by the server's own name for it
+        /// Selects only this tool, by the server's own name for it
         #[arg(long, value_name = "TOOL")]
         tool: Option<String>,
-        /// Prints JSON
+        /// Prints the result as JSON
         #[arg(long)]
         json: bool,
     },
-    /// Approves tools that have changed, as they are now
+    /// Approves the current descriptions of tools that changed
     ///
-    /// A tool that says something else than when it was approved is not offered to any model. Look
-    /// at the change with `sortie mcp show` first: models read what a tool says of itself.
+    /// A tool whose description differs from the approved one is not offered to any model. Check
+    /// the change with `sortie mcp show` first: models read the description and may follow it.
     Approve {
-        /// The server
+        /// Name of the server
         server: String,
-        /// Only this tool, by the server's own name for it
+        /// Selects only this tool, by the server's own name for it
         #[arg(long, value_name = "TOOL")]
         tool: Option<String>,
-        /// Prints JSON
+        /// Prints the result as JSON
         #[arg(long)]
         json: bool,
     },

@@ -7,7 +7,9 @@ mod completions;
 mod config;
 mod demo;
 mod doctor;
+#[cfg(feature = "server")]
 mod keys;
+#[cfg(feature = "mcp")]
 mod mcp;
 mod models;
 mod open;
@@ -15,6 +17,7 @@ mod policy;
 mod replay;
 mod resume;
 mod run;
+#[cfg(feature = "server")]
 mod serve;
 mod skills;
 mod spawn;
@@ -34,38 +37,40 @@ use crate::problem::Problem;
 use crate::screen::Screen;
 use crate::settings::Settings;
 
-/// What can be done.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Run(run::Run),
     Spawn(spawn::Spawn),
-    /// Shows and manages tasks; looking works while another process runs them
+    /// Shows and manages tasks, also while another process executes them
     #[command(subcommand, visible_alias = "task")]
     Tasks(tasks::Tasks),
     Resume(resume::Resume),
+    #[cfg(feature = "server")]
     Serve(serve::Serve),
     Open(open::Open),
     Status(status::Status),
     Stop(stop::Stop),
-    /// Shows and changes who may use the server
+    /// Manages the API keys of the server
+    #[cfg(feature = "server")]
     #[command(subcommand, visible_alias = "key")]
     Keys(keys::KeysCommand),
     #[command(visible_alias = "approval")]
     Approvals(approvals::Approvals),
     Audit(audit::Audit),
-    /// Shows what agents may do, and who says so; nothing is run
+    /// Shows what agents may do, and which layer decides; runs nothing
     #[command(subcommand)]
     Policy(policy::PolicyCommand),
-    /// Shows the agents that runs can be made from, and checks their files
+    /// Lists and shows agents, and checks their files
     #[command(subcommand, visible_alias = "agent")]
     Agents(agents::AgentsCommand),
-    /// Shows the skills that agents can load
+    /// Lists and shows the skills that agents can load
     #[command(subcommand, visible_alias = "skill")]
     Skills(skills::SkillsCommand),
-    /// Shows the servers of tools, and approves tools that have changed
+    /// Shows MCP servers and approves tools whose descriptions changed
+    #[cfg(feature = "mcp")]
     #[command(subcommand)]
     Mcp(mcp::McpCommand),
-    /// Shows which models can be used, and whether they answer
+    /// Lists models and checks that they respond
     #[command(subcommand, visible_alias = "model")]
     Models(models::ModelsCommand),
     Usage(usage::Usage),
@@ -79,52 +84,37 @@ pub(crate) enum Command {
     Completions(completions::Completions),
 }
 
-/// Runs the command.
 pub(crate) async fn run(
     command: Command,
     settings: &Settings,
     screen: &Arc<Screen>,
 ) -> Result<Exit, Problem> {
-    match &command {
-        // The doctor shows the same findings; `status` has two exit codes only, and runs the check
-        // itself.
-        Command::Doctor(_) | Command::Status(_) | Command::Completions(_) => {}
-        Command::Run(_)
-        | Command::Spawn(_)
-        | Command::Tasks(_)
-        | Command::Resume(_)
-        | Command::Serve(_)
-        | Command::Open(_)
-        | Command::Stop(_)
-        | Command::Keys(_)
-        | Command::Approvals(_)
-        | Command::Audit(_)
-        | Command::Policy(_)
-        | Command::Agents(_)
-        | Command::Skills(_)
-        | Command::Mcp(_)
-        | Command::Models(_)
-        | Command::Usage(_)
-        | Command::Replay(_)
-        | Command::Config(_)
-        | Command::Trust(_)
-        | Command::Demo(_) => private::enforce(settings)?,
+    // The doctor shows the same findings; `status` has two exit codes only, and runs the check itself.
+    let checks_itself = matches!(
+        command,
+        Command::Doctor(_) | Command::Status(_) | Command::Completions(_)
+    );
+    if !checks_itself {
+        private::enforce(settings)?;
     }
     match command {
         Command::Run(run) => run.run(settings, screen).await,
         Command::Spawn(spawn) => spawn.run(settings, screen).await,
         Command::Tasks(tasks) => tasks.run(settings).await,
         Command::Resume(resume) => resume.run(settings, screen).await,
+        #[cfg(feature = "server")]
         Command::Serve(serve) => serve.run(settings, screen).await,
         Command::Open(open) => open.run(settings).await,
         Command::Status(status) => status.run(settings).await,
         Command::Stop(stop) => stop.run(settings).await,
+        #[cfg(feature = "server")]
         Command::Keys(keys) => keys.run(settings),
         Command::Approvals(approvals) => approvals.run(settings).await,
         Command::Audit(audit) => audit.run(settings).await,
         Command::Policy(policy) => policy.run(settings).await,
         Command::Agents(agents) => agents.run(settings),
         Command::Skills(skills) => skills.run(settings),
+        #[cfg(feature = "mcp")]
         Command::Mcp(mcp) => mcp.run(settings).await,
         Command::Models(models) => models.run(settings).await,
         Command::Usage(usage) => usage.run(settings).await,

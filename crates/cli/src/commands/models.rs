@@ -11,7 +11,8 @@ use sortie_core::ports::model::{
 };
 use sortie_core::time::Clock;
 use sortie_models::{
-    Directory, Found, USUAL_TIMEOUT, VendorListing, discover, prices_as_of, usual_endpoints,
+    Directory, DiscoveredServer, USUAL_TIMEOUT, VendorListing, discover, prices_as_of,
+    usual_endpoints,
 };
 use sortie_runtime::ProcessClock;
 use sortie_text::{one_line, t, truncate_columns};
@@ -28,20 +29,20 @@ const CHECK_TIMEOUT: Duration = Duration::from_secs(60);
 /// Columns of the answer that a check prints.
 const SHOWN_COLUMNS: usize = 80;
 
-/// Shows which models can be used.
+/// Lists models and checks that they respond.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ModelsCommand {
-    /// Lists the vendors, whether their keys are set, and the servers on this machine
+    /// Lists vendors, which keys are set, and local model servers that respond
     List {
-        /// Prints JSON
+        /// Prints the result as JSON
         #[arg(long)]
         json: bool,
     },
-    /// Asks a model for one word, to see whether it answers
+    /// Sends one short prompt to a model; exits with 1 if it does not respond
     Check {
-        /// The model, `vendor/model` [default: the one that runs would use]
+        /// Model to check, `vendor/model` [default: the default model of runs]
         model: Option<String>,
-        /// Prints JSON
+        /// Prints the result as JSON
         #[arg(long)]
         json: bool,
     },
@@ -147,7 +148,7 @@ fn vendor_json(vendor: &VendorListing) -> serde_json::Value {
     })
 }
 
-fn server_json(server: &Found) -> serde_json::Value {
+fn server_json(server: &DiscoveredServer) -> serde_json::Value {
     json!({
         "vendor": server.vendor,
         "base_url": server.base_url,

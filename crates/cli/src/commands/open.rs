@@ -16,28 +16,28 @@ use crate::settings::Settings;
 /// The program that opens a URL in the user's browser.
 const OPENER: &str = "xdg-open";
 
-/// Prints a link that lets a browser into the server: once, within five minutes
+/// Prints a link that signs a browser in; valid once, for five minutes
 #[derive(Debug, Args)]
 pub(crate) struct Open {
-    /// Also opens it in a browser
+    /// Opens the link in a browser as well
     #[arg(long)]
     browser: bool,
-    /// What the browser may do
+    /// Role of the browser session
     #[arg(long, value_enum, default_value_t = RoleArgument::Admin)]
     role: RoleArgument,
-    /// Prints JSON
+    /// Prints the result as JSON
     #[arg(long)]
     json: bool,
 }
 
-/// A role, as it is typed.
+/// The values of `--role`.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(super) enum RoleArgument {
-    /// Looks.
+    /// Reads tasks, events and settings.
     Viewer,
-    /// Also makes, steers and ends tasks.
+    /// Also creates, steers, cancels and deletes tasks.
     Operator,
-    /// Also decides who may do what.
+    /// Also manages keys, and approves without limits.
     Admin,
 }
 

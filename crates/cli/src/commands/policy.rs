@@ -25,55 +25,55 @@ use crate::table;
 /// The prefix of the names of MCP tools.
 const SERVER_TOOL: &str = "mcp__";
 
-/// Shows what agents may do, and who says so; nothing is run.
+/// Shows what agents may do, and which layer decides; runs nothing.
 #[derive(Debug, Subcommand)]
 pub(crate) enum PolicyCommand {
     Explain(Explain),
     Show(Show),
 }
 
-/// Says whether a call would run, which layer decides, and what every other layer says
+/// Explains whether a tool call would run, which layer decides, and the ruling of every layer
 ///
-/// The first line is the decision. Without --task, the run is one that would be admitted now: of the
-/// main agent, or of a subagent of it. What was granted for a session is not looked at.
+/// The first line is the decision. Without --task, the decision is for a run that would be admitted
+/// now: of the main agent, or of a subagent of it. Grants of a session are not considered.
 #[derive(Debug, Args)]
 pub(crate) struct Explain {
     #[command(flatten)]
-    who: Who,
-    /// The tool
+    who: PolicySubject,
+    /// Name of the tool
     #[arg(long, value_name = "TOOL")]
     tool: String,
-    /// The arguments of the call, as a JSON object
+    /// Arguments of the call, as a JSON object
     #[arg(long, value_name = "JSON", default_value = "{}")]
     args: String,
-    /// Prints JSON
+    /// Prints the result as JSON
     #[arg(long)]
     json: bool,
 }
 
-/// Shows everything that a run may do: its layers with their rules, its mode, its tools
+/// Shows the policy of a run: its layers with their rules, its mode and its tools
 #[derive(Debug, Args)]
 pub(crate) struct Show {
     #[command(flatten)]
-    who: Who,
-    /// Prints JSON
+    who: PolicySubject,
+    /// Prints the result as JSON
     #[arg(long)]
     json: bool,
 }
 
-/// Whose policy.
+/// Selects the policy: that of an agent now, or the recorded one of a task.
 #[derive(Debug, Args)]
-struct Who {
-    /// The agent
+struct PolicySubject {
+    /// Agent whose policy is used; required without --task
     #[arg(long, value_name = "NAME", required_unless_present = "task")]
     agent: Option<String>,
-    /// The task whose recorded policy counts, instead of what holds now
+    /// Task whose recorded policy is used instead of the current one
     #[arg(long, value_name = "ID", conflicts_with_all = ["agent", "mode", "model"])]
     task: Option<String>,
-    /// When a person is asked about calls that change something [default: approvals.mode]
+    /// When calls that change something need an approval [default: approvals.mode]
     #[arg(long, value_parser = mode_parser(), value_name = "MODE")]
     mode: Option<Mode>,
-    /// The model: rules can be for one vendor only [default: as configured]
+    /// Model of the run, because rules can apply to one vendor [default: the configured model]
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
 }
@@ -94,7 +94,12 @@ impl Explain {
             .ok()
             .filter(Value::is_object)
             .ok_or_else(|| Problem::Typed(t!(lang, "policy-bad-args")))?;
+        #[cfg_attr(
+            not(feature = "mcp"),
+            expect(unused_mut, reason = "only MCP servers change it")
+        )]
         let mut assembly = settings.builder().assemble()?;
+        #[cfg(feature = "mcp")]
         let servers = if self.tool.starts_with(SERVER_TOOL) {
             assembly.add_mcp_servers().await?
         } else {
@@ -103,6 +108,7 @@ impl Explain {
         let planner = assembly.into_planner()?;
         let spec = self.who.spec(settings, &planner).await?;
         let explained = planner.explained(spec, &self.tool, &arguments)?;
+        #[cfg(feature = "mcp")]
         drop(servers);
         let spec = &explained.spec;
         if self.json {
@@ -124,10 +130,16 @@ impl Explain {
 
 impl Show {
     async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
+        #[cfg_attr(
+            not(feature = "mcp"),
+            expect(unused_mut, reason = "only MCP servers change it")
+        )]
         let mut assembly = settings.builder().assemble()?;
+        #[cfg(feature = "mcp")]
         let servers = assembly.add_mcp_servers().await?;
         let planner = assembly.into_planner()?;
         let spec = self.who.spec(settings, &planner).await?;
+        #[cfg(feature = "mcp")]
         drop(servers);
         if self.json {
             output::json(&json!({
@@ -150,7 +162,7 @@ impl Show {
     }
 }
 
-impl Who {
+impl PolicySubject {
     /// Returns the spec that the run was admitted with, or would be admitted with now.
     async fn spec(&self, settings: &Settings, planner: &Planner) -> Result<RunSpec, Problem> {
         if let Some(id) = &self.task {

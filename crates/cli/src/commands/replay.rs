@@ -23,28 +23,28 @@ use crate::problem::Problem;
 use crate::screen::Screen;
 use crate::settings::Settings;
 
-/// Runs a finished task and its subagents again from their journals, or branches off one
+/// Recomputes an ended task and its subagents from their journals, or branches off one
 ///
-/// Without `--from`, nothing is asked and nothing is done: the decisions are made a second time from
-/// what models and tools answered, and the journal that comes out must be the same to the byte.
-/// With `--from`, a new task goes on from that event with another model, for real.
+/// Without `--from`, the command sends no prompt and runs no tool: it computes all decisions again
+/// from the recorded completions and tool results, and fails if the new journal differs in any
+/// byte. With `--from`, a new task continues after that event, with real prompts and tool calls.
 #[derive(Debug, Args)]
 pub(crate) struct Replay {
-    /// The task's id, or the beginning of it
+    /// Id of the task, or a unique prefix of at least 8 characters
     id: String,
-    /// Branches off after this event (`sortie tasks events` numbers them)
+    /// Starts a new task after the event with this number; `sortie tasks events` prints the numbers
     #[arg(long, value_name = "EVENT")]
     from: Option<i64>,
-    /// The model to go on with
+    /// Model of the new task, with --from [default: the task's model]
     #[arg(long, value_name = "MODEL", requires = "from")]
     model: Option<String>,
-    /// Lets calls that change something run without asking
+    /// Runs calls that change something without an approval
     #[arg(long, requires = "from")]
     yes: bool,
-    /// Prints the journal that came out, as lines of JSON
+    /// Prints the recomputed journal, one JSON object per line
     #[arg(long, conflicts_with_all = ["from", "json"])]
     journal: bool,
-    /// Prints JSON
+    /// Prints the result as JSON
     #[arg(long)]
     json: bool,
 }

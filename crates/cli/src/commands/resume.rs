@@ -20,20 +20,20 @@ use crate::report;
 use crate::screen::Screen;
 use crate::settings::Settings;
 
-/// Goes on with everything that an earlier process left unfinished
+/// Continues everything that an earlier process left unfinished
 ///
-/// Queued tasks start, interrupted ones go on where their journal ends, and results that were not
-/// delivered arrive. Prints the final text of each run that ends now. Ctrl-C cancels what is
-/// running; SIGTERM leaves it for the next time. Where `sortie serve` has the store, nothing is left
-/// unfinished: then this waits for what the server runs, and Ctrl-C only leaves.
+/// Starts queued tasks, continues interrupted ones at the end of their journal, and delivers
+/// pending results. Prints the final text of each run that ends. Ctrl-C cancels what is running;
+/// SIGTERM puts it back into the queue. If `sortie serve` owns the store, the command only waits
+/// for the server's runs, and Ctrl-C stops the waiting.
 #[derive(Debug, Args)]
 pub(crate) struct Resume {
-    /// Waits only for this run; the others go back to the queue when it has ended
+    /// Waits only for this run; when it has ended, the others return to the queue
     id: Option<String>,
-    /// How many subagents may run at once
+    /// Most subagents that run at once [default: subagents.max_concurrent]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_concurrent: Option<u32>,
-    /// Prints the runs that ended as JSON
+    /// Prints the ended runs as JSON
     #[arg(long)]
     json: bool,
 }
@@ -139,32 +139,39 @@ async fn everything(
     match foreground.finish_all(goal).await? {
         Everything::Left(exit) => Ok(exit),
         Everything::Ended(foreground) => {
-            let all = foreground.all_records().await;
+            let reported = report_ended(settings, foreground.engine(), unfinished, json).await;
             foreground.shut_down().await;
-            say(settings, &all?, unfinished, json)
+            reported
         }
     }
 }
 
-fn say(
+async fn report_ended(
     settings: &Settings,
-    all: &[RunRecord],
+    engine: &Engine,
     unfinished: &BTreeSet<RunId>,
     json: bool,
 ) -> Result<Exit, Problem> {
-    let mut ended: Vec<&RunRecord> = all
-        .iter()
-        .filter(|run| unfinished.contains(&run.run_id) && run.status.is_terminal())
-        .collect();
-    ended.reverse();
+    let mut ended = Vec::new();
+    // Without ids the filter would select all runs.
+    if !unfinished.is_empty() {
+        let filter = ListFilter {
+            runs: unfinished.iter().copied().collect(),
+            archived: true,
+            oldest_first: true,
+            ..ListFilter::default()
+        };
+        ended = engine.list(filter).await?;
+        ended.retain(|run| run.status.is_terminal());
+    }
     if json {
-        let tasks: Vec<Task> = ended.iter().copied().map(Task::from).collect();
+        let tasks: Vec<Task> = ended.iter().map(Task::from).collect();
         output::json(&tasks)?;
     } else {
         for record in &ended {
             let title = format!("[{}] {}", one_line(&record.label), record.run_id);
             output::note(&title);
-            report::ended(settings, record, all)?;
+            report::ended(settings, engine, record).await?;
         }
     }
     Ok(ended

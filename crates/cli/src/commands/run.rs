@@ -24,36 +24,37 @@ const MAX_INPUT_BYTES: u64 = 4 * (MAX_TASK_CHARS as u64 + 1);
 
 /// Runs the main agent on an instruction and prints its final text
 ///
-/// The final text goes to stdout; progress lines of its subagents go to stderr. Ctrl-C cancels the
-/// run and its subagents and says what was kept; a second Ctrl-C leaves at once. SIGTERM puts the
-/// run back into the queue, for `sortie resume`. Where `sortie serve` has the store, the server runs
-/// it and this process waits; SIGTERM then only leaves.
+/// The final text goes to stdout, progress lines to stderr. Ctrl-C cancels the run and its
+/// subagents and prints what was kept; a second Ctrl-C exits at once. SIGTERM puts the run back
+/// into the queue, for `sortie resume`. If `sortie serve` owns the store, the server executes the
+/// run and this process waits; SIGTERM then ends only the waiting.
 #[derive(Debug, Args)]
 pub(crate) struct Run {
-    /// What to do; `-` reads it from stdin
+    /// Instruction for the agent; `-` reads it from stdin
     prompt: String,
-    /// The agent to run instead of the main one
+    /// Agent to run [default: main]
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
-    /// The folder to work in [default: the current one]
+    /// Folder to work in [default: the current folder]
     #[arg(long, value_name = "FOLDER")]
     workspace: Option<PathBuf>,
     /// Prints the task as JSON instead of the final text
     #[arg(long)]
     json: bool,
-    /// Prints everything that happens as lines of JSON, and the task last
+    /// Prints each event as a line of JSON, and the task as the last line
     #[arg(long, conflicts_with = "json")]
     stream_json: bool,
-    /// Answers with tool calls before the run has to report what it has
+    /// Most turns with tool calls before the run must report its result [default:
+    /// main.max_iterations]
     #[arg(long, value_name = "N")]
     max_iterations: Option<u32>,
-    /// How long the run may take; 0 is no limit
+    /// Time limit of the run; 0 is no limit [default: main.timeout_seconds]
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<u64>,
-    /// How many subagents may run at once
+    /// Most subagents that run at once [default: subagents.max_concurrent]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_concurrent: Option<u32>,
-    /// How deep subagents may start further ones
+    /// Most levels of subagents: 1 is no nesting, 0 is none at all [default: subagents.max_depth]
     #[arg(long, value_name = "N")]
     max_depth: Option<u32>,
     #[command(flatten)]

@@ -21,29 +21,29 @@ use crate::output;
 use crate::private;
 use crate::problem::Problem;
 use crate::screen::Screen;
-use crate::serving::{self, Found, Notice};
+use crate::serving::{self, Notice, ServerPresence};
 use crate::settings::Settings;
 use crate::signals::{Signal, Signals};
 use host::Doors;
 
-/// Runs everything in one process, and lets commands, programs and browsers use it
+/// Executes all runs in one process and serves commands, programs and browsers
 ///
-/// Takes the store, goes on with what was left unfinished, and listens. Commands that are started
-/// meanwhile find the server and work through it. Every request needs a key: the first start writes
-/// one for this machine, `sortie keys` makes others, and `sortie open` gives a link for a browser.
-/// Ctrl-C or SIGTERM puts runs back into the queue; a second Ctrl-C leaves at once.
+/// Locks the store, continues what was left unfinished, and listens. Commands that are started
+/// meanwhile find the server and work through it. Every request needs an API key: the first start
+/// writes one for this machine, `sortie keys create` makes others, and `sortie open` prints a link
+/// for a browser. Ctrl-C or SIGTERM puts runs back into the queue; a second Ctrl-C exits at once.
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
-    /// Where to listen; port 0 is any free one [default: server.listen]
+    /// Address to listen on; port 0 takes any free port [default: server.listen]
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<String>,
-    /// A name that the server is reached by, besides its address; can be given several times
+    /// Host name by which clients reach the server, besides its address; can be repeated
     #[arg(long, value_name = "NAME")]
     host: Vec<String>,
-    /// Opens the page in a browser
+    /// Opens the web page in a browser
     #[arg(long)]
     open: bool,
-    /// Prints the address as a line of JSON
+    /// Prints the address of the server as a line of JSON
     #[arg(long)]
     json: bool,
 }
@@ -239,7 +239,7 @@ fn ended_by_itself(
     ended: Result<Result<(), sortie_server::ServeError>, tokio::task::JoinError>,
 ) -> Problem {
     match ended {
-        Ok(Ok(())) => Problem::Serve("it stopped by itself".into()),
+        Ok(Ok(())) => Problem::Serve("the server stopped unexpectedly".into()),
         Ok(Err(error)) => Problem::Serve(error.into()),
         Err(error) => Problem::Serve(error.into()),
     }
@@ -275,13 +275,13 @@ async fn refuse_second(settings: &Settings) -> Result<(), Problem> {
         .await
         .map_err(Problem::Process)?
     {
-        Found::Nobody => Ok(()),
-        Found::Starting(file) => Err(Problem::Refused(t!(
+        ServerPresence::Absent => Ok(()),
+        ServerPresence::Starting(file) => Err(Problem::Refused(t!(
             lang,
             "serve-already-starting",
             pid = file.pid.to_string()
         ))),
-        Found::Serves { file, address } => Err(Problem::Refused(t!(
+        ServerPresence::Listening { file, address } => Err(Problem::Refused(t!(
             lang,
             "serve-already",
             address = address.to_string(),

@@ -23,20 +23,20 @@ const MAX_SHOWN_BYTES: u64 = 256 * 1024;
 /// The file that makes a folder a skill, in both spellings.
 const FILES: [&str; 2] = ["SKILL.md", "skill.md"];
 
-/// Shows the skills that agents can load.
+/// Lists and shows the skills that agents can load.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SkillsCommand {
-    /// Lists them, with what is wrong with others
+    /// Lists all skills, and why others were left out
     List {
-        /// Prints JSON
+        /// Prints the result as JSON
         #[arg(long)]
         json: bool,
     },
-    /// Shows one with its text
+    /// Shows one skill with its text
     Show {
-        /// Its name
+        /// Name of the skill
         name: String,
-        /// Prints JSON
+        /// Prints the result as JSON
         #[arg(long)]
         json: bool,
     },
@@ -177,7 +177,7 @@ fn offered(settings: &Settings, skill: &Skill) -> String {
         (true, true) => t!(lang, "offered-both"),
         (true, false) => t!(lang, "offered-models"),
         (false, true) => t!(lang, "offered-people"),
-        (false, false) => t!(lang, "offered-nobody"),
+        (false, false) => t!(lang, "offered-none"),
     }
 }
 

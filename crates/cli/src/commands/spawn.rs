@@ -25,35 +25,35 @@ use crate::settings::Settings;
 
 /// Runs one subagent as a background task, without a main agent
 ///
-/// The task is admitted durably and its id is printed first. Then this process runs it and waits;
-/// with `--detach` it only queues it, and `sortie resume` runs it. Where `sortie serve` has the
-/// store, the server runs it in both cases.
+/// Commits the task to the store, prints its id, executes it and waits for its end. With `--detach`
+/// the command only queues the task; `sortie resume` executes it. If `sortie serve` owns the store,
+/// the server executes it in both cases.
 #[derive(Debug, Args)]
 pub(crate) struct Spawn {
-    /// What to do; `-` reads it from stdin
+    /// Instruction for the subagent; `-` reads it from stdin
     task: String,
-    /// The agent to run
+    /// Agent that executes the task
     #[arg(long, value_name = "NAME", default_value = "general")]
     agent: String,
-    /// What people call it [default: the beginning of the task]
+    /// Label for people [default: the first 30 characters of the task]
     #[arg(long)]
     label: Option<String>,
-    /// The folder to work in [default: the current one]
+    /// Folder to work in [default: the current folder]
     #[arg(long, value_name = "FOLDER")]
     workspace: Option<PathBuf>,
-    /// How urgent it is
+    /// Position in the queue relative to other tasks
     #[arg(long, value_enum, default_value_t)]
     priority: PriorityArgument,
-    /// How long it may take; 0 is no limit
+    /// Time limit of the task; 0 is no limit [default: subagents.timeout_seconds]
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<u64>,
-    /// A file that gets the result as a line of JSON
+    /// File to which the result is appended as a line of JSON; can be repeated
     #[arg(long, value_name = "file:PATH")]
     report_to: Vec<String>,
-    /// Waits until the task has ended (the default)
+    /// Waits for the end of the task; this is the default
     #[arg(long, conflicts_with = "detach")]
     wait: bool,
-    /// Only queues the task, for `sortie resume` or the server
+    /// Queues the task and exits; `sortie resume` or the server executes it
     #[arg(long)]
     detach: bool,
     /// Prints the task as JSON

@@ -15,16 +15,15 @@ use crate::exit::Exit;
 use crate::output;
 use crate::private;
 use crate::problem::Problem;
-use crate::serving::{self, Found, ServerFile};
+use crate::serving::{self, ServerFile, ServerPresence};
 use crate::settings::Settings;
 
-/// Says whether a server is there, since when, and what it does
+/// Shows whether a server is running, since when, and its active runs
 ///
-/// Exits with 0 if a server answers and can write to its store, and with 1 otherwise, for health
-/// checks.
+/// For health checks: exits with 0 if a server responds and can write to its store, else with 1.
 #[derive(Debug, Args)]
 pub(crate) struct Status {
-    /// Prints JSON
+    /// Prints the result as JSON
     #[arg(long)]
     json: bool,
 }
@@ -88,9 +87,9 @@ impl Status {
 
 async fn state(settings: &Settings) -> Result<State, Problem> {
     let (file, address) = match serving::look(&settings.options.home).map_err(Problem::Process)? {
-        Found::Nobody => return Ok(State::None),
-        Found::Starting(file) => return Ok(State::Starting(file)),
-        Found::Serves { file, address } => (file, address),
+        ServerPresence::Absent => return Ok(State::None),
+        ServerPresence::Starting(file) => return Ok(State::Starting(file)),
+        ServerPresence::Listening { file, address } => (file, address),
     };
     let client = Client::new(address, &engine::token(settings)?, file.proof)?;
     Ok(match client.ready().await {

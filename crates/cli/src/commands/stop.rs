@@ -13,19 +13,19 @@ use crate::exit::Exit;
 use crate::output;
 use crate::problem::Problem;
 use crate::process_identity::ProcessIdentity;
-use crate::serving::{self, Found, ServerFile};
+use crate::serving::{self, ServerFile, ServerPresence};
 use crate::settings::Settings;
 
 /// The interval between two checks whether the server has exited.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Asks the server to stop, and waits until it has: runs go back to the queue
+/// Stops the server and waits for its end; its runs return to the queue
 #[derive(Debug, Args)]
 pub(crate) struct Stop {
-    /// How long to wait; 0 does not
+    /// Time to wait for the end of the server; 0 does not wait
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     wait: u32,
-    /// Prints JSON
+    /// Prints the result as JSON
     #[arg(long)]
     json: bool,
 }
@@ -35,8 +35,8 @@ impl Stop {
         let lang = settings.lang;
         // A signal is sent only if the file names the process that holds the lock.
         let file = match serving::look(&settings.options.home).map_err(Problem::Process)? {
-            Found::Nobody => return Err(Problem::Nothing(t!(lang, "no-server"))),
-            Found::Starting(file) | Found::Serves { file, .. } => file,
+            ServerPresence::Absent => return Err(Problem::Nothing(t!(lang, "no-server"))),
+            ServerPresence::Starting(file) | ServerPresence::Listening { file, .. } => file,
         };
         let pid = file.pid;
         terminate(settings, &file)?;

@@ -11,22 +11,22 @@ use crate::output;
 use crate::problem::Problem;
 use crate::settings::Settings;
 
-/// Trusts a folder: its configuration may then set everything
+/// Trusts a folder, so that its `sortie.toml` can set every key
 ///
-/// The file `sortie.toml` of a folder that is not trusted can only narrow what is allowed: no keys,
-/// no addresses, no further tools. Trust is noted in the user's own configuration folder, never in
-/// the project.
+/// The `sortie.toml` of an untrusted folder can only restrict: it cannot set keys, addresses or
+/// further tools. Trust is stored in your configuration folder, never in the project.
 #[derive(Debug, Args)]
 pub(crate) struct Trust {
-    /// The folder [default: that of the project's file, else the current one]
+    /// Folder to trust [default: the folder of the project's `sortie.toml`, else the current
+    /// folder]
     folder: Option<PathBuf>,
-    /// Takes the trust back
+    /// Removes trust from the folder
     #[arg(long, conflicts_with = "list")]
     revoke: bool,
-    /// Lists the trusted folders
+    /// Lists all trusted folders
     #[arg(long)]
     list: bool,
-    /// Prints JSON
+    /// Prints the result as JSON
     #[arg(long, requires = "list")]
     json: bool,
 }

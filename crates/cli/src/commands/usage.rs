@@ -13,15 +13,16 @@ use crate::problem::Problem;
 use crate::settings::Settings;
 use crate::table;
 
-/// Shows what tasks used: tokens and estimated cost by session, agent and model
+/// Shows tokens and estimated cost by session, agent and model
 ///
-/// Costs are estimates by the price table (`docs/models.md`); what has no known price shows none.
+/// Costs are estimates by the price table (`docs/models.md`); a model without a known price shows
+/// no cost.
 #[derive(Debug, Args)]
 pub(crate) struct Usage {
-    /// Only this session
+    /// Shows only this session, written channel:chat_id
     #[arg(long, value_name = "SESSION")]
     session: Option<SessionKey>,
-    /// Prints JSON
+    /// Prints the result as JSON
     #[arg(long)]
     json: bool,
 }

@@ -21,7 +21,6 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(3);
 /// An item of the feed.
 #[derive(Debug)]
 pub(crate) enum FeedItem {
-    /// A live event.
     Event(Box<Notification>),
     /// Events were lost; how many, if that is known.
     Missed(Option<u64>),
@@ -34,9 +33,7 @@ pub(crate) enum FeedItem {
 pub(crate) enum Feed {
     /// The runtime of this process.
     Own(broadcast::Receiver<Notification>),
-    /// A server.
     Server {
-        /// The events received.
         events: mpsc::Receiver<FeedItem>,
         /// Reads the event stream, and ends when this value is dropped.
         _listener: JoinSet<()>,
@@ -49,7 +46,7 @@ impl Feed {
         // The stream is opened here, so no event after this call is lost.
         let stream = client.events(None).await?;
         let (sender, events) = mpsc::channel(EVENTS_KEPT);
-        let listener = Listener {
+        let listener = FeedReader {
             client,
             sender,
             missed: 0,
@@ -87,14 +84,14 @@ impl Feed {
     }
 }
 
-struct Listener {
+struct FeedReader {
     client: Client,
     sender: mpsc::Sender<FeedItem>,
     /// Events that did not fit into the channel.
     missed: u64,
 }
 
-impl Listener {
+impl FeedReader {
     /// Forwards events until the receiver is dropped; reopens a broken stream.
     async fn listen(mut self, mut stream: EventStream) {
         let mut pause = FIRST_PAUSE;

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use sortie::{Builder, Sortie};
 use sortie_core::id::{RunId, SessionKey};
-use sortie_core::ports::store::{ListFilter, Replied, StoreError};
+use sortie_core::ports::store::{ListFilter, Replied, StoreError, Undelivered};
 use sortie_core::request::{OpenRequest, Reply, RequestFilter, RequestId};
 use sortie_core::run::{RunRecord, Status};
 use sortie_core::time::Timestamp;
@@ -23,13 +23,14 @@ pub(crate) use feed::{Feed, FeedItem};
 pub(crate) use place::{Place, token};
 use remote::Remote;
 
+use crate::ids::Prefixes;
 use crate::problem::Problem;
 use crate::settings::Settings;
 
 /// How long a command that found no server tries to lock the store: a server that starts meanwhile has
 /// written its file long before.
 const LOST_RACE: Duration = Duration::from_secs(1);
-/// Between two attempts.
+/// Pause between two attempts to take the lock.
 const RACE_PAUSE: Duration = Duration::from_millis(50);
 
 /// The engine of a command.
@@ -37,7 +38,6 @@ const RACE_PAUSE: Duration = Duration::from_millis(50);
 pub(crate) enum Engine {
     /// A runtime of this process.
     Own(Box<Sortie>),
-    /// A server.
     Server(Box<Remote>),
 }
 
@@ -142,7 +142,6 @@ impl Engine {
         matches!(self, Self::Server(_))
     }
 
-    /// Returns a record.
     pub(crate) async fn get(&self, run: RunId) -> Result<RunRecord, Problem> {
         forward!(self, get(run))
     }
@@ -150,6 +149,25 @@ impl Engine {
     /// Returns the run whose id begins with `prefix`.
     pub(crate) async fn resolve(&self, prefix: &str) -> Result<RunId, Problem> {
         forward!(self, resolve(prefix))
+    }
+
+    /// Returns the short ids of these runs, each unique among all runs of the store.
+    pub(crate) async fn prefixes(
+        &self,
+        runs: impl Iterator<Item = RunId>,
+    ) -> Result<Prefixes, Problem> {
+        let mut ids: Vec<RunId> = runs.collect();
+        ids.extend(self.neighbours(ids.clone()).await?);
+        Ok(Prefixes::of(ids.into_iter()))
+    }
+
+    async fn neighbours(&self, runs: Vec<RunId>) -> Result<Vec<RunId>, Problem> {
+        forward!(self, neighbours(runs))
+    }
+
+    /// Counts the results that were not delivered.
+    pub(crate) async fn undelivered(&self) -> Result<Undelivered, Problem> {
+        forward!(self, undelivered())
     }
 
     /// Returns records, newest first.
@@ -165,7 +183,6 @@ impl Engine {
         forward!(self, requests(filter))
     }
 
-    /// Creates a run.
     pub(crate) async fn create(&self, new: NewRun) -> Result<RunId, Problem> {
         forward!(self, create(new))
     }

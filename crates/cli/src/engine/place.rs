@@ -9,12 +9,12 @@ use tokio::time::Instant;
 
 use crate::private;
 use crate::problem::Problem;
-use crate::serving::{self, Found};
+use crate::serving::{self, ServerPresence};
 use crate::settings::Settings;
 
 /// How long a command waits for a server that starts, stops or is busy.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// Between two checks.
+/// Pause between two checks of the server.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Where a command executes.
@@ -22,7 +22,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 pub(crate) enum Place {
     /// In this process, which locks the store.
     Here,
-    /// In a server.
+    /// In a server that has the store.
     There(Box<Client>),
 }
 
@@ -32,13 +32,13 @@ impl Place {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let waits_for = match serving::look(&settings.options.home).map_err(Problem::Process)? {
-                Found::Nobody => return Ok(Self::Here),
-                Found::Starting(file) => Problem::Refused(t!(
+                ServerPresence::Absent => return Ok(Self::Here),
+                ServerPresence::Starting(file) => Problem::Refused(t!(
                     settings.lang,
                     "server-still-starting",
                     pid = file.pid.to_string()
                 )),
-                Found::Serves { file, address } => {
+                ServerPresence::Listening { file, address } => {
                     let client = Client::new(address, &token(settings)?, file.proof)?;
                     match client.me().await {
                         Ok(_) => return Ok(Self::There(Box::new(client))),

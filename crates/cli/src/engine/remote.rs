@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sortie_core::id::{RunId, SessionKey};
-use sortie_core::ports::store::{ListFilter, Replied, StoreResult};
+use sortie_core::ports::store::{ListFilter, Replied, StoreResult, Undelivered};
 use sortie_core::request::{OpenRequest, Reply, RequestFilter, RequestId};
 use sortie_core::run::{ForkPoint, Lane, RunRecord, SinkAddress, Status};
 use sortie_core::time::Clock as _;
@@ -18,7 +18,7 @@ use super::Stopped;
 use super::feed::Feed;
 use crate::lock;
 use crate::problem::Problem;
-use crate::serving::{self, Found};
+use crate::serving::{self, ServerPresence};
 use crate::settings::Settings;
 
 /// A server and the store beside it.
@@ -67,6 +67,14 @@ impl Remote {
 
     pub(super) async fn list(&self, filter: ListFilter) -> StoreResult<Vec<RunRecord>> {
         self.store.list(filter).await
+    }
+
+    pub(super) async fn neighbours(&self, runs: Vec<RunId>) -> StoreResult<Vec<RunId>> {
+        self.store.neighbours(runs).await
+    }
+
+    pub(super) async fn undelivered(&self) -> StoreResult<Undelivered> {
+        self.store.undelivered().await
     }
 
     pub(super) async fn requests(&self, filter: RequestFilter) -> StoreResult<Vec<OpenRequest>> {
@@ -203,9 +211,9 @@ impl Remote {
 /// Returns the current address of the server: it may have restarted on another port.
 fn found(home: &Path) -> Option<(SocketAddr, Proof)> {
     match serving::look(home) {
-        Ok(Found::Serves { file, address }) => Some((address, file.proof)),
+        Ok(ServerPresence::Listening { file, address }) => Some((address, file.proof)),
         // The next attempt looks again.
-        Ok(Found::Starting(_) | Found::Nobody) | Err(_) => None,
+        Ok(ServerPresence::Starting(_) | ServerPresence::Absent) | Err(_) => None,
     }
 }
 

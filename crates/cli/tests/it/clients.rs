@@ -497,7 +497,7 @@ fn silent_listener_at_the_server_address_is_reported() {
     std::fs::write(&path, file.replace(&address, &elsewhere)).unwrap();
     let status = world.sortie(&["status"]);
     assert_eq!(status.code, Some(1), "{status:#?}");
-    assert!(status.out.contains("does not answer"), "{status:#?}");
+    assert!(status.out.contains("does not respond"), "{status:#?}");
     std::fs::write(&path, file).unwrap();
     server.signal(Signal::TERM);
     assert_eq!(server.end().code, Some(0));

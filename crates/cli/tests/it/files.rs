@@ -144,7 +144,7 @@ fn mcp_show_prints_the_descriptions_that_models_read() {
     assert!(shown.starts_with("act: approved ("), "{shown}");
     assert!(
         shown.contains(
-            "1 hidden character, written out here and removed for models\n    Does\\u{e0041} it.\n"
+            "1 hidden character, escaped here and removed for models\n    Does\\u{e0041} it.\n"
         ),
         "{shown}"
     );

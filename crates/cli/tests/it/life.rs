@@ -68,7 +68,7 @@ fn locked_store_error_names_the_holder() {
         words.contains(&format!("(pid {}, since 20", first.pid())),
         "{words}"
     );
-    assert!(words.contains("hint: Wait until it is done"), "{words}");
+    assert!(words.contains("hint: Wait until it has ended"), "{words}");
     let cancel = world.sortie(&["tasks", "cancel", "ffffffff"]);
     assert_eq!(cancel.code, Some(3), "{cancel:#?}");
     let id = world.task("quick")["task_id"].as_str().unwrap().to_owned();

@@ -43,7 +43,7 @@ fn explain_prints_the_decision_and_then_every_layer() {
      Taken away by  agent (agent explore)
      Mode           default
 
-     Layer     Source         Says        Rule
+     Layer     Source         Ruling      Rule
      global    config policy  -           -
      agent     agent explore  leaves out  -
      subagent  default deny   -           -
@@ -59,7 +59,7 @@ fn explain_prints_the_decision_and_then_every_layer() {
      Why          config policy denies it
      Mode         default
 
-     Layer   Source         Says    Rule
+     Layer   Source         Ruling  Rule
      global  config policy  denies  exec(rm *)
     "
     );
@@ -69,13 +69,13 @@ fn explain_prints_the_decision_and_then_every_layer() {
     ask: write_file by agent code
      Layer        mode
      Rule         -
-     Why          a person is asked about it in default mode
+     Why          default mode requires an approval for it
      Mode         default
 
-     Layer     Source         Says  Rule
-     global    config policy  -     -
-     subagent  default deny   -     -
-     subagent  max_depth      -     -
+     Layer     Source         Ruling  Rule
+     global    config policy  -       -
+     subagent  default deny   -       -
+     subagent  max_depth      -       -
     "
     );
 }

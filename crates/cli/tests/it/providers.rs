@@ -6,5 +6,6 @@ mod chain;
 mod faults;
 mod limited;
 mod site;
+mod sizes;
 mod steps;
 mod text_calls;

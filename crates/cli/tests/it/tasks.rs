@@ -151,7 +151,7 @@ fn invalid_ids_get_an_explanation() {
     check(
         shared,
         2,
-        &format!("error: {shared} is the beginning of 2 ids.\n{hint}"),
+        &format!("error: {shared} matches 2 ids; give more characters.\n{hint}"),
     );
 }
 

@@ -200,7 +200,6 @@ impl World {
     }
 }
 
-/// A started process.
 pub(crate) struct Running {
     child: Child,
     lines: mpsc::Receiver<String>,

@@ -117,7 +117,7 @@ fn words_and_texts() {
     );
     check(
         "thinking = \"a\\nb\"",
-        "1: thinking: holds a character that does not print, such as a line break",
+        "1: thinking: contains a non-printable character, such as a line break",
     );
     check(
         "agents.\"\".model = 'inherit'",
@@ -133,8 +133,7 @@ fn addresses_and_variables() {
     );
     check(
         "providers.x.baseUrl = 'https://me:sk-secret@x'",
-        "1: providers.x.base_url: an address must hold no user and no password; \
-         use api_key or headers",
+        "1: providers.x.base_url: the address must not contain a user or a password; use api_key or headers",
     );
     check(
         "providers.x.api_key_env = 'sk-secret'",

@@ -102,7 +102,7 @@ proptest! {
         let case = Case::new().project(&text);
         let case = if trusted { case } else { case.untrusted() };
         let told = case.told();
-        prop_assert!(!told.contains("passed every check"), "{}", told);
+        prop_assert!(!told.contains("cannot be deserialized"), "{}", told);
     }
 
     /// A known key with any value is rejected or fits the types.
@@ -123,6 +123,6 @@ proptest! {
         ]),
     ) {
         let told = Case::new().user(format!("{key} = {value}")).told();
-        prop_assert!(!told.contains("passed every check"), "{}", told);
+        prop_assert!(!told.contains("cannot be deserialized"), "{}", told);
     }
 }

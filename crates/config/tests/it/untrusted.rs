@@ -57,25 +57,25 @@ fn a_hostile_file_changes_nothing_and_every_key_is_reported() {
     assert_snapshot!(case.told(), @r#"
     providers.openai.api_key = "[redacted]" (user.toml)
     subagents.tools.deny = ["exec"] (user.toml)
-    warning: sortie.toml: agents.explore.model is ignored: a folder that is not trusted can only name a model as vendor/model; `sortie trust` trusts this folder
-    warning: sortie.toml: agents.explore.tools.allow is ignored: a folder that is not trusted cannot set it; `sortie trust` trusts this folder
-    warning: sortie.toml: fallbacks is ignored: a folder that is not trusted can only name a model as vendor/model; `sortie trust` trusts this folder
-    warning: sortie.toml: main.max_iterations is ignored: a folder that is not trusted cannot raise it above 50; `sortie trust` trusts this folder
-    warning: sortie.toml: model is ignored: a folder that is not trusted can only name a model as vendor/model; `sortie trust` trusts this folder
-    warning: sortie.toml: models."openai/gpt-5".price.input is ignored: a folder that is not trusted cannot set it; `sortie trust` trusts this folder
-    warning: sortie.toml: models."openai/gpt-5".price.output is ignored: a folder that is not trusted cannot set it; `sortie trust` trusts this folder
-    warning: sortie.toml: providers.evil.headers.X is ignored: a folder that is not trusted cannot set it; `sortie trust` trusts this folder
-    warning: sortie.toml: providers.evil.wire is ignored: a folder that is not trusted cannot set it; `sortie trust` trusts this folder
-    warning: sortie.toml: providers.openai.base_url is ignored: a folder that is not trusted cannot set it; `sortie trust` trusts this folder
-    warning: sortie.toml: subagents.allowed_agents is ignored: a folder that is not trusted cannot set it; `sortie trust` trusts this folder
-    warning: sortie.toml: subagents.default_cleanup is ignored: a folder that is not trusted cannot set it; `sortie trust` trusts this folder
-    warning: sortie.toml: subagents.max_children is ignored: a folder that is not trusted cannot raise it above 200; `sortie trust` trusts this folder
-    warning: sortie.toml: subagents.max_concurrent is ignored: a folder that is not trusted cannot raise it above 5; `sortie trust` trusts this folder
-    warning: sortie.toml: subagents.max_depth is ignored: a folder that is not trusted cannot raise it above 1; `sortie trust` trusts this folder
-    warning: sortie.toml: subagents.skills.extra_skill_dirs is ignored: a folder that is not trusted cannot set it; `sortie trust` trusts this folder
-    warning: sortie.toml: subagents.timeout_seconds is ignored: a folder that is not trusted cannot raise it above 1800; `sortie trust` trusts this folder
-    warning: sortie.toml: subagents.tools.allow is ignored: a folder that is not trusted cannot set it; `sortie trust` trusts this folder
-    warning: sortie.toml: subagents.tools.allow_nested_subagents is ignored: a folder that is not trusted cannot set it; `sortie trust` trusts this folder
+    warning: sortie.toml: agents.explore.model is ignored: an untrusted folder can only name a model as vendor/model; run `sortie trust` to trust the folder
+    warning: sortie.toml: agents.explore.tools.allow is ignored: an untrusted folder cannot set it; run `sortie trust` to trust the folder
+    warning: sortie.toml: fallbacks is ignored: an untrusted folder can only name a model as vendor/model; run `sortie trust` to trust the folder
+    warning: sortie.toml: main.max_iterations is ignored: an untrusted folder cannot raise it above 50; run `sortie trust` to trust the folder
+    warning: sortie.toml: model is ignored: an untrusted folder can only name a model as vendor/model; run `sortie trust` to trust the folder
+    warning: sortie.toml: models."openai/gpt-5".price.input is ignored: an untrusted folder cannot set it; run `sortie trust` to trust the folder
+    warning: sortie.toml: models."openai/gpt-5".price.output is ignored: an untrusted folder cannot set it; run `sortie trust` to trust the folder
+    warning: sortie.toml: providers.evil.headers.X is ignored: an untrusted folder cannot set it; run `sortie trust` to trust the folder
+    warning: sortie.toml: providers.evil.wire is ignored: an untrusted folder cannot set it; run `sortie trust` to trust the folder
+    warning: sortie.toml: providers.openai.base_url is ignored: an untrusted folder cannot set it; run `sortie trust` to trust the folder
+    warning: sortie.toml: subagents.allowed_agents is ignored: an untrusted folder cannot set it; run `sortie trust` to trust the folder
+    warning: sortie.toml: subagents.default_cleanup is ignored: an untrusted folder cannot set it; run `sortie trust` to trust the folder
+    warning: sortie.toml: subagents.max_children is ignored: an untrusted folder cannot raise it above 200; run `sortie trust` to trust the folder
+    warning: sortie.toml: subagents.max_concurrent is ignored: an untrusted folder cannot raise it above 5; run `sortie trust` to trust the folder
+    warning: sortie.toml: subagents.max_depth is ignored: an untrusted folder cannot raise it above 1; run `sortie trust` to trust the folder
+    warning: sortie.toml: subagents.skills.extra_skill_dirs is ignored: an untrusted folder cannot set it; run `sortie trust` to trust the folder
+    warning: sortie.toml: subagents.timeout_seconds is ignored: an untrusted folder cannot raise it above 1800; run `sortie trust` to trust the folder
+    warning: sortie.toml: subagents.tools.allow is ignored: an untrusted folder cannot set it; run `sortie trust` to trust the folder
+    warning: sortie.toml: subagents.tools.allow_nested_subagents is ignored: an untrusted folder cannot set it; run `sortie trust` to trust the folder
     "#);
     let loaded = case.load().unwrap();
     assert_eq!(loaded.config.subagents.tools.deny, ["exec"]);
@@ -162,8 +162,8 @@ fn values_of_variables_and_flags_limit_the_file_too() {
     assert_snapshot!(case.told(), @r#"
     subagents.max_iterations = 4 (environment variable SORTIE__SUBAGENTS__MAX_ITERATIONS)
     subagents.timeout_seconds = 50 (flag -c)
-    warning: sortie.toml: agents.explore.max_iterations is ignored: a folder that is not trusted cannot raise it above 4; `sortie trust` trusts this folder
-    warning: sortie.toml: agents.plan.timeout_seconds is ignored: a folder that is not trusted cannot raise it above 50; `sortie trust` trusts this folder
+    warning: sortie.toml: agents.explore.max_iterations is ignored: an untrusted folder cannot raise it above 4; run `sortie trust` to trust the folder
+    warning: sortie.toml: agents.plan.timeout_seconds is ignored: an untrusted folder cannot raise it above 50; run `sortie trust` to trust the folder
     "#);
 }
 

@@ -18,13 +18,13 @@ use crate::time::Timestamp;
 words! {
     /// The protocol that a provider speaks.
     Wire {
-        /// Anthropic's Messages.
+        /// The Messages API of Anthropic.
         Anthropic = "anthropic",
         /// OpenAI's Chat Completions, and the many that speak it too.
         Chat = "chat",
-        /// OpenAI's Responses.
+        /// The Responses API of OpenAI.
         Responses = "responses",
-        /// Google's Gemini.
+        /// The API of Google's Gemini models.
         Gemini = "gemini",
     }
 }
@@ -73,11 +73,10 @@ pub trait ModelDirectory: Send + Sync + fmt::Debug {
 /// The load of a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelState {
-    /// The full name.
+    /// Full name of the model, `vendor/model`.
     pub model: String,
     /// `ready`, `paused` by its provider, `resting` after failures, or `trying` again.
     pub state: String,
-    /// Prompts in flight.
     pub in_flight: u32,
     /// The maximum of `in_flight`.
     pub limit: Option<u32>,
@@ -101,7 +100,7 @@ pub struct Terms {
 pub struct TokenPrice {
     /// Input tokens, whether read from a cache, written to one, or neither.
     pub input: f64,
-    /// Output tokens.
+    /// Output tokens, reasoning included.
     pub output: f64,
 }
 
@@ -138,11 +137,9 @@ pub struct ModelRequest {
     pub asker: Asker,
     /// The full name, as the directory knows it.
     pub model: String,
-    /// The system prompt.
     pub system: Arc<str>,
     /// Empty for the last prompt, which must be answered without tools.
     pub tools: Arc<[ToolSpec]>,
-    /// The history.
     pub messages: Vec<SharedMessage>,
     /// The bytes of the images in `messages`.
     pub images: Images,
@@ -182,7 +179,7 @@ pub struct Asker {
     pub turn: u32,
 }
 
-/// A completion.
+/// A model's completion and its usage.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelAnswer {
     /// In the order of generation.

@@ -43,7 +43,7 @@ pub enum Touches {
     Reads,
     /// Changes files of the workspace.
     Files,
-    /// Starts programs.
+    /// Starts programs on this machine.
     Processes,
     /// Sends requests to network servers. Calls run in parallel.
     Network,
@@ -248,7 +248,6 @@ pub trait Spawner: Send + Sync {
     async fn manage(&self, request: ManageRequest) -> ToolReply;
 }
 
-/// An admitted child.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spawned {
     pub child: ChildRef,
@@ -297,7 +296,7 @@ pub enum ManageRequest {
     },
 }
 
-/// Reads long outputs.
+/// Reads long outputs by their id.
 #[async_trait]
 pub trait BlobReader: Send + Sync {
     /// Returns the bytes, if this run has such a blob.

@@ -24,9 +24,11 @@ pub trait Worktrees: Send + Sync + fmt::Debug {
     async fn apply(&self, worktree: &Worktree, changes: &Changes) -> Result<Vec<String>, String>;
     /// Discards changes with their branch.
     async fn discard(&self, worktree: &Worktree, changes: &Changes) -> Result<(), String>;
-    /// Removes worktrees of runs that no longer exist and repairs what a crash interrupted. Changes
-    /// that were never collected are committed to their branch first.
-    async fn sweep(&self, known: &[RunId]) -> Result<(), String>;
+    /// Returns the runs that have a worktree, or had one and were not swept.
+    async fn runs(&self) -> Result<Vec<RunId>, String>;
+    /// Removes the worktrees of runs that no longer exist and repairs what a crash interrupted.
+    /// Changes that were never collected are committed to their branch first.
+    async fn sweep(&self, gone: &[RunId]) -> Result<(), String>;
 }
 
 /// The changes of a worktree with their diff.
@@ -37,7 +39,7 @@ pub struct Collected {
     pub diff: Vec<u8>,
 }
 
-/// Finds skills.
+/// Finds the skills of a workspace.
 pub trait Skills: Send + Sync + fmt::Debug {
     /// Returns the skills that an agent in this workspace may load, the nearest first.
     fn in_workspace(&self, workspace: &Path) -> Vec<SkillRef>;
@@ -91,7 +93,11 @@ impl Worktrees for NoWorktrees {
         Err("worktrees are not available here".to_owned())
     }
 
-    async fn sweep(&self, _known: &[RunId]) -> Result<(), String> {
+    async fn runs(&self) -> Result<Vec<RunId>, String> {
+        Ok(Vec::new())
+    }
+
+    async fn sweep(&self, _gone: &[RunId]) -> Result<(), String> {
         Ok(())
     }
 }

@@ -56,15 +56,21 @@ pub struct Worktree {
 
 /// The changes of a run in its worktree.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Changes {
+    /// The branch that contains the changes.
     pub branch: String,
     /// The commit that the worktree was created from.
     pub base: String,
     /// The commit that contains all changes.
     pub commit: String,
+    /// Changed files.
     pub files: u64,
+    /// Lines added.
     pub insertions: u64,
+    /// Lines removed.
     pub deletions: u64,
-    /// The diff, truncated.
+    /// Blob of the diff, which may be truncated.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub diff: BlobId,
 }

@@ -1,11 +1,13 @@
 //! A run: what it is admitted with, its states, its record, its outcome and its worktree.
 
+mod details;
 mod isolation;
 mod outcome;
 mod record;
 mod spec;
 mod status;
 
+pub use details::*;
 pub use isolation::*;
 pub use outcome::*;
 pub use record::*;

@@ -9,18 +9,16 @@ use crate::run::{Reason, Status};
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum Outcome {
     Completed {
-        /// The result.
         text: String,
     },
     Failed {
         reason: Reason,
-        /// A sentence.
+        /// The failure, as one sentence.
         message: String,
         /// The last text of the model, if any.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         partial: Option<String>,
     },
-    /// The deadline passed.
     Timeout {
         /// The time that was allowed.
         limit_ms: u64,

@@ -86,6 +86,22 @@ pub struct RunRecord {
     pub budget: Vec<Balance>,
 }
 
+/// A field of a record that its executor does not write, with its new value. It is not journaled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RecordField {
+    ChangesFate(ChangesFate),
+}
+
+impl RecordField {
+    /// Returns whether the value replaces the one in the record.
+    pub fn replaces(&self, record: &RunRecord) -> bool {
+        match self {
+            // Applied changes stay applied when their branch is discarded later.
+            Self::ChangesFate(_) => record.changes_fate != Some(ChangesFate::Applied),
+        }
+    }
+}
+
 impl RunRecord {
     /// Returns the usage of the run and its ended descendants. The cost is unknown if any part of
     /// it is.

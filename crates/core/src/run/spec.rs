@@ -27,7 +27,7 @@ pub const MAX_TASK_CHARS: usize = 200_000;
 pub struct RunSpec {
     /// The session that the run is created for.
     pub session: SessionKey,
-    /// Inherited by children.
+    /// The tenant, which children inherit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant: Option<Tenant>,
     pub parent: Option<ParentLink>,
@@ -203,7 +203,6 @@ pub struct SpawnRequest {
     pub mode: EdgeMode,
     /// Replaces the agent's model.
     pub model: Option<String>,
-    /// The reasoning effort.
     pub thinking: Option<String>,
     /// `None` is the default; `Some(0)` is no limit.
     pub timeout_seconds: Option<u64>,

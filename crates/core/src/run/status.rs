@@ -5,7 +5,7 @@ use crate::run::EdgeMode;
 words! {
     /// The status of a run. Terminal states are final.
     Status {
-        /// Admitted, never claimed.
+        /// Admitted and never claimed.
         Pending = "pending",
         /// Claimed at least once, not ended; see [`WaitingOn`].
         Running = "running",
@@ -50,7 +50,7 @@ words! {
 words! {
     /// What a running run waits for.
     WaitingOn {
-        /// A completion.
+        /// Waits for a completion.
         Model = "model",
         Tool = "tool",
         Approval = "approval",

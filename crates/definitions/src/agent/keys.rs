@@ -16,7 +16,7 @@ use sha2::{Digest as _, Sha256};
 use super::tools::{refuse_empty, selection};
 use super::{Known, LoadedAgent, McpServer, model, permission, trust};
 use crate::fields::{Fields, scalar, shown, whole};
-use crate::{Place, Problem, Scope, Severity, front_matter};
+use crate::{Problem, Scope, SearchFolder, Severity, front_matter};
 
 const MAX_NAME_CHARS: usize = 64;
 /// Limit of the description that a parent reads.
@@ -24,7 +24,7 @@ const MAX_DESCRIPTION_CHARS: usize = 2_048;
 /// Limit of the prompt.
 const MAX_PROMPT_CHARS: usize = 100_000;
 const MAX_ITERATIONS: u64 = 10_000;
-/// A year.
+/// A year, the longest time limit.
 const MAX_TIMEOUT_SECONDS: u64 = 31_536_000;
 const MAX_TEMPERATURE: f64 = 2.0;
 const MAX_SERVERS: usize = 32;
@@ -51,7 +51,6 @@ const UNUSED: [&str; 13] = [
 /// The result of reading a file.
 #[derive(Debug)]
 pub(super) enum Reading {
-    /// An agent.
     Agent(Box<LoadedAgent>),
     /// Text for people, or a disabled agent.
     Skipped(Vec<Problem>),
@@ -60,7 +59,7 @@ pub(super) enum Reading {
 }
 
 /// Reads an agent file.
-pub(super) fn read(file: &Path, text: &str, place: &Place, known: &Known<'_>) -> Reading {
+pub(super) fn read(file: &Path, text: &str, place: &SearchFolder, known: &Known<'_>) -> Reading {
     let problem = |severity, text: String, line| Problem::new(severity, file, text).at(Some(line));
     let document = match front_matter::split(text) {
         Ok(document) => document,
@@ -108,7 +107,7 @@ fn agent(
     fields: &mut Fields,
     file: &Path,
     body: &str,
-    place: &Place,
+    place: &SearchFolder,
     known: &Known<'_>,
 ) -> Option<LoadedAgent> {
     if fields.restriction(&["disable", "disabled"]) {
@@ -170,7 +169,7 @@ fn refuse_remote(fields: &mut Fields) {
     let card = fields.take(&["agent_card_url", "agent_card_json"]);
     let kind = fields.text(&["kind"]);
     if card.is_some() || kind.is_some_and(|kind| kind == "remote") {
-        let text = "an agent on another machine is not run from a file";
+        let text = "a remote agent cannot be defined in a file";
         fields.problem(Severity::Refusal, "kind", text);
     }
 }
@@ -240,7 +239,10 @@ fn color(fields: &mut Fields) -> Option<String> {
     if COLORS.contains(&color.as_str()) || is_hex {
         return Some(color);
     }
-    let text = format!("{} is no colour; it has none", shown(&color.into()));
+    let text = format!(
+        "{} is not a colour; the agent has none",
+        shown(&color.into())
+    );
     fields.problem(Severity::Note, "color", text);
     None
 }

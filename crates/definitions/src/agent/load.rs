@@ -8,7 +8,7 @@ use sortie_core::agent::AgentDefinition;
 use super::keys::{self, Reading};
 use super::{Known, LoadedAgent};
 use crate::folder::{Folder, FolderError, Kind};
-use crate::{Place, Problem, Severity};
+use crate::{Problem, SearchFolder, Severity};
 
 /// Limit of an agent file.
 const MAX_FILE_BYTES: u64 = 512 * 1024;
@@ -35,16 +35,14 @@ pub struct FileCheck {
     pub file: PathBuf,
     /// The agent's name, where it has one.
     pub name: Option<String>,
-    /// The result.
     pub verdict: Verdict,
-    /// Reasons and notes.
     pub problems: Vec<Problem>,
 }
 
 /// The result for a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Used as written.
+    /// Used as it is written.
     Good,
     /// Used, but something was changed or omitted.
     Changed,
@@ -52,7 +50,7 @@ pub enum Verdict {
     Skipped,
     /// Another agent of the same name takes precedence.
     Hidden,
-    /// Not used.
+    /// Rejected and not used.
     Refused,
 }
 
@@ -121,7 +119,7 @@ impl AgentFiles {
 /// Loads the agents of these folders, given in order of precedence.
 ///
 /// An invalid file does not affect the others. A file of an untrusted folder never takes a name that is in use.
-pub fn load_agents(places: &[Place], known: &Known<'_>) -> AgentFiles {
+pub fn load_agents(places: &[SearchFolder], known: &Known<'_>) -> AgentFiles {
     let mut search = Search::default();
     for place in places {
         match place.open() {
@@ -143,7 +141,7 @@ struct Search {
 }
 
 impl Search {
-    fn look_in(&mut self, place: &Place, root: &Folder, known: &Known<'_>) {
+    fn look_in(&mut self, place: &SearchFolder, root: &Folder, known: &Known<'_>) {
         let mut waiting = vec![(PathBuf::from("."), 0)];
         while let Some((path, depth)) = waiting.pop() {
             let folder = match root.folder(&path) {
@@ -173,7 +171,7 @@ impl Search {
     /// Reads the files of a folder and returns the folders in it.
     fn read_folder(
         &mut self,
-        place: &Place,
+        place: &SearchFolder,
         root: &Folder,
         path: &Path,
         folder: &Folder,
@@ -211,7 +209,7 @@ impl Search {
         inner
     }
 
-    fn read_file(&mut self, place: &Place, root: &Folder, path: &Path, known: &Known<'_>) {
+    fn read_file(&mut self, place: &SearchFolder, root: &Folder, path: &Path, known: &Known<'_>) {
         let shown = shown(root, path);
         if self.files.len() >= MAX_FILES {
             if self.files.len() == MAX_FILES {
@@ -294,7 +292,7 @@ fn settle(search: Search, known: &Known<'_>) -> AgentFiles {
             Some(earlier) if agent.trusted || !earlier.trusted => set_aside(
                 Verdict::Hidden,
                 Severity::Warning,
-                format!("{} has this name and is nearer", earlier.file.display()),
+                format!("{} has the same name and is nearer", earlier.file.display()),
             ),
             Some(earlier) => set_aside(
                 Verdict::Refused,

@@ -46,11 +46,10 @@ pub struct LoadedAgent {
     pub thinking: Option<String>,
     /// Temperature of the model.
     pub temperature: Option<f64>,
-    /// Hooks, unparsed.
+    /// Hooks, kept as unparsed values.
     pub hooks: Option<Value>,
     /// Whether parents see it. A hidden agent can still be used by name.
     pub offered: bool,
-    /// The file.
     pub file: PathBuf,
     /// The owner of the file.
     pub scope: Scope,
@@ -58,7 +57,6 @@ pub struct LoadedAgent {
     pub trusted: bool,
     /// SHA-256 of the file, in hexadecimal; a run records it.
     pub sha256: String,
-    /// Unknown keys.
     pub unknown: Vec<String>,
     /// Warnings and notes about the file.
     pub problems: Vec<Problem>,
@@ -71,9 +69,8 @@ pub enum McpServer {
     Named(String),
     /// A server that the file defines.
     Inline {
-        /// Its name.
         name: String,
-        /// Its settings, unparsed.
+        /// Settings of the server, unparsed.
         config: Value,
     },
 }
@@ -81,7 +78,6 @@ pub enum McpServer {
 /// Facts about the installation that files are checked against.
 #[derive(Clone, Copy)]
 pub struct Known<'a> {
-    /// Built-in agents.
     pub agents: &'a [AgentDefinition],
     /// The names of all tools.
     pub tools: &'a [String],
@@ -107,9 +103,7 @@ impl std::fmt::Debug for Known<'_> {
 /// The default limits. An untrusted file cannot raise them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ceiling {
-    /// Limit of iterations.
     pub max_iterations: Option<u32>,
-    /// Time limit.
     pub timeout: Option<Duration>,
     /// Budget of a run.
     pub budget: Budget,

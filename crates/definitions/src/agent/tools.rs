@@ -66,7 +66,7 @@ pub fn rule_tool(rule: &str) -> &str {
 }
 
 /// Translates a rule of another system: `Bash(git *)` is `exec(git *)`, `mcp__srv` is
-/// `mcp__srv__*`. `None` if it names no tool of `tools`, or cannot be read.
+/// `mcp__srv__*`. `None` if it names no tool of `tools`, or cannot be parsed.
 pub fn translate_rule(rule: &str, tools: &[String]) -> Option<String> {
     let rule = rule.trim();
     let (name, arguments) = match rule.split_once('(') {
@@ -145,7 +145,7 @@ pub(super) fn restricting(
     let whole = whole.or_else(|| (known.check_rule)(&lower).is_ok().then_some(lower));
     match whole {
         Some(whole) => {
-            let text = format!("{why}; the rule is about every call of `{whole}` instead");
+            let text = format!("{why}; the rule applies to every call of `{whole}` instead");
             fields.problem(Severity::Warning, key, text);
             vec![whole]
         }

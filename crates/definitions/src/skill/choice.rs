@@ -12,11 +12,9 @@ use sortie_base::wildcard::matches_any;
 pub struct SkillChoice {
     /// Whether the run inherits the skills of its parent.
     pub inherit: bool,
-    /// Additional skill folders.
     pub extra_dirs: Vec<PathBuf>,
     /// Only these, if given; an empty list means none. `*` matches any run of characters.
     pub allow: Option<Vec<String>>,
-    /// Never these.
     pub deny: Vec<String>,
 }
 

@@ -7,7 +7,7 @@ use sortie_text::{first_chars, one_line};
 use super::{MAX_SKILL_BYTES, SKILL_FILES, Skill, Skills};
 use crate::fields::Fields;
 use crate::folder::{Entry, Folder, FolderError, Kind};
-use crate::{Place, Problem, Severity, front_matter};
+use crate::{Problem, SearchFolder, Severity, front_matter};
 
 /// Limit of skills in total.
 const MAX_SKILLS: usize = 256;
@@ -38,7 +38,7 @@ const UNUSED: [&str; 16] = [
     "disallowed-tools",
 ];
 
-pub(super) fn find(places: &[Place]) -> Skills {
+pub(super) fn find(places: &[SearchFolder]) -> Skills {
     let mut search = Search::default();
     for place in places {
         match place.open() {
@@ -60,7 +60,7 @@ struct Search {
 }
 
 impl Search {
-    fn look_in(&mut self, place: &Place, root: Folder) {
+    fn look_in(&mut self, place: &SearchFolder, root: Folder) {
         if self.roots.iter().any(|other| other.is_same(&root)) {
             return;
         }
@@ -126,7 +126,7 @@ impl Search {
     }
 
     /// Reads the skill of a folder; returns `false` if it has none.
-    fn take(&mut self, place: &Place, root: &Folder, folder: &Folder) -> bool {
+    fn take(&mut self, place: &SearchFolder, root: &Folder, folder: &Folder) -> bool {
         let Some((file, text)) = read(folder) else {
             return false;
         };
@@ -193,7 +193,7 @@ pub(super) fn read(folder: &Folder) -> Option<(PathBuf, Result<String, FolderErr
 fn understand(
     file: &Path,
     text: &str,
-    place: &Place,
+    place: &SearchFolder,
     root: &Folder,
     folder: &Folder,
 ) -> (Option<Skill>, Vec<Problem>) {

@@ -17,17 +17,15 @@ pub use choice::{SkillChoice, narrow};
 pub use prompt::skills_prompt;
 pub use tool::{SKILL_TOOL, SkillTool};
 
-use crate::{Place, Problem, Scope};
+use crate::{Problem, Scope, SearchFolder};
 
 /// The file that makes a folder a skill; the second spelling is accepted.
 const SKILL_FILES: [&str; 2] = ["SKILL.md", "skill.md"];
 /// Limit of `SKILL.md` and of each further file.
 const MAX_SKILL_BYTES: u64 = 256 * 1024;
 
-/// A skill.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skill {
-    /// Its name.
     pub name: String,
     /// Its purpose: one line of limited length.
     pub description: String,
@@ -43,7 +41,6 @@ pub struct Skill {
     pub for_people: bool,
     /// The tools it requests. They are shown to people and grant nothing.
     pub wanted_tools: Vec<String>,
-    /// Unknown keys.
     pub unknown: Vec<String>,
 }
 
@@ -68,13 +65,12 @@ impl Skill {
 pub struct Skills {
     /// The skills, with unique names, in the order of their folders.
     pub skills: Vec<Skill>,
-    /// The problems.
     pub problems: Vec<Problem>,
 }
 
 impl Skills {
     /// Finds skills. A problem in one folder does not affect the others.
-    pub fn find(places: &[Place]) -> Self {
+    pub fn find(places: &[SearchFolder]) -> Self {
         find::find(places)
     }
 

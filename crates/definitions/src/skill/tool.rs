@@ -54,17 +54,16 @@ struct Arguments {
 }
 
 impl SkillTool {
-    /// Creates the tool.
     pub fn new() -> Self {
         Self {
             spec: ToolSpec {
                 name: SKILL_TOOL.to_owned(),
-                description: "Read a skill: instructions for a kind of work. Give file (such as references/x.md) to read a further file of its folder.".to_owned(),
+                description: "Read a skill: instructions for a kind of work; with file (such as references/x.md), a further file of its folder.".to_owned(),
                 parameters: json!({
                     "type": "object",
                     "properties": {
                         "name": {"type": "string"},
-                        "file": {"type": "string", "description": "a path in the skill's folder"}
+                        "file": {"type": "string"}
                     },
                     "required": ["name"],
                     "additionalProperties": false

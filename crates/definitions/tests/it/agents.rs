@@ -126,7 +126,7 @@ fn gemini() {
 fn gemini_remote() {
     insta::assert_snapshot!(load("x.md", include_str!("fixtures/remote.md")), @r#"
     refused  -  project/.claude/agents/x.md
-             - line 2: an agent on another machine is not run from a file
+             - line 2: a remote agent cannot be defined in a file
              - it has no text: the prompt contains only the task
     "#);
 }
@@ -267,7 +267,7 @@ fn tools_fail_closed() {
     );
     check(
         "disallowedTools: Bash\ndisallowed-tools: Read",
-        "`disallowed-tools` and `disallowedTools` say the same thing twice; keep one of them",
+        "`disallowed-tools` and `disallowedTools` are two spellings of one key; keep one of them",
     );
     check("tools: {bash: false, write: true}", "all / exec");
     check("tools: {'*': false, read: true}", "read_file / ");
@@ -491,14 +491,14 @@ fn links_that_lead_out_are_refused_and_reported() {
     let files = world.agents(true);
     insta::assert_snapshot!(world.shown(&files.report()), @r#"
     refused  -  project/app/.claude/agents
-             - it leads out of project, which is refused
+             - it leads out of project, which is not allowed
     ok       Helper  project/shared/near.md
     refused  -  project/.agents/agents/a-file.md
-             - it leads out of project/.agents/agents, which is refused
+             - it leads out of project/.agents/agents, which is not allowed
     hidden   Helper  project/.agents/agents/good.md
-             - project/shared/near.md has this name and is nearer
+             - project/shared/near.md has the same name and is nearer
     refused  -  project/.agents/agents/b-folder
-             - it leads out of project/.agents/agents, which is refused
+             - it leads out of project/.agents/agents, which is not allowed
     "#);
     // The positive control: a reader that follows links reaches the file.
     let evil = world.path().join("project/.agents/agents/a-file.md");

@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use sortie_definitions::{
-    Scope, Skills, Where, agent_places, skill_places, workspace_skill_places,
+    Scope, SearchContext, Skills, agent_places, skill_places, workspace_skill_places,
 };
 
 use crate::support::World;
 
-fn shown(world: &World, places: &[sortie_definitions::Place]) -> Vec<String> {
+fn shown(world: &World, places: &[sortie_definitions::SearchFolder]) -> Vec<String> {
     places
         .iter()
         .map(|place| {
@@ -67,7 +67,7 @@ fn outside_a_repository_only_the_workspace() {
 fn a_home_directory_that_is_the_project_is_the_users() {
     let world = World::new();
     let home = world.path().join("project");
-    let places = agent_places(&Where {
+    let places = agent_places(&SearchContext {
         workspace: &world.path().join("project/app"),
         home: Some(&home),
         is_trusted: &|_: &Path| false,

@@ -160,9 +160,9 @@ fn links_that_lead_out_are_refused_and_reported() {
     world.link("project/.agents/skills", "../../outside");
     insta::assert_snapshot!(render(&world, &world.skills()), @r#"
     good in project/.claude/skills/good
-    Refusal project/.claude/skills/evil: it leads out of project/.claude/skills, which is refused
-    Refusal project/.claude/skills/file/SKILL.md: it leads out of project/.claude/skills/file, which is refused
-    Refusal project/.agents/skills: it leads out of project, which is refused
+    Refusal project/.claude/skills/evil: it leads out of project/.claude/skills, which is not allowed
+    Refusal project/.claude/skills/file/SKILL.md: it leads out of project/.claude/skills/file, which is not allowed
+    Refusal project/.agents/skills: it leads out of project, which is not allowed
     "#);
     // The positive control: the user may link a folder of theirs to anywhere.
     world.link("home/.claude/skills", "../../outside");

@@ -7,7 +7,7 @@ use std::time::Duration;
 use sortie_core::agent::{AgentDefinition, AgentSource, ModelChoice, ToolSelection};
 use sortie_core::budget::Budget;
 use sortie_definitions::{
-    AgentFiles, Ceiling, Known, Skills, Where, agent_places, load_agents, skill_places,
+    AgentFiles, Ceiling, Known, SearchContext, Skills, agent_places, load_agents, skill_places,
 };
 
 pub(crate) const TOOLS: [&str; 14] = [
@@ -67,10 +67,14 @@ impl World {
         std::os::unix::fs::symlink(target, path).unwrap();
     }
 
-    pub(crate) fn looking<T>(&self, trusted: bool, look: impl FnOnce(&Where<'_>) -> T) -> T {
+    pub(crate) fn looking<T>(
+        &self,
+        trusted: bool,
+        look: impl FnOnce(&SearchContext<'_>) -> T,
+    ) -> T {
         let workspace = self.path().join("project/app");
         let home = self.path().join("home");
-        look(&Where {
+        look(&SearchContext {
             workspace: &workspace,
             home: Some(&home),
             is_trusted: &|_: &Path| trusted,

@@ -20,7 +20,7 @@ const MAX_BYTES: usize = 16 * 1024 * 1024;
 /// A cached page and where it came from.
 #[derive(Debug)]
 pub(crate) struct Page {
-    /// The final URL.
+    /// URL after all redirects.
     pub(crate) url: String,
     /// Every host on the way, including the last one.
     pub(crate) hosts: Vec<String>,

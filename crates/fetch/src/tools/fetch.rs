@@ -37,7 +37,7 @@ const MAX_CHARS: usize = 200_000;
 const ACCEPTED: &str =
     "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, text/plain;q=0.8, */*;q=0.5";
 
-/// Fetches a page.
+/// The tool `web_fetch`, which fetches a page.
 #[derive(Debug)]
 pub struct WebFetch {
     spec: ToolSpec,
@@ -61,13 +61,13 @@ impl WebFetch {
         Self {
             spec: ToolSpec {
                 name: "web_fetch".to_owned(),
-                description: "Fetch a public web page, as readable Markdown (default), plain text or tidied HTML. Also shows JSON, feeds, text files and pictures. Pages are kept for 15 minutes.".to_owned(),
+                description: "Fetch a public web page as Markdown (default), plain text or HTML. Also returns JSON, feeds, text files and images. Cached for 15 minutes.".to_owned(),
                 parameters: json!({
                     "type": "object",
                     "properties": {
-                        "url": {"type": "string", "description": "https:// or http://"},
-                        "format": {"type": "string", "enum": ["markdown", "text", "html"]},
-                        "max_chars": {"type": "integer", "description": "20000 if not given"}
+                        "url": {"type": "string"},
+                        "format": {"enum": ["markdown", "text", "html"]},
+                        "max_chars": {"type": "integer", "description": "default 20000"}
                     },
                     "required": ["url"],
                     "additionalProperties": false
@@ -115,7 +115,7 @@ impl WebFetch {
         }
         if let Some(coding) = foreign_coding(&response) {
             return Err(ToolFailure::new(format!(
-                "{} sends only {coding} content, which is not unpacked. Use another source.",
+                "{} sends only {coding} content, which cannot be decoded. Use another source.",
                 response.host()
             )));
         }
@@ -271,7 +271,7 @@ fn text(
         title => format!("# {title}\n"),
     };
     let shown = if shown.is_empty() {
-        "(nothing to read)"
+        "(no readable text)"
     } else {
         shown
     };
@@ -284,7 +284,7 @@ fn text(
         ));
     }
     if reading.cut {
-        text.push_str("\n(the page is longer than the limit; its end is missing)");
+        text.push_str("\n(truncated: the page exceeds the size limit)");
     }
     text
 }

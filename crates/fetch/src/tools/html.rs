@@ -22,7 +22,6 @@ const MAX_HTML_BYTES: usize = 3 * 1024 * 1024;
 const PIECE_BYTES: usize = 4 * 1024;
 /// Time limit of parsing; ordinary pages take a few hundredths of a second.
 const MAX_PARSE_TIME: Duration = Duration::from_secs(3);
-/// Limit of nodes.
 const MAX_NODES: usize = 200_000;
 /// Limit of nesting for structured rendering; browsers use 512.
 const MAX_DEPTH: usize = 256;
@@ -31,7 +30,6 @@ const MAX_ARTICLE_ELEMENTS: usize = 30_000;
 /// A shorter article, or one below a tenth of the page, is not the main content.
 const MIN_ARTICLE_CHARS: usize = 250;
 const MIN_ARTICLE_SHARE: usize = 10;
-/// The longest title.
 const MAX_TITLE_CHARS: usize = 300;
 
 /// Elements without readable content.
@@ -52,7 +50,6 @@ const HIDING: [&str; 7] = [
 /// Attributes that contain a URL.
 const LINKS: [&str; 2] = ["href", "src"];
 
-/// The requested format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Format {
@@ -62,7 +59,7 @@ pub(crate) enum Format {
     Html,
 }
 
-/// A rendered page.
+/// A page rendered as text.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Reading {
     pub(crate) title: String,

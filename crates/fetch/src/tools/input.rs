@@ -21,7 +21,7 @@ pub(crate) fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option
     };
     if !(number >= 0.0 && number.is_finite()) {
         return Err(D::Error::custom(format!(
-            "{number} is not a number from 0 upwards"
+            "{number} is not a number of at least 0"
         )));
     }
     // A float that large saturates; every limit then lowers it.

@@ -1,6 +1,5 @@
 //! The search providers, as data.
 
-/// All search providers.
 pub const PROVIDERS: [Provider; 4] = [
     Provider {
         name: "brave",
@@ -89,7 +88,6 @@ pub const PROVIDERS: [Provider; 4] = [
     },
 ];
 
-/// A search provider.
 #[derive(Clone, Copy, Debug)]
 pub struct Provider {
     pub(crate) name: &'static str,
@@ -161,10 +159,5 @@ impl Provider {
     /// Returns whether the provider requires a key.
     pub fn needs_key(&self) -> bool {
         self.key.is_some_and(|key| key.needed)
-    }
-
-    /// Returns whether the settings must contain `base_url`.
-    pub fn needs_base_url(&self) -> bool {
-        self.base.is_none()
     }
 }

@@ -16,9 +16,8 @@ const MAX_URL_CHARS: usize = 1000;
 /// Limit of a field that is parsed.
 const MAX_FIELD_BYTES: usize = 8 * 1024;
 
-/// One search result.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct SearchResult {
     pub(crate) title: String,
     pub(crate) url: String,
     pub(crate) snippet: String,
@@ -29,7 +28,11 @@ pub(crate) struct Found {
 pub(crate) struct Strange;
 
 /// Returns the first results of a response.
-pub(crate) fn results(answers: Answers, body: &[u8], count: usize) -> Result<Vec<Found>, Strange> {
+pub(crate) fn results(
+    answers: Answers,
+    body: &[u8],
+    count: usize,
+) -> Result<Vec<SearchResult>, Strange> {
     let mut found = match answers {
         Answers::Json {
             list,
@@ -49,7 +52,7 @@ pub(crate) fn results(answers: Answers, body: &[u8], count: usize) -> Result<Vec
     Ok(found)
 }
 
-fn from_json(body: &[u8], list: &str, fields: [&str; 3]) -> Result<Vec<Found>, Strange> {
+fn from_json(body: &[u8], list: &str, fields: [&str; 3]) -> Result<Vec<SearchResult>, Strange> {
     let value: Value = serde_json::from_slice(body).map_err(|_| Strange)?;
     if !value.is_object() {
         return Err(Strange);
@@ -82,13 +85,17 @@ fn plain(field: &str) -> String {
     Document::fragment(field).text().to_string()
 }
 
-fn from_html(body: &[u8], selectors: [&str; 4], wrapped_in: &str) -> Result<Vec<Found>, Strange> {
+fn from_html(
+    body: &[u8],
+    selectors: [&str; 4],
+    wrapped_in: &str,
+) -> Result<Vec<SearchResult>, Strange> {
     let document = document(&String::from_utf8_lossy(body));
     let matchers = selectors.map(|selector| Matcher::new(selector).ok());
     let [Some(item), Some(link), Some(snippet), Some(nothing)] = matchers else {
         return Err(Strange);
     };
-    let found: Vec<Found> = document
+    let found: Vec<SearchResult> = document
         .select_matcher(&item)
         .iter()
         .filter_map(|item| one(&item, &link, &snippet, wrapped_in))
@@ -100,7 +107,12 @@ fn from_html(body: &[u8], selectors: [&str; 4], wrapped_in: &str) -> Result<Vec<
     Ok(found)
 }
 
-fn one(item: &Selection<'_>, link: &Matcher, snippet: &Matcher, wrapped_in: &str) -> Option<Found> {
+fn one(
+    item: &Selection<'_>,
+    link: &Matcher,
+    snippet: &Matcher,
+    wrapped_in: &str,
+) -> Option<SearchResult> {
     let link = item.select_single_matcher(link);
     let href = link.attr("href")?;
     let base = Url::parse("https://invalid./").ok()?;
@@ -118,9 +130,9 @@ fn one(item: &Selection<'_>, link: &Matcher, snippet: &Matcher, wrapped_in: &str
 }
 
 /// Builds a result if its URL is valid.
-fn made(title: &str, url: &Url, snippet: &str) -> Option<Found> {
+fn made(title: &str, url: &Url, snippet: &str) -> Option<SearchResult> {
     let good = matches!(url.scheme(), "http" | "https") && url.as_str().len() <= MAX_URL_CHARS;
-    good.then(|| Found {
+    good.then(|| SearchResult {
         title: one_line(title, MAX_TITLE_CHARS),
         url: one_line(url.as_str(), MAX_URL_CHARS),
         snippet: one_line(snippet, MAX_SNIPPET_CHARS),

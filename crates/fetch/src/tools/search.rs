@@ -19,7 +19,7 @@ use crate::tools::failure::{retry_after, status_failure, unreachable};
 use crate::tools::frame::frame;
 use crate::tools::input::{parse, whole};
 use crate::tools::provider::{Asks, PROVIDERS, Provider};
-use crate::tools::results::{Found, results};
+use crate::tools::results::{SearchResult, results};
 
 /// Default number of results.
 const DEFAULT_COUNT: usize = 8;
@@ -56,7 +56,7 @@ impl fmt::Debug for SearchSettings {
     }
 }
 
-/// Invalid settings.
+/// Invalid settings of `web_search`.
 #[derive(Debug, thiserror::Error)]
 pub enum BadSearch {
     /// The provider is unknown.
@@ -64,14 +64,13 @@ pub enum BadSearch {
     Provider {
         /// The name in the settings.
         name: String,
-        /// The valid names.
         known: String,
     },
     /// The key is missing or invalid.
-    #[error("the search provider {0} needs a key; set it, or choose another provider")]
+    #[error("the search provider {0} needs an API key; set it, or choose another provider")]
     Key(&'static str),
     /// The address is missing.
-    #[error("the search provider {0} has no address of its own; set base_url")]
+    #[error("the search provider {0} has no default address; set base_url")]
     NoBase(&'static str),
     /// The address is invalid.
     #[error(
@@ -83,7 +82,6 @@ pub enum BadSearch {
     Guard(#[from] GuardError),
 }
 
-/// Searches the web.
 #[derive(Debug)]
 pub struct WebSearch {
     spec: ToolSpec,
@@ -175,7 +173,7 @@ impl WebSearch {
         context: &ToolContext<'_>,
         query: &str,
         count: usize,
-    ) -> Result<Vec<Found>, ToolFailure> {
+    ) -> Result<Vec<SearchResult>, ToolFailure> {
         let permits = |host: &str| {
             // The query and the key are for the configured provider only.
             if host != self.host {
@@ -275,7 +273,7 @@ impl Tool for WebSearch {
     }
 }
 
-fn list(found: &[Found]) -> String {
+fn list(found: &[SearchResult]) -> String {
     let items = (1..).zip(found).map(|(number, found)| {
         let lines = [&found.title, &found.url, &found.snippet];
         let lines: Vec<&str> = lines

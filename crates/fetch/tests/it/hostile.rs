@@ -63,7 +63,7 @@ async fn bodies_are_read_up_to_the_limit() {
     let cut = || raw(format!("{HEAD}content-length: 10\r\n\r\nhalf"), Then::Close);
     check(
         cut,
-        "no body: 127.0.0.1 could not be reached, or the connection broke",
+        "no body: 127.0.0.1 could not be reached, or the connection was lost",
     )
     .await;
     let silent = || {
@@ -74,7 +74,7 @@ async fn bodies_are_read_up_to_the_limit() {
     };
     check(
         silent,
-        "no body: 127.0.0.1 did not answer in time. Try again later, or use another source",
+        "no body: 127.0.0.1 did not respond in time. Try again later, or use another source",
     )
     .await;
 }
@@ -90,7 +90,7 @@ async fn a_slow_server_times_out_although_it_keeps_sending() {
     let endless = || raw(format!("{HEAD}\r\n"), Then::Repeat(b"x".to_vec()));
     let shown = read(endless, limits).await;
     assert!(
-        shown.starts_with("no body: 127.0.0.1 did not answer in time"),
+        shown.starts_with("no body: 127.0.0.1 did not respond in time"),
         "{shown}"
     );
 }
@@ -110,7 +110,7 @@ async fn heads_are_bounded() {
     let silent = || raw("", Then::Silence);
     let shown = read(silent, LIMITS).await;
     assert!(
-        shown.starts_with("no answer: 127.0.0.1 did not answer in time"),
+        shown.starts_with("no answer: 127.0.0.1 did not respond in time"),
         "{shown}"
     );
     let rubbish = || raw("SSH-2.0-OpenSSH\r\n", Then::Close);

@@ -103,7 +103,7 @@ async fn redirects_to_refused_targets_are_not_followed() {
         ),
         (
             "http://other.example:22/",
-            "Port 22 of other.example is not open",
+            "Port 22 of other.example is not allowed",
         ),
         ("file:///etc/passwd", "file: addresses are not fetched"),
         (
@@ -117,7 +117,7 @@ async fn redirects_to_refused_targets_are_not_followed() {
         ),
         (
             "http://a:b@other.example:PORT/",
-            "The URL for other.example has a user name",
+            "The URL for other.example contains a user name",
         ),
         (
             "http://",

@@ -127,11 +127,11 @@ fn a_refused_request_names_the_remedy_and_no_secret() {
     );
     check(
         "http://me:hunter2@example.org/",
-        "The URL for example.org has a user name in it. Leave out everything up to the @",
+        "The URL for example.org contains a user name. Remove everything up to the @",
     );
     check(
         "http://example.org:22/",
-        "Port 22 of example.org is not open to this tool. Use the standard port, or ask the operator to allow example.org:22",
+        "Port 22 of example.org is not allowed for this tool. Use the standard port, or ask the operator to allow example.org:22",
     );
 }
 

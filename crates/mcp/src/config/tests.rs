@@ -88,10 +88,10 @@ fn errors_do_not_quote_values() {
         r#"{"type": "sse", "url": "https://a.example/sse"}"#,
         "`sse` transport is not supported",
     );
-    check(r#"{"type": "ws", "url": "u"}"#, "its `type` does not fit");
+    check(r#"{"type": "ws", "url": "u"}"#, "its `type` does not match");
     check(
         r#"{"type": "stdio", "url": "u"}"#,
-        "its `type` does not fit",
+        "its `type` does not match",
     );
     check(
         r#"{"command": "a", "url": "u"}"#,

@@ -260,7 +260,7 @@ async fn configured_headers_cannot_replace_those_of_the_protocol() {
     let pool = stage.pool(&server, Some(Guard::new(Allow::default()).unwrap()));
     let report = pool.list_tools().await.remove(0);
     assert!(
-        format!("{:?}", report.state).contains("set by the protocol itself"),
+        format!("{:?}", report.state).contains("set by the protocol"),
         "{:?}",
         report.state
     );

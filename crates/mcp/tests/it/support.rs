@@ -104,9 +104,9 @@ pub(crate) async fn run(tool: &dyn Tool, arguments: Value) -> Result<ToolAnswer,
         read_only: false,
         worktree: None,
         skills: &[],
-        permits: &Nobody,
-        spawner: &Nobody,
-        blobs: &Nobody,
+        permits: &UnusedHost,
+        spawner: &UnusedHost,
+        blobs: &UnusedHost,
     };
     let reply = tool.run(&context, arguments).await;
     let text = format!("{reply:?} {tool:?}");
@@ -144,10 +144,10 @@ fn uuid() -> uuid::Uuid {
 }
 
 /// A tool host without children, blobs, files or hosts.
-struct Nobody;
+struct UnusedHost;
 
 #[async_trait]
-impl Spawner for Nobody {
+impl Spawner for UnusedHost {
     async fn spawn(&self, _: SpawnRequest) -> Result<Spawned, ToolFailure> {
         Err(ToolFailure::new("nobody"))
     }
@@ -158,13 +158,13 @@ impl Spawner for Nobody {
 }
 
 #[async_trait]
-impl BlobReader for Nobody {
+impl BlobReader for UnusedHost {
     async fn read_blob(&self, _: &BlobId) -> Option<Vec<u8>> {
         None
     }
 }
 
-impl Permits for Nobody {
+impl Permits for UnusedHost {
     fn path(&self, _: &Path) -> Result<(), String> {
         Err("nobody".to_owned())
     }

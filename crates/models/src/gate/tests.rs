@@ -95,7 +95,7 @@ impl Provider {
 
 /// Sends a request through the gate until the provider accepts it.
 async fn answered(gate: &Arc<Gate>, provider: &Provider) -> Duration {
-    let mut place = gate.enter(Wish::default());
+    let mut place = gate.enter(GateRequest::default());
     loop {
         place
             .admitted(&sortie_core::ports::model::NoDeltas)
@@ -223,8 +223,8 @@ fn gate(start_concurrent: u32) -> (Governor, Arc<Gate>) {
     (governor, gate)
 }
 
-async fn gone(gate: &Arc<Gate>) -> Place {
-    let mut place = gate.enter(Wish::default());
+async fn gone(gate: &Arc<Gate>) -> QueueEntry {
+    let mut place = gate.enter(GateRequest::default());
     place
         .admitted(&sortie_core::ports::model::NoDeltas)
         .await
@@ -252,8 +252,8 @@ async fn a_rate_limited_request_reports_its_wait_and_is_sent_again() {
 async fn a_dropped_question_frees_its_place_and_its_slot() {
     let (governor, gate) = gate(1);
     let under_way = gone(&gate).await;
-    let mut second = gate.enter(Wish::default());
-    let mut third = gate.enter(Wish::default());
+    let mut second = gate.enter(GateRequest::default());
+    let mut third = gate.enter(GateRequest::default());
     let heard = Heard::default();
     {
         let waiting = third.admitted(&heard);
@@ -281,7 +281,7 @@ async fn a_long_wait_ends_with_an_error() {
         (false, 300, 300, "admitted"),
     ] {
         let (_governor, gate) = gate(4);
-        let wish = Wish {
+        let wish = GateRequest {
             has_fallback,
             tokens: 0,
         };
@@ -308,7 +308,7 @@ async fn a_long_wait_ends_with_an_error() {
 async fn a_provider_that_refuses_for_ever_is_given_up_after_a_quarter_of_an_hour() {
     let (_governor, gate) = gate(4);
     let start = Instant::now();
-    let mut place = gate.enter(Wish::default());
+    let mut place = gate.enter(GateRequest::default());
     let error = loop {
         match place.admitted(&sortie_core::ports::model::NoDeltas).await {
             Ok(()) => place.returned(Return::Refused { retry_after: None }),
@@ -319,7 +319,7 @@ async fn a_provider_that_refuses_for_ever_is_given_up_after_a_quarter_of_an_hour
     assert!(
         error
             .message
-            .starts_with("mock/m takes no more questions: waited 900 s")
+            .starts_with("mock/m is rate-limited: waited 900 s")
     );
     assert_eq!(start.elapsed().as_secs(), 900);
 }
@@ -335,7 +335,7 @@ async fn a_silent_provider_opens_the_breaker_for_all_its_models() {
         gone(&one).await.returned(Return::Failed);
     }
     assert_eq!(governor.snapshot()[1].breaker, "open");
-    let mut impatient = other.enter(Wish {
+    let mut impatient = other.enter(GateRequest {
         has_fallback: true,
         tokens: 0,
     });
@@ -347,7 +347,7 @@ async fn a_silent_provider_opens_the_breaker_for_all_its_models() {
     drop(impatient);
 
     let heard = Heard::default();
-    let mut patient = other.enter(Wish::default());
+    let mut patient = other.enter(GateRequest::default());
     patient.admitted(&heard).await.unwrap();
     assert_eq!(*locked(&heard.0), ["#1 in 5000", "on"]);
     assert_eq!(governor.snapshot()[0].breaker, "trying");

@@ -17,7 +17,7 @@ use sortie_base::token_bucket::TokenBucket;
 
 pub(crate) use breaker::{Breaker, Passage};
 pub(crate) use hint::{Allowance, RateHint};
-use pace::{Pace, Taken};
+use pace::{Accepted, Pace};
 
 /// Time since the state machine was created.
 pub(crate) type Moment = Duration;
@@ -63,7 +63,7 @@ pub(crate) struct Valve {
     pace: Pace,
     requests: Option<TokenBucket>,
     tokens: Option<TokenBucket>,
-    refusal: Refusal,
+    refusal: ProviderRefusal,
     next_ticket: Ticket,
 }
 
@@ -82,7 +82,7 @@ struct Concurrency {
 
 /// The provider's latest refusals.
 #[derive(Debug, Default)]
-struct Refusal {
+struct ProviderRefusal {
     paused_until: Option<Moment>,
     /// The first refusal of the present pause, and its `retry-after`.
     told: Option<(Moment, Option<Duration>)>,
@@ -138,7 +138,7 @@ impl Valve {
                 let count = count.max(1) as f64;
                 per_minute(count, count / 2.0)
             }),
-            refusal: Refusal::default(),
+            refusal: ProviderRefusal::default(),
             next_ticket: 0,
         }
     }
@@ -348,7 +348,7 @@ impl Valve {
             return;
         }
         self.concurrency.halve();
-        let taken = Taken {
+        let taken = Accepted {
             in_window: self.departed_since(told_at.saturating_sub(window)),
             window,
             told,

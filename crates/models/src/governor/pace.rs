@@ -61,7 +61,7 @@ struct Known {
 
 /// The requests that a provider accepted before it refused one.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Taken {
+pub(super) struct Accepted {
     /// The number accepted in the window in which the provider counts.
     pub in_window: usize,
     /// The length of that window.
@@ -74,7 +74,7 @@ pub(super) struct Taken {
     pub time: Duration,
 }
 
-impl Taken {
+impl Accepted {
     /// Estimates the accepted requests per second from one burst, and how reliable the estimate is.
     fn first_guess(self) -> (f64, Growth) {
         let seen = self.in_window.max(1) as f64 / self.window.as_secs_f64();
@@ -104,11 +104,11 @@ impl Taken {
 enum Growth {
     /// No estimate: the pace doubles with every accepted request sent since the last doubling.
     Doubling,
-    /// A poor estimate.
+    /// The estimate is poor.
     Quick,
     /// An estimate found by doubling.
     Steady,
-    /// A good estimate.
+    /// The estimate is good.
     Slow,
 }
 
@@ -163,7 +163,7 @@ impl Pace {
     }
 
     /// Lowers the pace after a refusal.
-    pub(super) fn refused(&mut self, taken: Taken, now: Moment) {
+    pub(super) fn refused(&mut self, taken: Accepted, now: Moment) {
         let before = self.known.as_ref().map(|known| known.per_second);
         let (per_second, growth) = match &self.known {
             Some(known) if known.growth == Growth::Doubling => {

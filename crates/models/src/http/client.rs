@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use reqwest::{NoProxy, Proxy, redirect};
+use reqwest::{NoProxy, Proxy};
+use sortie_base::http;
 use sortie_core::ports::model::ModelError;
 
 use crate::vendor::Environment;
@@ -14,14 +15,7 @@ const DIRECT: &str = "localhost,127.0.0.1,::1";
 
 /// Creates a client that uses the proxies of the given variables, and no others.
 pub(crate) fn client(environment: &Environment) -> Result<reqwest::Client, ModelError> {
-    let mut builder = reqwest::Client::builder()
-        // Otherwise reqwest would read the environment of the process.
-        .no_proxy()
-        .connect_timeout(CONNECT_TIMEOUT)
-        // A redirect would send the key to a host that is not configured.
-        .redirect(redirect::Policy::none())
-        .referer(false)
-        .user_agent(concat!("sortie/", env!("CARGO_PKG_VERSION")));
+    let mut builder = http::client().connect_timeout(CONNECT_TIMEOUT);
     let direct = match set(environment, "NO_PROXY") {
         Some(more) => format!("{DIRECT},{more}"),
         None => DIRECT.to_owned(),

@@ -12,7 +12,7 @@ use sortie_base::secret::Secret;
 use sortie_base::truncate::truncate;
 use sortie_core::message::Arguments;
 use sortie_core::ports::model::{AnswerPart, DeltaSink, ModelAnswer, ModelError};
-use sortie_wire::{Decoder, Encoded, Flow, Mode, Refusal, bounds};
+use sortie_wire::{Decoder, Encoded, Flow, Mode, RefusedReply, bounds};
 use tokio::time::Instant;
 
 use super::{Failure, HttpModel};
@@ -144,7 +144,7 @@ impl<'a> Exchange<'a> {
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
         let mut incoming = Incoming::new(self, response, None);
         let body = incoming.some(bounds::ERROR_BODY_BYTES).await;
-        let refusal = Refusal {
+        let refusal = RefusedReply {
             status: status.as_u16(),
             retry_after: text("retry-after"),
             date: text("date"),
@@ -167,8 +167,7 @@ impl<'a> Exchange<'a> {
         let target = location.and_then(|location| self.url.join(location).ok());
         let target = target.map_or_else(String::new, |url| format!(" to {}", host(&url)));
         ModelError::fatal(format!(
-            "{} redirects{target} ({}); this is not followed, because it would carry the key \
-             there: correct `base_url` under [providers.{}] in the configuration",
+            "{} redirects{target} ({}); this is not followed, because the API key would be sent there: correct `base_url` under [providers.{}] in the configuration",
             host(&self.url),
             response.status().as_u16(),
             self.model.provider.name,
@@ -217,7 +216,7 @@ impl<'a> Exchange<'a> {
 
     fn endless(&self, longest: Duration) -> ModelError {
         ModelError::retryable(format!(
-            "{} had not finished its answer after {}",
+            "{} did not finish its completion within {}",
             host(&self.url),
             seconds(longest)
         ))
@@ -225,7 +224,7 @@ impl<'a> Exchange<'a> {
 
     fn silent(&self, waited: Duration) -> ModelError {
         ModelError::retryable(format!(
-            "{} sent nothing for {}",
+            "{} sent no data for {}",
             host(&self.url),
             seconds(waited)
         ))
@@ -292,7 +291,12 @@ impl<'a> Incoming<'a> {
                 true => self.exchange.silent(waited),
                 false => self.exchange.endless(self.exchange.longest()),
             })?
-            .map_err(|error| self.exchange.broken("cut its answer off", error))?;
+            .map_err(|error| {
+                self.exchange.broken(
+                    "closed the connection in the middle of the completion",
+                    error,
+                )
+            })?;
         // A document has no lines, so every byte counts as progress.
         let counts = self.exchange.mode == Mode::Whole || self.is_json();
         if let Some(bytes) = &chunk

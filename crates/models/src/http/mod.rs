@@ -20,7 +20,7 @@ use sortie_wire::{Mode, ToolMode};
 use tokio::sync::OnceCell;
 
 use crate::discover::{Endpoint, parameter_count};
-use crate::gate::{Gate, Place, Return, Wish};
+use crate::gate::{Gate, GateRequest, QueueEntry, Return};
 use crate::price::{Price, price};
 use crate::text::plain_name;
 use crate::tool_mode::{Learned, Unsupported, after_refusal, after_text_call};
@@ -136,7 +136,7 @@ impl HttpModel {
         let tokens = tokens(&asked, exchange.body_bytes());
         self.fits(tokens)?;
         let mut lead = self.lead(&asked).await;
-        let mut place = self.gate.enter(Wish {
+        let mut place = self.gate.enter(GateRequest {
             has_fallback: request.options.has_fallback,
             tokens,
         });
@@ -249,8 +249,7 @@ impl HttpModel {
         let name = &self.name;
         let message = match (mode, self.facts.tools) {
             (ToolMode::Native, ToolSetting::Native) => format!(
-                "{name} wrote its tool call as text and nothing ran; allow another way to offer \
-                 tools: set `tools = \"auto\"` under [models.\"{name}\"]"
+                "{name} wrote its tool call as text and nothing ran; let Sortie choose another tool mode: set `tools = \"auto\"` under [models.\"{name}\"]"
             ),
             (ToolMode::Native, ToolSetting::Auto | ToolSetting::Schema | ToolSetting::Fenced) => {
                 format!(
@@ -259,8 +258,7 @@ impl HttpModel {
                 )
             }
             (ToolMode::Schema | ToolMode::Fenced, _) => format!(
-                "{name} gave a tool call as its answer although its tools were described in the \
-                 prompt; nothing ran"
+                "{name} wrote a tool call as text although its tools were described in the prompt; nothing ran"
             ),
         };
         ModelError {
@@ -273,7 +271,7 @@ impl HttpModel {
     async fn admitted(
         &self,
         exchange: &Exchange<'_>,
-        place: &mut Place,
+        place: &mut QueueEntry,
         lead: &mut Option<Lead>,
         deltas: &dyn DeltaSink,
     ) -> Result<ModelAnswer, Failure> {

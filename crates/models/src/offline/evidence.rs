@@ -18,10 +18,10 @@ pub(super) struct Evidence<'a> {
 
 /// A tool call and its result.
 #[derive(Debug)]
-pub(super) struct Exchange<'a> {
-    pub tool: &'a str,
-    pub arguments: &'a Value,
-    pub answer: Answer<'a>,
+struct Exchange<'a> {
+    tool: &'a str,
+    arguments: &'a Value,
+    answer: Answer<'a>,
 }
 
 /// The result of a tool call.
@@ -93,9 +93,9 @@ impl<'a> Evidence<'a> {
         found.map_or(Answer::Absent, |one| one.answer)
     }
 
-    /// Returns all calls of one tool, in order.
-    pub(super) fn with<'b>(&'b self, tool: &'b str) -> impl Iterator<Item = &'b Exchange<'a>> {
-        self.exchanges.iter().filter(move |one| one.tool == tool)
+    /// Returns whether a tool was called and has returned.
+    pub(super) fn has_called(&self, tool: &str) -> bool {
+        self.exchanges.iter().any(|one| one.tool == tool)
     }
 }
 

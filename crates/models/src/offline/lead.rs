@@ -3,42 +3,34 @@
 use serde_json::json;
 
 use sortie_base::truncate::truncate;
-use sortie_core::words::Lang;
+use sortie_text::{Lang, t};
 
 use super::evidence::{Answer, Evidence};
-use super::survey::Survey;
-use super::{Call, EXPLORER, Step, words};
+use super::survey::{SURVEYS, Survey};
+use super::{Call, EXPLORER, Step};
 
 /// The tool that starts a child and waits for its result.
 pub(super) const TASK_TOOL: &str = "task";
 /// The maximum length of a failure in the report.
 const SHOWN_FAILURE_CHARS: usize = 240;
 
-/// Returns whether children were already started.
-pub(super) fn has_delegated(evidence: &Evidence<'_>) -> bool {
-    evidence.with(TASK_TOOL).next().is_some()
-}
-
 /// Starts the children, or combines their results.
 pub(super) fn next(evidence: &Evidence<'_>, lang: Lang) -> Step {
-    if has_delegated(evidence) {
+    if evidence.has_called(TASK_TOOL) {
         return Step::Say(combine(evidence, lang));
     }
     Step::Look {
-        say: words::sending_out(lang),
-        calls: Survey::ALL
-            .iter()
-            .map(|survey| order(*survey, lang))
-            .collect(),
+        say: t!(lang, "survey-sending"),
+        calls: SURVEYS.iter().map(|survey| order(survey, lang)).collect(),
     }
 }
 
-fn order(survey: Survey, lang: Lang) -> Call {
+fn order(survey: &Survey, lang: Lang) -> Call {
     Call {
         tool: TASK_TOOL,
         arguments: json!({
-            "description": words::order_label(survey, lang),
-            "prompt": words::order_prompt(survey, lang),
+            "description": t!(lang, survey.label),
+            "prompt": t!(lang, survey.prompt),
             "subagent_type": EXPLORER,
         }),
     }
@@ -52,48 +44,23 @@ struct Section {
 }
 
 fn combine(evidence: &Evidence<'_>, lang: Lang) -> String {
-    let sections: Vec<(Survey, Section)> = Survey::ALL
-        .iter()
-        .map(|survey| {
-            (
-                *survey,
-                section(evidence.answer(&order(*survey, lang)), lang),
-            )
-        })
-        .collect();
-    let mut lines = vec![format!("# {}", words::report_title(lang)), String::new()];
-    for (survey, section) in &sections {
-        let title = words::survey_title(*survey, lang);
-        lines.push(format!("- **{title}**: {}", section.headline));
+    let mut head = vec![format!("# {}\n", t!(lang, "survey-title"))];
+    let mut bodies = Vec::new();
+    let mut unknown = Vec::new();
+    for survey in &SURVEYS {
+        let title = t!(lang, survey.title);
+        let section = section(evidence.answer(&order(survey, lang)), lang);
+        head.push(format!("- **{title}**: {}", section.headline));
+        bodies.push(format!("\n## {title}\n\n{}", section.body));
+        let items = section.unknown.iter();
+        unknown.extend(items.map(|item| format!("- {title}: {item}")));
     }
-    lines.extend([String::new(), words::signature(lang)]);
-    for (survey, section) in &sections {
-        let title = words::survey_title(*survey, lang);
-        lines.extend([String::new(), format!("## {title}"), String::new()]);
-        lines.push(section.body.clone());
+    if unknown.is_empty() {
+        unknown.push(format!("- {}", t!(lang, "survey-complete")));
     }
-    lines.extend([
-        String::new(),
-        format!("## {}", words::unknown_title(lang)),
-        String::new(),
-    ]);
-    lines.extend(unknown(&sections, lang));
-    lines.join("\n")
-}
-
-fn unknown(sections: &[(Survey, Section)], lang: Lang) -> Vec<String> {
-    let all: Vec<String> = sections
-        .iter()
-        .flat_map(|(survey, section)| {
-            let title = words::survey_title(*survey, lang);
-            let items = section.unknown.iter();
-            items.map(move |item| format!("- {title}: {item}"))
-        })
-        .collect();
-    if all.is_empty() {
-        return vec![format!("- {}", words::nothing_unknown(lang))];
-    }
-    all
+    head.push(format!("\n{}", t!(lang, "survey-signature")));
+    bodies.push(format!("\n## {}\n", t!(lang, "survey-unknown")));
+    [head, bodies, unknown].concat().join("\n")
 }
 
 fn section(answer: Answer<'_>, lang: Lang) -> Section {
@@ -101,15 +68,13 @@ fn section(answer: Answer<'_>, lang: Lang) -> Section {
         Answer::Text { text, .. } => return understood(text, lang),
         Answer::Failed(text) => {
             let first = text.trim().lines().next().unwrap_or_default();
-            (
-                words::child_failed(&truncate(first, SHOWN_FAILURE_CHARS), lang),
-                text,
-            )
+            let why = truncate(first, SHOWN_FAILURE_CHARS);
+            (t!(lang, "survey-child-failed", why = why), text)
         }
-        Answer::Absent => (words::child_absent(lang), ""),
+        Answer::Absent => (t!(lang, "survey-child-absent"), ""),
     };
     Section {
-        headline: words::no_numbers(lang),
+        headline: t!(lang, "survey-no-result"),
         body: quoted(body, lang),
         unknown: vec![problem],
     }
@@ -119,29 +84,29 @@ fn section(answer: Answer<'_>, lang: Lang) -> Section {
 fn understood(text: &str, lang: Lang) -> Section {
     let report = without_frame(without_closing_line(text));
     let (headline, rest) = report.split_once('\n').unwrap_or((report, ""));
-    let mut body = Vec::new();
-    let mut unknown = Vec::new();
-    let mut is_unknown = false;
-    for line in rest.lines().filter(|line| !words::is_signature(line)) {
+    let is_fixed = |line: &str, id: &str| Lang::ALL.iter().any(|lang| t!(*lang, id) == line.trim());
+    let lines = rest.lines();
+    let (mut body, mut unknown, mut is_unknown) = (Vec::new(), Vec::new(), false);
+    for line in lines.filter(|line| !is_fixed(line, "survey-signature")) {
         if let Some(title) = line.strip_prefix("### ") {
-            is_unknown = words::is_unknown_title(title);
+            is_unknown = is_fixed(title, "survey-unknown");
         }
-        match line.strip_prefix("- ") {
-            Some(item) if is_unknown => unknown.push(item.to_owned()),
-            Some(_) | None if is_unknown => {}
-            Some(_) | None => body.push(line),
+        if !is_unknown {
+            body.push(line);
+        } else if let Some(item) = line.strip_prefix("- ") {
+            unknown.push(item.to_owned());
         }
     }
     Section {
         headline: headline.trim_matches('*').to_owned(),
-        body: quoted(body.join("\n").trim(), lang),
+        body: quoted(&body.join("\n"), lang),
         unknown,
     }
 }
 
 fn quoted(body: &str, lang: Lang) -> String {
     if body.trim().is_empty() {
-        words::no_details(lang)
+        t!(lang, "survey-no-details")
     } else {
         body.trim().to_owned()
     }

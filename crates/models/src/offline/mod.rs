@@ -4,12 +4,13 @@
 //! Like any model it decides only from the request: it sees no file that a tool did not show it,
 //! and it reports what a tool did not return as unknown.
 
+mod docs;
 mod evidence;
-mod language;
+mod hot_spots;
+mod layout;
 mod lead;
-mod reading;
+mod look;
 mod survey;
-mod words;
 
 use std::time::Duration;
 
@@ -21,10 +22,9 @@ use sortie_core::message::{Arguments, Usage};
 use sortie_core::ports::model::{
     AnswerPart, DeltaSink, Model, ModelAnswer, ModelError, ModelRequest,
 };
-use sortie_core::words::Lang;
+use sortie_text::{Lang, t};
 
 use evidence::Evidence;
-use survey::Survey;
 
 /// The name of the built-in model.
 pub const OFFLINE_MODEL: &str = "offline";
@@ -32,7 +32,7 @@ pub const OFFLINE_MODEL: &str = "offline";
 /// The agent that makes surveys.
 const EXPLORER: &str = "explore";
 
-/// The built-in model.
+/// The built-in model that needs no network.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OfflineModel {
     pace: Duration,
@@ -68,7 +68,8 @@ impl Model for OfflineModel {
 /// Returns the reply of the offline model to a request: a pure function of the request.
 pub fn decide(request: &ModelRequest) -> ModelAnswer {
     let evidence = Evidence::of(request);
-    let lang = language::of(evidence.instruction, &request.system);
+    let is_chinese = is_chinese(evidence.instruction) || is_chinese(&request.system);
+    let lang = if is_chinese { Lang::Zh } else { Lang::En };
     step(request, &evidence, lang).into_answer()
 }
 
@@ -77,19 +78,28 @@ fn step(request: &ModelRequest, evidence: &Evidence<'_>, lang: Lang) -> Step {
     // An explorer always surveys, whatever the wording of its instruction.
     let is_explorer = request.asker.agent.eq_ignore_ascii_case(EXPLORER);
     if is_root && !is_explorer && !survey::asked_for(evidence.instruction) {
-        return Step::Say(words::about_itself(lang));
+        return Step::Say(t!(lang, "survey-declined"));
     }
-    if is_root && (evidence.offers(lead::TASK_TOOL) || lead::has_delegated(evidence)) {
+    if is_root && (evidence.offers(lead::TASK_TOOL) || evidence.has_called(lead::TASK_TOOL)) {
         return lead::next(evidence, lang);
     }
-    let survey = Survey::recognise(evidence.instruction);
-    survey::next(survey, evidence, lang)
+    survey::next(evidence, lang)
+}
+
+/// Returns whether a text is mostly Chinese. One Chinese character carries about as much as four
+/// letters, so a few names and paths in Latin letters do not make a sentence English, nor does one
+/// Chinese folder name make it Chinese.
+fn is_chinese(text: &str) -> bool {
+    let is_han = |c: &char| matches!(c, '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{f900}'..='\u{faff}');
+    let han = text.chars().filter(is_han).count();
+    let letters = text.chars().filter(char::is_ascii_alphabetic).count();
+    han > 0 && han * 4 >= letters
 }
 
 /// The next step of the model.
 #[derive(Debug, PartialEq)]
 enum Step {
-    /// Calls more tools.
+    /// Calls more tools before it reports.
     Look { say: String, calls: Vec<Call> },
     /// Returns the final answer.
     Say(String),
@@ -124,6 +134,24 @@ impl Step {
             usage: Usage::default(),
             model: OFFLINE_MODEL.to_owned(),
             held_ms: 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_language_is_that_of_most_words() {
+        for (text, expected) in [
+            ("survey this repository", false),
+            ("探索这个项目", true),
+            ("阅读 README 和 docs，给出概览", true),
+            ("survey the folder 项目 in this workspace", false),
+            ("", false),
+        ] {
+            assert_eq!(is_chinese(text), expected, "{text}");
         }
     }
 }

@@ -9,12 +9,14 @@ mod replay;
 
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use sortie_base::private_files::FILE_MODE;
 use sortie_base::redact::Redactor;
 use sortie_core::event::StopReason;
 use sortie_core::id::RunId;
@@ -52,7 +54,7 @@ struct Exchange {
 
 /// The request, for people who read the recording.
 #[derive(Serialize)]
-struct Asked<'a> {
+struct RecordedRequest<'a> {
     model: &'a str,
     label: &'a str,
     depth: u32,
@@ -68,7 +70,7 @@ struct Line<'a> {
     #[serde(flatten)]
     exchange: &'a Exchange,
     #[serde(skip_serializing_if = "Option::is_none")]
-    request: Option<Asked<'a>>,
+    request: Option<RecordedRequest<'a>>,
 }
 
 #[derive(Debug, Deserialize, Serialize)]
@@ -166,12 +168,7 @@ impl Recorder {
     pub(crate) fn open(folder: &Path, redactor: Redactor) -> std::io::Result<Self> {
         std::fs::create_dir_all(folder)?;
         let mut options = OpenOptions::new();
-        options.append(true).create(true);
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::OpenOptionsExt as _;
-            options.mode(0o600);
-        }
+        options.append(true).create(true).mode(FILE_MODE);
         let path = folder.join(FILE);
         let torn = is_torn(&path);
         let mut file = options.open(path)?;
@@ -205,7 +202,11 @@ impl Recorder {
         file.write_all(line.as_bytes())
     }
 
-    fn line(&self, exchange: &Exchange, request: Option<Asked<'_>>) -> std::io::Result<String> {
+    fn line(
+        &self,
+        exchange: &Exchange,
+        request: Option<RecordedRequest<'_>>,
+    ) -> std::io::Result<String> {
         let line = serde_json::to_value(Line { exchange, request })?;
         let line = serde_json::to_string(&self.redactor.redact_json(&line))?;
         Ok(line + "\n")
@@ -240,8 +241,8 @@ impl Exchange {
     }
 }
 
-fn asked(request: &ModelRequest) -> Asked<'_> {
-    Asked {
+fn asked(request: &ModelRequest) -> RecordedRequest<'_> {
+    RecordedRequest {
         model: &request.model,
         label: &request.asker.label,
         depth: request.asker.depth,

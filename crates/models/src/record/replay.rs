@@ -72,7 +72,10 @@ impl ReplayModel {
                 // A process that crashed while recording leaves half a line: at the end, or where
                 // the next process continued.
                 Err(error) if error.is_eof() => {
-                    tracing::warn!(line = number, "half a line of the recording is left out");
+                    tracing::warn!(
+                        line = number,
+                        "the incomplete last line of the recording is ignored"
+                    );
                     continue;
                 }
                 Err(error) => return Err(wrong(format!("line {number}: {error}"))),

@@ -14,7 +14,6 @@ use crate::price::Price;
 /// The only version of the format so far.
 pub(super) const VERSION: u32 = 1;
 
-/// A whole file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct File {

@@ -24,8 +24,8 @@ use sortie_core::ports::model::{DeltaSink, Model, ModelAnswer, ModelError, Model
 use crate::price::Price;
 
 pub use error::ScriptError;
-use rule::{Given, Rule};
-use seen::Seen;
+use rule::{Rule, RuleResult};
+use seen::ScriptRequest;
 
 /// The largest script that is read: scenarios are written by hand.
 const MAX_SCRIPT_BYTES: u64 = 1 << 20;
@@ -133,16 +133,16 @@ impl ScriptModel {
     }
 
     /// Returns the rule that applies, and whether it gives its reply or its fault.
-    fn choose(&self, seen: Seen<'_>) -> Result<(&Rule, Given), ModelError> {
+    fn choose(&self, seen: ScriptRequest<'_>) -> Result<(&Rule, RuleResult), ModelError> {
         for rule in &self.script.rules {
             if !rule.fits(seen) {
                 continue;
             }
             if self.fails(rule, seen.request.asker.run)? {
-                return Ok((rule, Given::Fault));
+                return Ok((rule, RuleResult::Fault));
             }
             if rule.answers() {
-                return Ok((rule, Given::Answer));
+                return Ok((rule, RuleResult::Answer));
             }
         }
         Err(ModelError::fatal(format!(
@@ -182,7 +182,7 @@ impl Model for ScriptModel {
         request: ModelRequest,
         deltas: &dyn DeltaSink,
     ) -> Result<ModelAnswer, ModelError> {
-        let seen = Seen::new(&request);
+        let seen = ScriptRequest::new(&request);
         let (rule, given) = self.choose(seen)?;
         let about = |problem: String| {
             ModelError::fatal(format!(
@@ -198,9 +198,13 @@ impl Model for ScriptModel {
         }
         let model = self.model_name();
         let answer = match (given, rule.fault()) {
-            (Given::Fault, Some(fault)) if rule::hangs(fault) => std::future::pending().await,
-            (Given::Fault, Some(fault)) => rule.faulty(fault, seen, model).map_err(about)??,
-            (Given::Fault, None) | (Given::Answer, _) => rule.answer(seen, model).map_err(about)?,
+            (RuleResult::Fault, Some(fault)) if rule::hangs(fault) => std::future::pending().await,
+            (RuleResult::Fault, Some(fault)) => {
+                rule.faulty(fault, seen, model).map_err(about)??
+            }
+            (RuleResult::Fault, None) | (RuleResult::Answer, _) => {
+                rule.answer(seen, model).map_err(about)?
+            }
         };
         for part in &answer.parts {
             if let sortie_core::ports::model::AnswerPart::Text(text) = part {

@@ -9,7 +9,7 @@ use sortie_core::message::{Arguments, Usage};
 use sortie_core::ports::model::{AnswerPart, ModelAnswer, ModelError};
 
 use super::format::{self, Call, Defaults, Expect, Fault, FaultKind, Texts, When};
-use super::seen::Seen;
+use super::seen::ScriptRequest;
 use super::template::{check, check_value, expand, expand_value};
 use crate::price::Price;
 
@@ -18,7 +18,7 @@ const SHOWN_CHARS: usize = 300;
 
 /// What a chosen rule returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Given {
+pub(super) enum RuleResult {
     Fault,
     Answer,
 }
@@ -85,7 +85,7 @@ impl Rule {
     }
 
     /// Returns whether all conditions hold.
-    pub(super) fn fits(&self, seen: Seen<'_>) -> bool {
+    pub(super) fn fits(&self, seen: ScriptRequest<'_>) -> bool {
         let When {
             agent,
             label,
@@ -126,7 +126,7 @@ impl Rule {
     }
 
     /// Checks the assertions; returns the first that fails, as a sentence.
-    pub(super) fn check(&self, seen: Seen<'_>) -> Result<(), String> {
+    pub(super) fn check(&self, seen: ScriptRequest<'_>) -> Result<(), String> {
         let expect = &self.written.expect;
         check_tools(expect, &seen.tools())?;
         if let Some(range) = expect.messages {
@@ -173,7 +173,11 @@ impl Rule {
     }
 
     /// Returns the reply, or why its templates cannot be expanded.
-    pub(super) fn answer(&self, seen: Seen<'_>, model: String) -> Result<ModelAnswer, String> {
+    pub(super) fn answer(
+        &self,
+        seen: ScriptRequest<'_>,
+        model: String,
+    ) -> Result<ModelAnswer, String> {
         let mut parts = self.words(seen)?;
         for call in &self.written.calls {
             parts.push(AnswerPart::Call {
@@ -194,10 +198,10 @@ impl Rule {
     pub(super) fn faulty(
         &self,
         fault: &Fault,
-        seen: Seen<'_>,
+        seen: ScriptRequest<'_>,
         model: String,
     ) -> Result<Result<ModelAnswer, ModelError>, String> {
-        let message = fault.message.as_deref().unwrap_or("the script says so");
+        let message = fault.message.as_deref().unwrap_or("scripted fault");
         let message = expand(message, seen)?;
         Ok(match fault.kind {
             FaultKind::Error | FaultKind::Hang => Err(ModelError::fatal(message)),
@@ -232,7 +236,7 @@ impl Rule {
         })
     }
 
-    fn words(&self, seen: Seen<'_>) -> Result<Vec<AnswerPart>, String> {
+    fn words(&self, seen: ScriptRequest<'_>) -> Result<Vec<AnswerPart>, String> {
         let mut parts = Vec::new();
         if let Some(think) = &self.written.think {
             parts.push(AnswerPart::Reasoning {
@@ -247,7 +251,7 @@ impl Rule {
     }
 
     /// Returns the rule's first call with truncated arguments.
-    fn broken_call(&self, seen: Seen<'_>) -> Result<AnswerPart, String> {
+    fn broken_call(&self, seen: ScriptRequest<'_>) -> Result<AnswerPart, String> {
         let call = self.written.calls.first();
         let name = match (call, seen.tools().first()) {
             (Some(call), _) => expand(&call.tool, seen)?,
@@ -279,7 +283,7 @@ impl Rule {
     fn validate(&self) -> Result<(), String> {
         let rule = &self.written;
         if !self.answers() && rule.fault.is_none() {
-            return Err("it gives no answer; add `say`, `calls`, `think` or `fault`".to_owned());
+            return Err("it has no completion; add `say`, `calls`, `think` or `fault`".to_owned());
         }
         let message = rule.fault.as_ref().and_then(|fault| fault.message.as_ref());
         for text in [&rule.say, &rule.think]
@@ -313,7 +317,9 @@ fn validate_call(call: &Call) -> Result<(), String> {
 
 fn validate_fault(fault: &Fault) -> Result<(), String> {
     if fault.times == Some(0) {
-        return Err("`fault.times` counts from 1; without it the fault is for ever".to_owned());
+        return Err(
+            "`fault.times` must be at least 1; omit it for a fault that does not end".to_owned(),
+        );
     }
     if fault.reason.is_some() && fault.kind != FaultKind::Stop {
         return Err("`fault.reason` belongs to `kind: stop`".to_owned());
@@ -321,7 +327,7 @@ fn validate_fault(fault: &Fault) -> Result<(), String> {
     Ok(())
 }
 
-fn arguments(call: &Call, seen: Seen<'_>) -> Result<Arguments, String> {
+fn arguments(call: &Call, seen: ScriptRequest<'_>) -> Result<Arguments, String> {
     if let Some(raw) = &call.raw_args {
         return Ok(parsed(expand(raw, seen)?));
     }

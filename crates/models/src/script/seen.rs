@@ -11,11 +11,11 @@ const SHOWN_CHARS: usize = 200;
 
 /// A request, as rules see it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Seen<'a> {
+pub(super) struct ScriptRequest<'a> {
     pub request: &'a ModelRequest,
 }
 
-impl<'a> Seen<'a> {
+impl<'a> ScriptRequest<'a> {
     pub(super) const fn new(request: &'a ModelRequest) -> Self {
         Self { request }
     }

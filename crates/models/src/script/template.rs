@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::seen::Seen;
+use super::seen::ScriptRequest;
 use sortie_base::nearest::nearest;
 
 /// The valid placeholder names; `:N` follows a name that needs a number.
@@ -44,7 +44,7 @@ pub(super) fn check_value(value: &Value) -> Result<(), String> {
 }
 
 /// Expands the placeholders of a string.
-pub(super) fn expand(text: &str, seen: Seen<'_>) -> Result<String, String> {
+pub(super) fn expand(text: &str, seen: ScriptRequest<'_>) -> Result<String, String> {
     let mut whole = String::with_capacity(text.len());
     for piece in pieces(text)? {
         match piece {
@@ -56,7 +56,7 @@ pub(super) fn expand(text: &str, seen: Seen<'_>) -> Result<String, String> {
 }
 
 /// Expands the placeholders of all strings in a value.
-pub(super) fn expand_value(value: &Value, seen: Seen<'_>) -> Result<Value, String> {
+pub(super) fn expand_value(value: &Value, seen: ScriptRequest<'_>) -> Result<Value, String> {
     Ok(match value {
         Value::String(text) => Value::String(expand(text, seen)?),
         Value::Array(items) => {
@@ -123,7 +123,7 @@ fn placeholder(inner: &str) -> Result<Piece<'static>, String> {
     }
 }
 
-fn value_of(name: &str, number: Option<i64>, seen: Seen<'_>) -> Result<String, String> {
+fn value_of(name: &str, number: Option<i64>, seen: ScriptRequest<'_>) -> Result<String, String> {
     let asker = &seen.request.asker;
     let last = || {
         seen.last_result()

@@ -1,5 +1,6 @@
 //! Recording exchanges and playing them back.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use sortie_core::id::RunId;
@@ -62,18 +63,14 @@ async fn a_recording_plays_back_with_the_ids_of_today() {
     let text = std::fs::read_to_string(&tape).unwrap();
     assert_eq!(text.lines().count(), 3);
     assert!(!text.contains(KEY) && !text.contains("sk-abc"), "{text}");
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt as _;
-        let mode = std::fs::metadata(&tape).unwrap().permissions().mode();
-        assert_eq!(mode & 0o777, 0o600);
-    }
+    let mode = std::fs::metadata(&tape).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
 
     let today = directory(folder.path(), false);
     let (run, child) = (run_id(0x3333), run_id(0x4444));
     let task = format!("watch {child}");
     for (turn, expected) in [
-        (1, "rate_limited: the script says so".to_owned()),
+        (1, "rate_limited: scripted fault".to_owned()),
         (1, format!("say look at {child}")),
         (2, "say my key is [redacted] or [redacted]".to_owned()),
         (

@@ -252,14 +252,14 @@ async fn faults() {
             "{ kind: error, message: 'no credit for {{label}}' }",
             "error: no credit for find auth",
         ),
-        ("{ kind: retryable }", "retryable: the script says so"),
+        ("{ kind: retryable }", "retryable: scripted fault"),
         (
             "{ kind: rate_limited, retry_after_ms: 5 }",
-            "retryable: the script says so",
+            "retryable: scripted fault",
         ),
-        ("{ kind: auth }", "error: the script says so"),
-        ("{ kind: context_overflow }", "error: the script says so"),
-        ("{ kind: content_filter }", "error: the script says so"),
+        ("{ kind: auth }", "error: scripted fault"),
+        ("{ kind: context_overflow }", "error: scripted fault"),
+        ("{ kind: content_filter }", "error: scripted fault"),
         ("{ kind: empty }", ""),
         ("{ kind: stop }", "say half"),
         (
@@ -320,7 +320,7 @@ rules:
 async fn a_used_up_fault_without_an_answer_lets_the_next_rule_answer() {
     let text = "version: 1\nrules: [{ fault: { kind: retryable, times: 1 } }, { say: next }]";
     let model = model(text);
-    assert_eq!(ask(&model, &child()).await, "retryable: the script says so");
+    assert_eq!(ask(&model, &child()).await, "retryable: scripted fault");
     assert_eq!(ask(&model, &child()).await, "say next");
 }
 
@@ -413,7 +413,7 @@ fn mistakes_in_a_file() {
         ),
         (
             "version: 1\nrules:\n- name: mute\n  when: {}\n",
-            "script:3:3: rule 1 (\"mute\", line 3): it gives no answer; add `say`, `calls`, `think` or `fault`",
+            "script:3:3: rule 1 (\"mute\", line 3): it has no completion; add `say`, `calls`, `think` or `fault`",
         ),
         (
             "version: 1\nrules:\n- say: 'a {{taks}}'\n",
@@ -441,7 +441,7 @@ fn mistakes_in_a_file() {
         ),
         (
             "version: 1\nrules:\n- fault: { kind: error, times: 0 }\n",
-            "script:3:3: rule 1 (line 3): `fault.times` counts from 1; without it the fault is for ever",
+            "script:3:3: rule 1 (line 3): `fault.times` must be at least 1; omit it for a fault that does not end",
         ),
         (
             "version: 1\nrules:\n- fault: { kind: error, reason: refusal }\n",

@@ -14,14 +14,13 @@ pub(crate) enum Step {
     After(std::time::Duration),
     /// Keeps the connection open and sends nothing more.
     Hang,
-    /// Resets the connection.
     Reset,
 }
 
 /// A server that sends its responses in order and repeats the last one.
 #[derive(Debug)]
 pub(crate) struct Server {
-    /// `http://127.0.0.1:PORT`.
+    /// Base URL, as `http://127.0.0.1:PORT`.
     pub url: String,
     seen: Arc<Mutex<Vec<String>>>,
     task: tokio::task::JoinHandle<()>,

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use sortie_core::config::{ModelConfig, Price};
+use sortie_core::ports::model::Wire;
 use sortie_core::ports::model::{
     DeltaSink, Fault, Held, ModelAnswer, ModelDirectory as _, ModelError, ModelRequest,
 };
-use sortie_models::{
-    Directory, DirectorySettings, ModelSettings, Price, ProviderSettings, Secret, ToolSetting,
-};
+use sortie_models::{Directory, DirectorySettings, ProviderSettings, Secret, ToolSetting};
 
 use crate::server::{Server, Step, good, open_head, reply, says};
 use crate::support::{request, shown};
@@ -18,7 +18,7 @@ const KEY: &str = "very-secret-key-123";
 
 fn settings(url: &str) -> ProviderSettings {
     ProviderSettings {
-        wire: Some("chat".to_owned()),
+        wire: Some(Wire::Chat),
         base_url: Some(format!("{url}/v1")),
         api_key: Some(Secret::new(KEY)),
         ..ProviderSettings::default()
@@ -27,16 +27,15 @@ fn settings(url: &str) -> ProviderSettings {
 
 fn directory(provider: ProviderSettings) -> Directory {
     let price = Price {
-        input: 1.0,
-        output: 10.0,
-        cache_read: None,
-        cache_write: None,
+        input: Some(1.0),
+        output: Some(10.0),
+        ..Price::default()
     };
-    let model = ModelSettings {
+    let model = ModelConfig {
         price: Some(price),
         // The server is on loopback: with `auto` a reply without a tool call is not final.
         tools: Some(ToolSetting::Native),
-        ..ModelSettings::default()
+        ..ModelConfig::default()
     };
     Directory::new(DirectorySettings {
         providers: BTreeMap::from([("test".to_owned(), provider)]),
@@ -151,22 +150,22 @@ async fn replies_of_all_kinds_become_an_answer_or_a_typed_error() {
         (
             "no answer at all",
             vec![Step::Hang],
-            "transient: HOST sent nothing for 80 ms",
+            "transient: HOST sent no data for 80 ms",
         ),
         (
             "a head and then nothing",
             vec![send(stream()), Step::Hang],
-            "transient: HOST sent nothing for 80 ms",
+            "transient: HOST sent no data for 80 ms",
         ),
         (
             "silence in the middle",
             vec![send(stream() + &half), Step::Hang],
-            "transient shown: HOST sent nothing for 80 ms",
+            "transient shown: HOST sent no data for 80 ms",
         ),
         (
             "half a line that never ends",
             [vec![send(stream() + &half)], trickle(), vec![Step::Hang]].concat(),
-            "transient shown: HOST sent nothing for 80 ms",
+            "transient shown: HOST sent no data for 80 ms",
         ),
         (
             "a reset at once",
@@ -183,7 +182,7 @@ async fn replies_of_all_kinds_become_an_answer_or_a_typed_error() {
             vec![send(format!(
                 "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: 9999\r\n\r\n{half}"
             ))],
-            "transient shown: HOST cut its answer off",
+            "transient shown: HOST closed the connection in the middle of the completion",
         ),
         (
             "a page of a proxy",
@@ -410,9 +409,9 @@ async fn small_local_models_begin_in_schema_mode() {
 #[tokio::test]
 async fn steps_in_words_are_not_shown_as_text() {
     let server = Server::start(vec![good("{\"answer\":\"forty-two\"}")]).await;
-    let schema = ModelSettings {
+    let schema = ModelConfig {
         tools: Some(ToolSetting::Schema),
-        ..ModelSettings::default()
+        ..ModelConfig::default()
     };
     let directory = Directory::new(DirectorySettings {
         providers: BTreeMap::from([("test".to_owned(), settings(&server.url))]),
@@ -481,9 +480,9 @@ async fn price_is_that_of_the_replying_model() {
             providers: [("anthropic".to_owned(), settings_of(&server.url))].into(),
             models: [(
                 format!("anthropic/{asked}"),
-                ModelSettings {
+                ModelConfig {
                     price: own,
-                    ..ModelSettings::default()
+                    ..ModelConfig::default()
                 },
             )]
             .into(),
@@ -494,10 +493,9 @@ async fn price_is_that_of_the_replying_model() {
         assert_eq!(answer.usage.cost_usd, expected, "{asked} {answered}");
     };
     let own = Price {
-        input: 7.0,
-        output: 7.0,
-        cache_read: None,
-        cache_write: None,
+        input: Some(7.0),
+        output: Some(7.0),
+        ..Price::default()
     };
     check("claude-sonnet-5-5", "claude-sonnet-5-5", None, Some(2.0)).await;
     check("claude-sonnet-5-5", "claude-sonnet-4-5", None, Some(3.0)).await;

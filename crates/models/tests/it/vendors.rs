@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use sortie_core::config::{ModelConfig, Price};
+use sortie_core::ports::model::Wire;
 use sortie_core::ports::model::{ModelDirectory as _, NoDeltas};
 use sortie_models::{
-    Directory, DirectorySettings, Endpoint, Environment, ModelSettings, Price, ProviderSettings,
-    Secret, ToolSetting, discover, suggest_default, usual_endpoints,
+    Directory, DirectorySettings, Endpoint, Environment, ProviderSettings, Secret, ToolSetting,
+    discover, suggest_default, usual_endpoints,
 };
 
 use crate::server::{Server, Step, reply};
@@ -40,7 +42,7 @@ fn the_list_of_vendors() {
         &[(
             "house",
             ProviderSettings {
-                wire: Some("anthropic".to_owned()),
+                wire: Some(Wire::Anthropic),
                 base_url: Some("https://llm.example".to_owned()),
                 ..ProviderSettings::default()
             },
@@ -100,19 +102,18 @@ async fn every_vendor_can_be_asked() {
 #[test]
 fn names_that_cannot_be_asked_say_what_to_do() {
     let no_url = ProviderSettings {
-        wire: Some("chat".to_owned()),
+        wire: Some(Wire::Chat),
         ..ProviderSettings::default()
     };
-    let at = |url: &str, wire: &str| ProviderSettings {
-        wire: Some(wire.to_owned()),
+    let at = |url: &str| ProviderSettings {
+        wire: Some(Wire::Chat),
         base_url: Some(url.to_owned()),
         ..ProviderSettings::default()
     };
     let providers = [
         ("half", no_url),
-        ("ftp", at("ftp://host", "chat")),
-        ("loud", at("https://me:secret@host", "chat")),
-        ("odd", at("https://host", "carrier-pigeon")),
+        ("ftp", at("ftp://host")),
+        ("loud", at("https://me:secret@host")),
     ];
     for (name, fault, expected) in [
         (
@@ -133,7 +134,7 @@ fn names_that_cannot_be_asked_say_what_to_do() {
         (
             "antropic/claude",
             "bad_request",
-            "there is no provider \"antropic\": did you mean `anthropic`? known are anthropic, openai, openai-chat, gemini, deepseek, glm, kimi, qwen, openrouter, groq, mistral, xai, ollama, llamacpp, vllm, lmstudio, azure, openai-compatible, ftp, half, loud, odd; another one needs `wire` and `base_url` under [providers.antropic] in the configuration",
+            "there is no provider \"antropic\": did you mean `anthropic`? known are anthropic, openai, openai-chat, gemini, deepseek, glm, kimi, qwen, openrouter, groq, mistral, xai, ollama, llamacpp, vllm, lmstudio, azure, openai-compatible, ftp, half, loud; another one needs `wire` and `base_url` under [providers.antropic] in the configuration",
         ),
         (
             "half/x",
@@ -149,11 +150,6 @@ fn names_that_cannot_be_asked_say_what_to_do() {
             "loud/x",
             "bad_request",
             "the base URL of loud carries a password, which belongs into `api_key`; write it as https://host/path",
-        ),
-        (
-            "odd/x",
-            "bad_request",
-            "`wire` of [providers.odd] is \"carrier-pigeon\"; it can be anthropic, chat, responses or gemini",
         ),
         (
             "kimi",
@@ -177,12 +173,16 @@ fn names_that_cannot_be_asked_say_what_to_do() {
 
 #[test]
 fn what_is_known_about_models() {
-    let own = ModelSettings {
+    let own = ModelConfig {
         context_window: Some(1_000),
         images: Some(true),
         tools: Some(ToolSetting::Fenced),
-        price: Some(Price::FREE),
-        max_tokens: None,
+        price: Some(Price {
+            input: Some(0.0),
+            output: Some(0.0),
+            ..Price::default()
+        }),
+        ..ModelConfig::default()
     };
     let directory = Directory::new(DirectorySettings {
         models: BTreeMap::from([("deepseek/*".to_owned(), own)]),
@@ -299,9 +299,9 @@ async fn local_servers_are_found_with_their_models() {
 
 #[tokio::test]
 async fn a_question_that_is_certainly_too_long_is_not_asked() {
-    let window = ModelSettings {
+    let window = ModelConfig {
         context_window: Some(1_000),
-        ..ModelSettings::default()
+        ..ModelConfig::default()
     };
     let directory = Directory::new(DirectorySettings {
         models: BTreeMap::from([("ollama/small".to_owned(), window)]),

@@ -180,8 +180,7 @@ fn unparsable_rule_is_reported_in_the_denial() {
     let mut child = child();
     child.settings.deny = strings("exec(");
     let denial = child.admit().unwrap_err();
-    let why = "the rule `exec(` of config agents.explore cannot be read, so the policy denies \
-               everything: it does not end with `)`";
+    let why = "the rule `exec(` of config agents.explore cannot be parsed, so the policy denies everything: it does not end with `)`";
     assert_eq!(denial.unreadable.as_deref(), Some(why));
 }
 

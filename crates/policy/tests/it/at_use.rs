@@ -161,13 +161,13 @@ fn a_refusal_in_default_mode_names_the_target_of_a_link() {
     };
     let named = said("AGENTS.md");
     assert!(
-        named.contains("call the tool with AGENTS.md itself"),
+        named.contains("call the tool again with AGENTS.md itself"),
         "{named}"
     );
     // A name that could break the sentence is not shown.
     let unnamed = said("a\nb");
     assert!(
-        unnamed.contains("call the tool with this one itself"),
+        unnamed.contains("call the tool again with this one itself"),
         "{unnamed}"
     );
 }

@@ -38,14 +38,13 @@ fn unparsable_rule_denies_everything_and_is_named() {
         assert_eq!(ruling.decision.as_str(), "deny", "{bad}");
         assert_eq!(ruling.layer.as_str(), "provider", "{bad}");
         assert!(
-            ruling.why.contains("the provider rules cannot be read"),
+            ruling.why.contains("the provider rules cannot be parsed"),
             "{}",
             ruling.why
         );
     }
     let compiled = Compiled::new(&policy(&["agent: allow exec()"], "default"), &[]);
-    let why = "the rule `exec()` of the agent rules cannot be read, so the policy denies \
-               everything: its parentheses are empty; without them it means every call";
+    let why = "the rule `exec()` of the agent rules cannot be parsed, so the policy denies everything: the parentheses are empty; omit them to match every call";
     assert_eq!(compiled.unreadable(), Some(why));
     // A grant only waives approval requests: without it the run may do less, never more.
     check_granted(&[], "default", "group:all", "exec ls", "ask mode");

@@ -11,7 +11,6 @@ pub enum ClientError {
     /// The server refused the request or failed, and sent a problem.
     #[error("{}", problem.detail)]
     Refused {
-        /// The problem.
         problem: Box<Problem>,
         /// How long the server asked to wait before a retry.
         retry_after: Option<Duration>,
@@ -29,7 +28,7 @@ pub enum ClientError {
     Timeout {
         /// The address of the server.
         address: SocketAddr,
-        /// The time limit.
+        /// Time limit of the request.
         limit: Duration,
     },
     /// The response is not one of the API.

@@ -22,7 +22,6 @@ const LIMITS: sse::Limits = sse::Limits {
 /// An item of the event stream.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StreamItem {
-    /// A live event.
     Event(Box<LiveEvent>),
     /// Events were lost; the records have their effect. The number is unknown if the server was
     /// restarted in between.
@@ -92,7 +91,10 @@ impl EventStream {
                 Err(_) => return Err(self.client.timeout(SILENCE)),
             };
             let mut rest = part.as_ref();
-            let unreadable = |_| self.client.unexpected("an event without an end");
+            let unreadable = |_| {
+                self.client
+                    .unexpected("an event that exceeds the size limit")
+            };
             while let Some(event) = self.reader.next(&mut rest).map_err(unreadable)? {
                 self.whole.push_back(event);
             }
@@ -100,7 +102,6 @@ impl EventStream {
     }
 }
 
-/// A parsed message.
 enum Parsed {
     Event(Box<LiveEvent>),
     Snapshot {

@@ -13,8 +13,8 @@ use reqwest::header::{
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use sortie_base::retry_after;
 use sortie_base::secret::Secret;
+use sortie_base::{http, retry_after};
 use sortie_core::id::{RunId, SessionKey};
 use sortie_core::request::RequestId;
 use tokio::time::Instant;
@@ -35,7 +35,7 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(45);
 const GREETING_LIMIT: Duration = Duration::from_secs(5);
 /// The largest response of a process that is not verified yet.
 const MAX_UNVERIFIED_BYTES: usize = 4096;
-/// The largest problem.
+/// Largest problem document that is read.
 const MAX_PROBLEM_BYTES: usize = 1 << 20;
 /// The largest response; results of tasks and diffs are far below.
 const MAX_ANSWER_BYTES: usize = 64 << 20;
@@ -91,11 +91,8 @@ impl Client {
             format!("Bearer {}", token.expose()).parse();
         let mut bearer = bearer.map_err(|_| ClientError::BadToken)?;
         bearer.set_sensitive(true);
-        let http = reqwest::Client::builder()
+        let http = http::client()
             .connect_timeout(CONNECT_LIMIT)
-            // The token must not follow a redirect to another host.
-            .redirect(reqwest::redirect::Policy::none())
-            .no_proxy()
             // The next request uses the connection on which the server was verified.
             .pool_max_idle_per_host(1)
             .build()
@@ -272,7 +269,6 @@ impl Client {
         self.post(&reply_to("approvals", request), body).await
     }
 
-    /// Answers a question.
     pub async fn answer_question(
         &self,
         request: &RequestId,
@@ -517,7 +513,7 @@ impl Client {
         {
             body.extend_from_slice(&part);
             if body.len() > most {
-                return Err(self.unexpected("an endless response"));
+                return Err(self.unexpected("a response that exceeds the size limit"));
             }
         }
         Ok(body)
@@ -626,7 +622,7 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     )
 }
 
-/// An empty body.
+/// Response without fields.
 #[derive(Serialize)]
 struct Nothing {}
 

@@ -25,13 +25,13 @@ fn problem(status: u16, slug: &str) -> String {
 }
 
 /// A server on loopback that proves its identity and gives these responses to POST requests.
-struct Told {
+struct ScriptedServer {
     address: SocketAddr,
     /// The idempotency keys of the POST requests.
     keys: Arc<Mutex<Vec<String>>>,
 }
 
-impl Told {
+impl ScriptedServer {
     async fn to_answer(answers: Vec<(&'static str, String)>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -96,7 +96,7 @@ async fn client_waits_while_the_first_attempt_executes() {
     answers.extend((0..8).map(|_| (UNDER_WAY, problem(409, "under-way"))));
     let done = serde_json::json!({ "task_id": run }).to_string();
     answers.push(("HTTP/1.1 200 OK\r\n", done));
-    let server = Told::to_answer(answers).await;
+    let server = ScriptedServer::to_answer(answers).await;
     let steered = server.client().steer(run, "faster", "the-wish").await;
     assert_eq!(steered.unwrap().task_id, run);
     // All attempts had the same idempotency key.
@@ -106,7 +106,7 @@ async fn client_waits_while_the_first_attempt_executes() {
 #[tokio::test]
 async fn conflict_is_not_retried() {
     let run: RunId = "0198b1d0-0000-7000-8000-000000000001".parse().unwrap();
-    let server = Told::to_answer(vec![(UNDER_WAY, problem(409, "conflict"))]).await;
+    let server = ScriptedServer::to_answer(vec![(UNDER_WAY, problem(409, "conflict"))]).await;
     let refused = server.client().steer(run, "faster", "the-wish").await;
     let refused = refused.unwrap_err();
     assert!(

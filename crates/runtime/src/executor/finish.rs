@@ -83,7 +83,7 @@ impl Executor {
                 let ended = report.ended.iter().map(|ended| ended.run);
                 let others = ended.filter(|run| *run != self.fence.run);
                 stop_leftovers(&self.engine, others.collect()).await;
-                self.engine.ended(report);
+                self.engine.publish_end(report);
                 Ok(FinishResult::Written)
             }
             Finishing::Unread => {
@@ -165,7 +165,7 @@ async fn fail(engine: &Engine, fence: Fence, reason: Reason, message: String) ->
     if let Finishing::Ended(report) = finished {
         let ended = report.ended.iter().map(|ended| ended.run);
         stop_leftovers(engine, ended.collect()).await;
-        engine.ended(report);
+        engine.publish_end(report);
     }
     Ok(())
 }

@@ -143,7 +143,6 @@ impl Executor {
         Ok(CallProgress::Finished)
     }
 
-    /// Runs calls concurrently.
     async fn run_concurrent<'a>(
         &mut self,
         dispatch: Dispatch<'a>,
@@ -272,24 +271,8 @@ impl Executor {
 }
 
 fn request_of(event: &Event) -> Option<sortie_core::request::Request> {
-    match event {
-        Event::Asked { request, .. } => Some((**request).clone()),
-        Event::Admitted { .. }
-        | Event::Updated { .. }
-        | Event::Paused
-        | Event::Resumed
-        | Event::Claimed { .. }
-        | Event::InboxTaken { .. }
-        | Event::Answered { .. }
-        | Event::ModelFailed { .. }
-        | Event::Compacted { .. }
-        | Event::Intended { .. }
-        | Event::Delegated { .. }
-        | Event::ToolFinished { .. }
-        | Event::BudgetLow { .. }
-        | Event::BudgetSpent { .. }
-        | Event::Isolated { .. }
-        | Event::Collected { .. }
-        | Event::Finished { .. } => None,
-    }
+    let Event::Asked { request, .. } = event else {
+        return None;
+    };
+    Some((**request).clone())
 }

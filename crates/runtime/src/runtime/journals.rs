@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use sortie_agent::{RunDetails, Timeline, TranscriptLine, task_timeline, timeline, transcript};
+use sortie_agent::{Timeline, TranscriptLine, task_timeline, timeline, transcript};
 use sortie_core::event::{Event, JournalEntry};
 use sortie_core::id::{BlobId, RunId, Seq};
 use sortie_core::ports::store::{ListFilter, VerifyReport};
-use sortie_core::run::{RunRecord, RunSpec};
+use sortie_core::run::{RunDetails, RunRecord, RunSpec};
 
 use super::{Runtime, RuntimeError};
 use crate::refusal::{Refusal, RefusalReason};

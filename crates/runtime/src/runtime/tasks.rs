@@ -7,7 +7,7 @@ use sortie_core::id::RunId;
 use sortie_core::inbox::{InboxItem, MAX_MESSAGE_CHARS, Sender};
 use sortie_core::notification::{Notification, NotificationKind};
 use sortie_core::ports::store::{
-    Admission, Admit, CancelReport, ListFilter, PauseReport, Unblock, Update,
+    Admission, Admit, CancelReport, ListFilter, PauseReport, Unblock, Undelivered, Update,
 };
 use sortie_core::run::{
     Cancellation, CancelledBy, Delivery, Lane, Priority, RunRecord, RunSpec, Status,
@@ -62,7 +62,7 @@ impl Runtime {
             .await?;
         match admission {
             Admission::Admitted { .. } => {
-                self.engine.admitted(run, &spec);
+                self.engine.publish_admission(run, &spec);
                 Ok(run)
             }
             Admission::Existing { run } => Ok(run),
@@ -250,7 +250,6 @@ impl Runtime {
         report.changed.into_iter().map(tell).collect()
     }
 
-    /// Returns one record.
     pub async fn get(&self, run: RunId) -> Result<RunRecord, RuntimeError> {
         Ok(self.engine.store.get(run).await?)
     }
@@ -258,6 +257,16 @@ impl Runtime {
     /// Finds a run by a prefix of its id.
     pub async fn resolve(&self, prefix: &str) -> Result<RunId, RuntimeError> {
         Ok(self.engine.store.resolve(prefix).await?)
+    }
+
+    /// Returns the ids before and after each of these, among all runs.
+    pub async fn neighbours(&self, runs: Vec<RunId>) -> Result<Vec<RunId>, RuntimeError> {
+        Ok(self.engine.store.neighbours(runs).await?)
+    }
+
+    /// Counts the results that were not delivered.
+    pub async fn undelivered(&self) -> Result<Undelivered, RuntimeError> {
+        Ok(self.engine.store.undelivered().await?)
     }
 
     /// Lists records, newest first.
@@ -366,8 +375,7 @@ impl Runtime {
 pub(crate) fn check_message(text: &str) -> Result<(), RuntimeError> {
     if text.chars().count() > MAX_MESSAGE_CHARS {
         let message = format!(
-            "the message has more than {MAX_MESSAGE_CHARS} characters; put the rest into a file, and \
-             say where it is"
+            "the message has more than {MAX_MESSAGE_CHARS} characters; put the rest into a file and name the file"
         );
         return Err(Refusal::new(RefusalReason::MessageTooLong, message).into());
     }

@@ -12,7 +12,6 @@ use super::{Runtime, RuntimeError};
 /// The load of a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaneState {
-    /// The lane.
     pub lane: Lane,
     /// How many runs may be executed at once.
     pub limit: u32,

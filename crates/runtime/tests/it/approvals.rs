@@ -78,8 +78,8 @@ async fn approval_request_names_the_agent_and_the_exact_call() {
     let asked = open(&stage, 2).await;
     let shown: Vec<String> = asked.iter().map(approval).collect();
     insta::assert_snapshot!(shown.join("\n"), @r#"
-    main [main] write_file {"content":"x","path":"a.txt"} because mode: a person is asked about it in default mode; or always write_file(a.txt) or write_file
-    main [main] exec {"command":"echo hello > b.txt"} because mode: a person is asked about it in default mode; or always
+    main [main] write_file {"content":"x","path":"a.txt"} because mode: default mode requires an approval for it; or always write_file(a.txt) or write_file
+    main [main] exec {"command":"echo hello > b.txt"} because mode: default mode requires an approval for it; or always
     "#);
     let record = stage.record(run).await;
     assert_eq!(record.summary.waiting_on, Some(WaitingOn::Approval));

@@ -2,7 +2,7 @@
 
 use sortie_base::redact::Redactor;
 use sortie_core::audit::AuditStage;
-use sortie_core::policy::{Decision, Mode, Rules};
+use sortie_core::policy::{Decision, Mode};
 use sortie_core::ports::store::AuditFilter;
 use sortie_test_support::stage::Play;
 
@@ -22,10 +22,7 @@ const RULES: &str = r#"
 #[tokio::test]
 async fn every_call_is_audited_with_its_ruling() {
     let mut play = Play::new(RULES).set(|settings| {
-        settings.policy.global = Rules {
-            deny: vec!["exec(git push *)".to_owned()],
-            ..Rules::default()
-        };
+        settings.policy.deny = vec!["exec(git push *)".to_owned()];
     });
     play.redactor = Redactor::new(["hunter22-very-secret".to_owned()]);
     let stage = play.begin().await;

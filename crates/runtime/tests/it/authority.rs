@@ -1,10 +1,10 @@
 //! The operator's settings apply, whatever a model asks for and whichever process continues a tree.
 
+use sortie_core::config::AgentConfig;
 use sortie_core::event::Event;
 use sortie_core::id::Seq;
 use sortie_core::policy::{Mode, Rules};
 use sortie_core::run::{Isolation, RunSpec, Status};
-use sortie_runtime::AgentSettings;
 use sortie_test_support::stage::{Play, Stage};
 
 async fn spec_of(stage: &Stage, label: &str) -> RunSpec {
@@ -27,10 +27,10 @@ async fn a_spawn_call_cannot_turn_off_isolation_or_deadline() {
 "#;
     let stage = Play::new(rules)
         .set(|settings| {
-            let code = AgentSettings {
+            let code = AgentConfig {
                 isolation: Some(Isolation::Worktree),
-                timeout: Some(std::time::Duration::from_secs(60)),
-                ..AgentSettings::default()
+                timeout_seconds: Some(60),
+                ..AgentConfig::default()
             };
             settings.agents.insert("code".to_owned(), code);
         })
@@ -80,7 +80,7 @@ async fn a_child_under_other_settings_gets_no_approvals_of_them() {
 "#;
     for (approve_from_the_start, written) in [(true, true), (false, false)] {
         let approve = |settings: &mut sortie_runtime::Settings| {
-            settings.policy.global.approve = vec!["write_file".to_owned()];
+            settings.policy.approve = vec!["write_file".to_owned()];
         };
         let mut play = Play::new(rules);
         if approve_from_the_start {
@@ -106,7 +106,7 @@ async fn a_child_under_other_settings_gets_no_approvals_of_them() {
 #[tokio::test]
 async fn an_unreadable_policy_names_the_rule() {
     let stage = Play::new("  - say: done\n")
-        .set(|settings| settings.policy.global.deny = vec!["exec((".to_owned()])
+        .set(|settings| settings.policy.deny = vec!["exec((".to_owned()])
         .begin()
         .await;
     let refused = stage.runtime().create(stage.new_run("go")).await;

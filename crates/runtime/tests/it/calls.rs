@@ -186,7 +186,7 @@ async fn a_long_output_is_truncated_with_a_reference_to_the_rest() {
     insta::assert_snapshot!(stage.task(main).await, @r"
     status: completed
     progress: 100
-    result: There is no earlier output blob:0000. Copy the id exactly as the cut output gave it.
+    result: There is no earlier output blob:0000. Copy the id exactly from the truncated output.
     tool_calls: 3
     delivery: not_required
     ");

@@ -5,7 +5,8 @@ use sortie_core::event::{Event, StopReason};
 use sortie_core::id::{RunId, Seq};
 use sortie_core::message::{Block, Usage};
 use sortie_core::ports::store::{
-    Admit, Claim, DeathLimits, Finish, Journal as _, LaneLimit, Registry as _, Unread,
+    Admit, Claim, DeathLimits, Finish, Journal as _, LaneLimit, Registry as _, SaveSnapshot,
+    Snapshot, Unread,
 };
 use sortie_core::run::{Lane, Outcome, Summary};
 use sortie_core::time::Clock as _;
@@ -139,4 +140,45 @@ async fn the_model_reads_that_the_beginning_was_removed() {
     assert!(!seen.contains("walnut"), "{seen}");
     assert!(seen.contains("Beginning missing"), "{seen}");
     assert!(seen.contains("Remember it."), "{seen}");
+}
+
+#[tokio::test]
+async fn a_turn_reads_the_snapshot_instead_of_the_journals_before_it() {
+    let stage = Play::new(ECHO).begin().await;
+    let first = say(&stage, "The word is walnut.").await;
+    for turn in 2..=10 {
+        say(&stage, &format!("turn {turn}")).await;
+    }
+    // Another word in the snapshot shows where the next turn has its history from.
+    let stage = stage
+        .restart_and(async |store| {
+            let session = "web:1".parse().expect("a session");
+            let found = store.snapshot(session, None).await.expect("a store");
+            let Snapshot { run, head, body } = found.expect("a snapshot after ten turns");
+            let body = String::from_utf8(body).expect("text");
+            let save = SaveSnapshot {
+                snapshot: Snapshot {
+                    run,
+                    head,
+                    body: body.replace("walnut", "acorn").into_bytes(),
+                },
+                base: None,
+                folded: vec![run],
+            };
+            assert!(store.save_snapshot(save).await.expect("a write"));
+        })
+        .await;
+    say(&stage, "What is the word?").await;
+    let seen = stage.seen("What is the word?", 1).await;
+    assert!(seen.contains("The word is acorn."), "{seen}");
+    for turn in 2..=10 {
+        assert_eq!(seen.matches(&format!("turn {turn}\n")).count(), 1, "{seen}");
+    }
+    // Without the first turn the snapshot is gone too, and the journals that are left count.
+    stage.runtime().delete(first).await.expect("a deletion");
+    say(&stage, "And now?").await;
+    let seen = stage.seen("And now?", 1).await;
+    assert!(seen.contains("Beginning missing"), "{seen}");
+    assert!(!seen.contains("acorn"), "{seen}");
+    assert!(seen.contains("turn 2\n"), "{seen}");
 }

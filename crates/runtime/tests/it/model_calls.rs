@@ -1,9 +1,6 @@
 //! Histories that are too long, results with a schema, pictures, and settings of agents.
-
-use std::time::Duration;
-
-use sortie_core::run::{Sampling, Status};
-use sortie_runtime::{AgentSettings, ModelDefaults};
+use sortie_core::config::{AgentConfig, ModelConfig};
+use sortie_core::run::Status;
 use sortie_test_support::stage::Play;
 
 #[tokio::test]
@@ -170,36 +167,30 @@ async fn model_options_of_agent_model_and_default_reach_the_request() {
     .set(|settings| {
         settings.small_model = Some("small".to_owned());
         settings.child_model = Some("of-children".to_owned());
-        settings.every_model = ModelDefaults {
+        settings.every_model = ModelConfig {
             fallbacks: Some(vec!["second".to_owned(), "other".to_owned()]),
             thinking: Some("low".to_owned()),
-            sampling: Sampling {
-                temperature: Some(0.1),
-                max_tokens: Some(100),
-            },
+            temperature: Some(0.1),
+            max_tokens: Some(100),
+            ..ModelConfig::default()
         };
         settings.models.insert(
             "other".to_owned(),
-            ModelDefaults {
+            ModelConfig {
                 thinking: Some("of-the-model".to_owned()),
-                ..ModelDefaults::default()
+                ..ModelConfig::default()
             },
         );
         settings.agents.insert(
             "explore".to_owned(),
-            AgentSettings {
+            AgentConfig {
                 model: Some("inherit".to_owned()),
-                asking: ModelDefaults {
-                    fallbacks: Some(Vec::new()),
-                    thinking: Some("high".to_owned()),
-                    sampling: Sampling {
-                        temperature: Some(0.9),
-                        max_tokens: None,
-                    },
-                },
+                fallbacks: Some(Vec::new()),
+                thinking: Some("high".to_owned()),
+                temperature: Some(0.9),
                 max_iterations: Some(4),
-                timeout: Some(Duration::from_secs(8)),
-                ..AgentSettings::default()
+                timeout_seconds: Some(8),
+                ..AgentConfig::default()
             },
         );
     })

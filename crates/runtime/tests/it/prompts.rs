@@ -8,18 +8,12 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use sortie_core::agent::AgentDefinition;
 use sortie_core::id::RunId;
-use sortie_core::message::Message;
 use sortie_core::ports::model::ModelRequest;
 use sortie_core::ports::workspace::{Collected, Worktrees};
 use sortie_core::run::{Changes, Isolation, Status, Worktree};
 use sortie_core::words::Lang;
 use sortie_runtime::NewRun;
 use sortie_test_support::stage::{MODEL, Play, Stage};
-
-/// System prompt, tools and task of a child's first request.
-const MAX_CHILD_BYTES: usize = 6_000;
-/// The same of the main agent, which also reads about delegating.
-const MAX_MAIN_BYTES: usize = 10_000;
 
 const EVERYBODY: &str = r#"
   - when: { agent: main, turn: 1 }
@@ -70,44 +64,6 @@ fn messages_json(request: &ModelRequest) -> Vec<String> {
     messages
         .map(|message| serde_json::to_string(message.as_ref()).expect("a message is JSON"))
         .collect()
-}
-
-fn bytes_of_first(request: &ModelRequest) -> usize {
-    let [task] = request.messages.as_slice() else {
-        panic!("a first request has one message: {:?}", request.messages);
-    };
-    let Message::User { text } = task.as_ref() else {
-        panic!("a first message is a task: {task:?}");
-    };
-    request.system.len() + tools_json(request).len() + text.len()
-}
-
-#[tokio::test]
-async fn first_requests_are_small() {
-    for lang in Lang::ALL {
-        let stage = everybody(*lang).await;
-        let mut checked = 0;
-        for request in stage.model().requests() {
-            if request.asker.turn > 1 {
-                continue;
-            }
-            let allowed = match request.asker.depth {
-                0 => MAX_MAIN_BYTES,
-                _ => MAX_CHILD_BYTES,
-            };
-            let size = bytes_of_first(&request);
-            let agent = &request.asker.agent;
-            assert!(
-                size <= allowed,
-                "{agent} in {lang}: {size} of {allowed} bytes"
-            );
-            checked += 1;
-        }
-        assert_eq!(
-            checked, 6,
-            "main, two explorers, and one of each other agent"
-        );
-    }
 }
 
 #[tokio::test]
@@ -189,6 +145,10 @@ impl Worktrees for OneFolder {
 
     async fn discard(&self, _: &Worktree, _: &Changes) -> Result<(), String> {
         Ok(())
+    }
+
+    async fn runs(&self) -> Result<Vec<RunId>, String> {
+        Ok(Vec::new())
     }
 
     async fn sweep(&self, _: &[RunId]) -> Result<(), String> {

@@ -76,7 +76,7 @@ pub(crate) struct HesitantWriter {
 impl HesitantWriter {
     pub(crate) fn new(hesitates: Hesitates) -> Arc<Self> {
         Arc::new(Self {
-            inner: WriteFile::new(),
+            inner: WriteFile::default(),
             hesitates,
             calls: AtomicU32::new(0),
         })

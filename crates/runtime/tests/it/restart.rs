@@ -226,12 +226,12 @@ async fn a_file_write_interrupted_by_a_crash_is_reconciled() {
     (calls: 1)
     ");
     assert_eq!(file.as_deref(), Some("new"));
-    let (words, file) = write_under_way(Hesitates::BeforeWriting, Some("somebody else's")).await;
+    let (words, file) = write_under_way(Hesitates::BeforeWriting, Some("another process's")).await;
     insta::assert_snapshot!(words, @r"
     Interrupted: the process died while write_file ran, and its outcome is unknown. Verify first whether it happened before you do it again.
     (calls: 1)
     ");
-    assert_eq!(file.as_deref(), Some("somebody else's"));
+    assert_eq!(file.as_deref(), Some("another process's"));
 }
 
 #[tokio::test]
@@ -328,6 +328,10 @@ impl Worktrees for Vanishing {
 
     async fn discard(&self, _: &Worktree, _: &Changes) -> Result<(), String> {
         Ok(())
+    }
+
+    async fn runs(&self) -> Result<Vec<RunId>, String> {
+        Ok(Vec::new())
     }
 
     async fn sweep(&self, _: &[RunId]) -> Result<(), String> {

@@ -5,9 +5,9 @@ use std::time::Duration;
 use sortie_core::id::{RunId, Seq, SessionKey};
 use sortie_core::message::TodoStatus;
 use sortie_core::ports::store::{ListFilter, StoreError};
-use sortie_core::run::{Priority, Status};
+use sortie_core::run::{Priority, RunDetails, Status};
 use sortie_core::stats::Stats;
-use sortie_runtime::{RunDetails, RuntimeError};
+use sortie_runtime::RuntimeError;
 use sortie_test_support::stage::{Play, Stage};
 
 const TWO_TURNS: &str = r#"

@@ -147,7 +147,7 @@ pub(super) fn install(network: &OsStr) -> io::Result<()> {
             sockets(&mut refused, REACHING)?;
             around_ports(&mut refused)?;
         }
-        _ => return Err(io::Error::other("there is no such network")),
+        _ => return Err(io::Error::other("unknown network mode")),
     }
     apply(&compile(refused, libc::EPERM, arch)?)?;
     // Their flags lie in memory, which a filter cannot read. Libraries then fall back to the older

@@ -29,7 +29,7 @@ pub(super) fn restrict(gathered: &Gathered, ports: bool, needed: bool) -> io::Re
     match status {
         RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => Ok(()),
         RulesetStatus::NotEnforced if needed => {
-            Err(io::Error::other("this kernel has no Landlock"))
+            Err(io::Error::other("this kernel does not support Landlock"))
         }
         // The file view confines the command without Landlock.
         RulesetStatus::NotEnforced => Ok(()),

@@ -9,7 +9,7 @@ use rustix::net::{
 
 /// `RTM_NEWLINK` of the kernel's `rtnetlink.h`.
 const NEW_LINK: u16 = 16;
-/// `NLM_F_REQUEST` and `NLM_F_ACK`.
+/// The flags `NLM_F_REQUEST` and `NLM_F_ACK`.
 const REQUEST_AND_ANSWER: u16 = 1 | 4;
 /// `IFF_UP` of the kernel's `if.h`.
 const UP: u32 = 1;
@@ -38,7 +38,7 @@ pub(super) fn start() -> io::Result<()> {
     match error.map(i32::from_ne_bytes) {
         Some(0) => Ok(()),
         Some(number) => Err(io::Error::from_raw_os_error(-number)),
-        None => Err(io::Error::other("the kernel gave no answer")),
+        None => Err(io::Error::other("the kernel did not respond")),
     }
 }
 

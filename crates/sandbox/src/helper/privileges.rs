@@ -34,7 +34,7 @@ pub(super) fn drop_all() -> io::Result<()> {
     set_no_new_privs(true)?;
     match capabilities(None)? {
         now if now == none => Ok(()),
-        _ => Err(io::Error::other("capabilities are left")),
+        _ => Err(io::Error::other("some capabilities could not be dropped")),
     }
 }
 
@@ -56,7 +56,7 @@ pub(super) fn limit(name: &str, value: u64) -> io::Result<()> {
         "file" => (Resource::Fsize, 0),
         "open" => (Resource::Nofile, 0),
         "core" => (Resource::Core, 0),
-        _ => return Err(io::Error::other("there is no such limit")),
+        _ => return Err(io::Error::other("unknown resource limit")),
     };
     let now = getrlimit(resource);
     let maximum = lower(now.maximum, value.saturating_add(grace));

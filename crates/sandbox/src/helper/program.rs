@@ -78,7 +78,7 @@ impl Life {
         let held = pidfd_open(parent, PidfdFlags::empty())?;
         // The pidfd was opened while the process was still the parent, so the id was not reused.
         if getppid() != Some(parent) {
-            return Err(io::Error::other("the parent process is gone"));
+            return Err(io::Error::other("the parent process has ended"));
         }
         Ok(Self {
             held,

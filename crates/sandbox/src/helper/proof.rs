@@ -43,26 +43,25 @@ pub(super) type Promises = Vec<(PathBuf, Promise)>;
 /// Checks that the mount table meets all expectations.
 pub(super) fn check(promises: &Promises) -> io::Result<()> {
     let table = mounts::read(&fs::read(mounts::TABLE)?);
-    let wrong = first_wrong(promises, &mounts::visible(&table), &Seen);
+    let wrong = first_wrong(promises, &mounts::visible(&table), &RealFiles);
     match wrong {
         None => Ok(()),
         Some(path) => Err(io::Error::other(format!(
-            "{} does not show what was planned: it was swapped for something else in between. \
-             Nothing was started; try again",
+            "{} was replaced by another file after the sandbox was planned. Nothing was started; try again",
             path.display()
         ))),
     }
 }
 
 /// Access to the properties of a file.
-trait Look {
+trait FileProperties {
     fn identity(&self, path: &Path) -> Option<(u64, u64)>;
     fn is_null(&self, path: &Path) -> bool;
 }
 
-struct Seen;
+struct RealFiles;
 
-impl Look for Seen {
+impl FileProperties for RealFiles {
     fn identity(&self, path: &Path) -> Option<(u64, u64)> {
         held::identity(path).ok()
     }
@@ -81,7 +80,7 @@ impl Look for Seen {
 fn first_wrong<'a>(
     promises: &'a Promises,
     visible: &[&'a Mount],
-    look: &impl Look,
+    look: &impl FileProperties,
 ) -> Option<&'a Path> {
     let broken = promises.iter().find(|(path, promise)| {
         let found = visible.iter().find(|mount| mount.at == *path);
@@ -101,7 +100,7 @@ fn first_wrong<'a>(
     unknown.map(|mount| mount.at.as_path())
 }
 
-fn keeps(mount: &Mount, promise: &Promise, look: &impl Look) -> bool {
+fn keeps(mount: &Mount, promise: &Promise, look: &impl FileProperties) -> bool {
     match promise {
         Promise::Part { device, root } | Promise::Along { device, root } => {
             mount.device == *device && mount.root.as_os_str() == *root
@@ -120,7 +119,7 @@ mod tests {
 
     struct Played;
 
-    impl Look for Played {
+    impl FileProperties for Played {
         fn identity(&self, path: &Path) -> Option<(u64, u64)> {
             (path == Path::new("/net")).then_some((7, 8))
         }

@@ -1,6 +1,6 @@
 //! Which files a command can read and change.
 
-use sortie_sandbox::{Access, Backend, Refusal};
+use sortie_sandbox::{Access, Backend, CommandRefusal};
 
 use crate::support::{World, backends, with_namespaces};
 
@@ -225,10 +225,19 @@ fn missing_or_invalid_folder_is_refused() {
                 .confine(&policy, command)
                 .unwrap_err()
         };
-        assert!(matches!(refusal("", "missing"), Refusal::Folder { .. }));
-        assert!(matches!(refusal("", "file.txt"), Refusal::Folder { .. }));
-        assert!(matches!(refusal("", ".."), Refusal::Outside(_)));
-        assert!(matches!(refusal("/", "."), Refusal::TooMuch(_)));
-        assert!(matches!(refusal("/missing", "."), Refusal::Folder { .. }));
+        assert!(matches!(
+            refusal("", "missing"),
+            CommandRefusal::Folder { .. }
+        ));
+        assert!(matches!(
+            refusal("", "file.txt"),
+            CommandRefusal::Folder { .. }
+        ));
+        assert!(matches!(refusal("", ".."), CommandRefusal::Outside(_)));
+        assert!(matches!(refusal("/", "."), CommandRefusal::TooMuch(_)));
+        assert!(matches!(
+            refusal("/missing", "."),
+            CommandRefusal::Folder { .. }
+        ));
     }
 }

@@ -1,7 +1,10 @@
 //! What a command can reach of the machine: processes, devices, privileges.
 
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
 use sortie_base::lifeline::Lifeline;
-use sortie_sandbox::{Backend, Mode, Sandbox};
+use sortie_sandbox::{Backend, CommandRefusal, Mode, Sandbox};
 
 use crate::support::{OFFER, World, backends, with_namespaces};
 
@@ -137,7 +140,7 @@ fn the_machine_is_not_changed() {
     ] {
         // Opens the file for writing, and writes nothing.
         let script = format!(": >> {path}");
-        if root && std::path::Path::new(path).exists() {
+        if root && Path::new(path).exists() {
             refused(&world, &backends(), &script);
         }
     }
@@ -228,6 +231,36 @@ fn without_a_sandbox_there_is_no_command() {
     assert!(bare.argv.ends_with(&world.shell("true").argv));
     assert_eq!(bare.applied.backend, Backend::None);
     assert_eq!(bare.applied.not_held.len(), 1);
+}
+
+/// Writes a program that leaves a mark beside itself, and fails.
+fn marking(folder: &Path, name: &str) -> PathBuf {
+    let path = folder.join(name);
+    std::fs::write(&path, "#!/bin/sh\necho ran >\"$0.ran\"\nexit 1\n").unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+#[test]
+fn machine_is_probed_before_the_first_command_and_not_earlier() {
+    let world = World::new();
+    let folder = tempfile::tempdir().unwrap();
+    let helper = marking(folder.path(), "helper");
+    let places = sortie_sandbox::Places {
+        path: vec![folder.path().to_owned()],
+        ..sortie_sandbox::Places::default()
+    };
+    let sandbox = Sandbox::probing(Mode::Best, places, helper);
+    // An agent that writes to a folder of the search path must not provide the sandbox.
+    marking(folder.path(), "bwrap");
+    assert!(!folder.path().join("helper.ran").exists());
+    let refusal = sandbox.confine(&world.policy(), world.shell("true"));
+    assert!(
+        matches!(refusal, Err(CommandRefusal::NoSandbox)),
+        "{refusal:?}"
+    );
+    assert!(folder.path().join("helper.ran").exists());
+    assert!(!folder.path().join("bwrap.ran").exists());
 }
 
 #[test]

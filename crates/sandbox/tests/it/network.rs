@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
 
-use sortie_sandbox::{Backend, Network, Refusal};
+use sortie_sandbox::{Backend, CommandRefusal, Network};
 
 use crate::support::{OFFER, World, backends, with_namespaces};
 
@@ -105,7 +105,7 @@ fn a_loopback_of_its_own_works() {
     }
     let refusal = world.confine(Backend::Landlock, &policy, &script);
     if OFFER.landlock >= 3 {
-        assert!(matches!(refusal.unwrap_err(), Refusal::Network(_)));
+        assert!(matches!(refusal.unwrap_err(), CommandRefusal::Network(_)));
     }
 }
 

@@ -11,8 +11,8 @@ use std::sync::LazyLock;
 
 use sortie_base::lifeline::Lifeline;
 use sortie_sandbox::{
-    Backend, Command, Confined, Limits, Mode, Neutralised, Offer, Places, Policy, Refusal, Sandbox,
-    probe,
+    Backend, Command, CommandRefusal, Confined, Limits, Mode, Neutralised, Offer, Places, Policy,
+    Sandbox, probe,
 };
 
 /// The helper binary of these tests.
@@ -175,7 +175,7 @@ impl World {
         backend: Backend,
         policy: &Policy,
         script: &str,
-    ) -> Result<Confined, Refusal> {
+    ) -> Result<Confined, CommandRefusal> {
         self.sandbox(backend).confine(policy, self.shell(script))
     }
 

@@ -63,7 +63,7 @@ fn a_view_that_was_swapped_for_another_starts_nothing() {
         let act = |workspace: &Path| link_instead(workspace, "../.ssh");
         let (code, text) = swapped(&world, (backend, &policy), "cat id*; echo ran", act);
         assert_eq!(code, 125, "{backend:?} {text}");
-        assert!(text.contains("does not show what was planned"), "{text}");
+        assert!(text.contains("was replaced by another file"), "{text}");
         let world = World::with_git();
         let policy = world.policy();
         let (code, text) = swapped(&world, (backend, &policy), "cat file.txt", |_| {});

@@ -7,6 +7,8 @@ use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use sortie_base::token_bucket::TokenBucket;
+
 use crate::problem::{Kind, Problem};
 
 /// The attempts of a full bucket.
@@ -19,18 +21,15 @@ const MAX_BUCKETS: usize = 4_096;
 
 /// The identity that a request claims.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Claimed {
-    /// A key.
+pub(crate) enum ClaimedIdentity {
     Key(String),
-    /// A browser session.
     Browser(String),
-    /// A login code.
     Code,
     /// Credentials that cannot be ours.
     Malformed,
 }
 
-impl Claimed {
+impl ClaimedIdentity {
     pub(crate) fn key(id: &str) -> Self {
         Self::Key(id.to_owned())
     }
@@ -40,7 +39,7 @@ impl Claimed {
     }
 }
 
-impl fmt::Display for Claimed {
+impl fmt::Display for ClaimedIdentity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Key(id) => write!(f, "key {id}"),
@@ -51,68 +50,67 @@ impl fmt::Display for Claimed {
     }
 }
 
-/// The buckets.
-#[derive(Debug, Default)]
+/// Token buckets for failed authentications.
+#[derive(Debug)]
 pub(crate) struct Failures {
-    buckets: Mutex<HashMap<(IpAddr, Claimed), Bucket>>,
+    start: Instant,
+    buckets: Mutex<Buckets>,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Bucket {
-    left: f64,
-    at: Instant,
-}
+type Buckets = HashMap<(IpAddr, ClaimedIdentity), TokenBucket>;
 
-impl Bucket {
-    /// Returns the attempts that are left.
-    fn left(self, now: Instant) -> f64 {
-        let back = now.saturating_duration_since(self.at).as_secs_f64() / REFILL.as_secs_f64();
-        (self.left + back).min(FULL)
+impl Default for Failures {
+    fn default() -> Self {
+        Self {
+            start: Instant::now(),
+            buckets: Mutex::default(),
+        }
     }
 }
 
 impl Failures {
     /// Records a failed attempt. Returns an error if there were too many before.
-    pub(crate) fn note(&self, address: IpAddr, claimed: Claimed) -> Result<(), Problem> {
-        self.note_at(address, claimed, Instant::now())
+    pub(crate) fn note(&self, address: IpAddr, claimed: ClaimedIdentity) -> Result<(), Problem> {
+        self.note_at(address, claimed, self.start.elapsed())
     }
 
-    fn note_at(&self, address: IpAddr, claimed: Claimed, now: Instant) -> Result<(), Problem> {
+    fn note_at(
+        &self,
+        address: IpAddr,
+        claimed: ClaimedIdentity,
+        now: Duration,
+    ) -> Result<(), Problem> {
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         if buckets.len() >= MAX_BUCKETS {
             evict(&mut buckets, now);
         }
-        let bucket = buckets.entry((address, claimed)).or_insert(Bucket {
-            left: FULL,
-            at: now,
-        });
-        let left = bucket.left(now);
-        if left < 1.0 {
-            let wait = REFILL.mul_f64(1.0 - left);
+        let full = || TokenBucket::new(1.0 / REFILL.as_secs_f64(), FULL);
+        let bucket = buckets.entry((address, claimed)).or_insert_with(full);
+        if let Some(until) = bucket.until(1.0, now) {
+            let wait = until.saturating_sub(now);
             return Err(Problem::new(
                 Kind::TooManyRequests,
                 "too many invalid tokens from this address; wait, and check the token",
             )
             .retry_after(wait.as_secs() + 1));
         }
-        bucket.left = left - 1.0;
-        bucket.at = now;
+        bucket.take(1.0, now);
         Ok(())
     }
 }
 
 /// Drops full buckets, and then the fuller half.
-fn evict(buckets: &mut HashMap<(IpAddr, Claimed), Bucket>, now: Instant) {
-    buckets.retain(|_, bucket| bucket.left(now) < FULL);
+fn evict(buckets: &mut Buckets, now: Duration) {
+    buckets.retain(|_, bucket| bucket.level(now) < FULL);
     if buckets.len() < MAX_BUCKETS {
         return;
     }
-    let mut levels: Vec<f64> = buckets.values().map(|bucket| bucket.left(now)).collect();
+    let mut levels: Vec<f64> = buckets.values().map(|bucket| bucket.level(now)).collect();
     levels.sort_by(f64::total_cmp);
     let middle = levels[levels.len() / 2];
     let mut quota = MAX_BUCKETS / 2;
     buckets.retain(|_, bucket| {
-        let evicted = quota > 0 && bucket.left(now) >= middle;
+        let evicted = quota > 0 && bucket.level(now) >= middle;
         quota -= usize::from(evicted);
         !evicted
     });
@@ -127,14 +125,15 @@ mod tests {
     #[test]
     fn ten_attempts_and_then_one_every_six_seconds() {
         let failures = Failures::default();
-        let start = Instant::now();
-        let claimed = Claimed::key("abcdefgh");
-        let guess = |claimed: &Claimed, at| failures.note_at(HERE, claimed.clone(), at).is_ok();
+        let start = Duration::ZERO;
+        let claimed = ClaimedIdentity::key("abcdefgh");
+        let guess =
+            |claimed: &ClaimedIdentity, at| failures.note_at(HERE, claimed.clone(), at).is_ok();
         for _ in 0..10 {
             assert!(guess(&claimed, start));
         }
         assert!(!guess(&claimed, start));
-        assert!(guess(&Claimed::key("other"), start));
+        assert!(guess(&ClaimedIdentity::key("other"), start));
         assert!(!guess(&claimed, start + REFILL / 2));
         let later = start + REFILL;
         assert!(guess(&claimed, later));
@@ -144,13 +143,13 @@ mod tests {
     #[test]
     fn many_claims_are_bounded_and_do_not_reset_an_empty_bucket() {
         let failures = Failures::default();
-        let now = Instant::now();
-        let guesser = Claimed::key("guesser1");
+        let now = Duration::ZERO;
+        let guesser = ClaimedIdentity::key("guesser1");
         for _ in 0..10 {
             assert!(failures.note_at(HERE, guesser.clone(), now).is_ok());
         }
         for number in 0..3 * MAX_BUCKETS {
-            let other = Claimed::key(&number.to_string());
+            let other = ClaimedIdentity::key(&number.to_string());
             assert!(failures.note_at(HERE, other, now).is_ok());
         }
         let kept = failures.buckets.lock().unwrap().len();

@@ -21,14 +21,14 @@ use sortie_core::time::Timestamp;
 use sortie_protocol::{Me, Role, Via};
 use tokio::sync::OwnedSemaphorePermit;
 
-pub(crate) use failures::{Claimed, Failures};
+pub(crate) use failures::{ClaimedIdentity, Failures};
 pub(crate) use names::Names;
 pub(crate) use rates::Rates;
 
 use crate::access;
 use crate::anonymous::AnonymousConnection;
 use crate::app::{App, Shared};
-use crate::keys::{Credential, Found};
+use crate::keys::{Authenticated, Credential};
 use crate::links::Pass;
 use crate::problem::{Kind, Problem};
 use crate::routes::sse::HEARTBEAT;
@@ -59,9 +59,8 @@ pub(crate) struct Peer {
     pub(crate) slot: Arc<OwnedSemaphorePermit>,
 }
 
-/// An authenticated caller.
 #[derive(Clone, Debug)]
-pub(crate) struct Caller(Arc<Found>);
+pub(crate) struct Caller(Arc<Authenticated>);
 
 impl Caller {
     pub(crate) fn key(&self) -> &str {
@@ -135,8 +134,8 @@ impl Caller {
     }
 }
 
-impl From<Found> for Caller {
-    fn from(found: Found) -> Self {
+impl From<Authenticated> for Caller {
+    fn from(found: Authenticated) -> Self {
         Self(Arc::new(found))
     }
 }
@@ -264,8 +263,8 @@ fn fetched_here(headers: &HeaderMap) -> bool {
         .is_some_and(|site| site == "same-origin")
 }
 
-/// Authenticates the caller.
-fn identify(app: &App, request: &Request) -> Result<Found, Problem> {
+/// Authenticates the caller by token or cookie.
+fn identify(app: &App, request: &Request) -> Result<Authenticated, Problem> {
     let address = peer(request);
     let now = app.runtime.now();
     if let Some(value) = request.headers().get(header::AUTHORIZATION) {
@@ -275,9 +274,9 @@ fn identify(app: &App, request: &Request) -> Result<Found, Problem> {
             .and_then(|text| text.split_once(' '))
             .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
             .and_then(|(_, token)| Credential::of_token(token.trim()));
-        let claimed = shown
-            .as_ref()
-            .map_or(Claimed::Malformed, |shown| Claimed::key(shown.id));
+        let claimed = shown.as_ref().map_or(ClaimedIdentity::Malformed, |shown| {
+            ClaimedIdentity::key(shown.id)
+        });
         let found = match &shown {
             Some(shown) => app.keys.by_token(shown, now)?,
             None => None,
@@ -291,9 +290,9 @@ fn identify(app: &App, request: &Request) -> Result<Found, Problem> {
         ));
     };
     let shown = Credential::of_cookie(text);
-    let claimed = shown
-        .as_ref()
-        .map_or(Claimed::Malformed, |shown| Claimed::browser(shown.id));
+    let claimed = shown.as_ref().map_or(ClaimedIdentity::Malformed, |shown| {
+        ClaimedIdentity::browser(shown.id)
+    });
     let found = match (&shown, page_key(request.headers())) {
         (Some(shown), Some(page_key)) => app.keys.by_cookie_and_page_key(shown, page_key, now)?,
         (Some(shown), None) if is_page_file(request) => app.keys.by_cookie(shown, now)?,
@@ -333,7 +332,7 @@ fn is_page_file(request: &Request) -> bool {
 /// Records a failed attempt; too many of them have to wait. Only failures are limited: a secret has
 /// 32 random bytes and cannot be guessed, and otherwise anyone who knows an id could lock its owner
 /// out.
-pub(crate) fn failed(app: &App, address: IpAddr, claimed: &Claimed) -> Problem {
+pub(crate) fn failed(app: &App, address: IpAddr, claimed: &ClaimedIdentity) -> Problem {
     app.metrics.count_auth_failure();
     if let Err(too_often) = app.failures.note(address, claimed.clone()) {
         return too_often;

@@ -64,7 +64,7 @@ impl Names {
         }
         Err(Problem::new(
             Kind::Misdirected,
-            "this server does not have this name; if it should, add it to [server] hosts",
+            "the Host header names another server; if it is correct, add it to [server] hosts",
         ))
     }
 

@@ -16,7 +16,7 @@ pub(crate) struct Frame {
     pub(crate) seq: u64,
     /// The value of `type`.
     pub(crate) name: &'static str,
-    /// The JSON.
+    /// The event as JSON.
     pub(crate) bytes: Utf8Bytes,
     /// The tasks that it is about, by which clients filter.
     tasks: Tasks,
@@ -51,11 +51,8 @@ impl Source {
 /// What a client subscribes to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Topic {
-    /// Everything.
     All,
-    /// One session.
     Session(SessionKey),
-    /// One task.
     Task(RunId),
     /// One tree, by its root.
     Tree(RunId),

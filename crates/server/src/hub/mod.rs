@@ -7,10 +7,10 @@
 //! events and gets a snapshot of the active tasks instead.
 
 mod frame;
-mod listener;
 mod publisher;
 mod ring;
 mod snapshot;
+mod subscriber;
 #[cfg(test)]
 mod tests;
 
@@ -22,9 +22,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub(crate) use frame::{Frame, Topic};
-pub(crate) use listener::{Listener, NewSubscription, Outgoing};
 use ring::Ring;
 use snapshot::Snapshots;
+pub(crate) use subscriber::{NewSubscription, Outgoing, Subscriber};
 
 /// The events that the ring has: how far a client may fall behind before it misses some.
 const KEPT: usize = 4_096;
@@ -78,7 +78,8 @@ impl Hub {
         }));
         // Subscribed here: no event is lost although the task starts later.
         let notifications = runtime.subscribe();
-        let listening = publisher::Publisher::new(hub.clone(), Arc::clone(runtime), notifications);
+        let listening =
+            publisher::HubPublisher::new(hub.clone(), Arc::clone(runtime), notifications);
         let stop = stop.clone();
         tracker.spawn(async move {
             tokio::select! {

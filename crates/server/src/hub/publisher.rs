@@ -30,7 +30,7 @@ const MAX_CHANGED: usize = 10_000;
 /// The number of runs whose session, tree and tenant are remembered for streamed text.
 const MAX_SOURCES: usize = 10_000;
 
-pub(super) struct Publisher {
+pub(super) struct HubPublisher {
     hub: Hub,
     runtime: Arc<Runtime>,
     notifications: broadcast::Receiver<Notification>,
@@ -50,7 +50,7 @@ enum Input {
     TextWanted,
 }
 
-impl Publisher {
+impl HubPublisher {
     pub(super) fn new(
         hub: Hub,
         runtime: Arc<Runtime>,
@@ -117,33 +117,14 @@ impl Publisher {
 
     fn handle(&mut self, notification: Notification) {
         let run = notification.task_id;
-        match notification.kind {
-            NotificationKind::Deleted => {
-                self.sources.remove(&run);
-                self.changed.remove(&run);
-            }
-            NotificationKind::Completed { .. }
-            | NotificationKind::Failed { .. }
-            | NotificationKind::Timeout { .. }
-            | NotificationKind::Cancelled { .. } => {
-                self.sources.remove(&run);
-                self.mark(run);
-            }
-            NotificationKind::Queued { .. }
-            | NotificationKind::Started { .. }
-            | NotificationKind::Progress { .. }
-            | NotificationKind::Tool { .. }
-            | NotificationKind::Held { .. }
-            | NotificationKind::Retrying { .. }
-            | NotificationKind::Compacted { .. }
-            | NotificationKind::Asked { .. }
-            | NotificationKind::Replied { .. }
-            | NotificationKind::BudgetLow { .. }
-            | NotificationKind::Said { .. }
-            | NotificationKind::Changed { .. }
-            | NotificationKind::Paused
-            | NotificationKind::Resumed
-            | NotificationKind::Delivery { .. } => self.mark(run),
+        let is_deleted = matches!(notification.kind, NotificationKind::Deleted);
+        if is_deleted || notification.kind.is_end() {
+            self.sources.remove(&run);
+        }
+        if is_deleted {
+            self.changed.remove(&run);
+        } else {
+            self.mark(run);
         }
         if !notification.kind.is_internal() {
             self.hub.publish(|seq| Frame::event(seq, notification));

@@ -79,7 +79,6 @@ impl Ring {
 /// The event after a sequence number.
 #[derive(Debug)]
 pub(super) enum After<'a> {
-    /// An event.
     Frame(&'a Arc<Frame>),
     /// There is no event yet.
     Nothing,

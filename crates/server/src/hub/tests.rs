@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 use super::frame::Source;
 use super::ring::After;
-use super::{Frame, Listener, NewSubscription, Outgoing, TEXTS_KEPT, Topic};
+use super::{Frame, NewSubscription, Outgoing, Subscriber, TEXTS_KEPT, Topic};
 use crate::app::App;
 use crate::config::{ServerConfig, ServerLimits};
 use crate::guard::Caller;
@@ -87,13 +87,13 @@ impl World {
     }
 
     /// A client that subscribes to everything after a sequence number.
-    fn listener(&self, seq: u64, text: bool) -> Listener {
+    fn listener(&self, seq: u64, text: bool) -> Subscriber {
         let app = self.app();
         let now = app.runtime.now();
         let token = app.keys.file().ensure_first(now).unwrap().reveal();
         let shown = Credential::of_token(&token).unwrap();
         let found = app.keys.by_token(&shown, now).unwrap().unwrap();
-        let mut listener = Listener::new(app, Caller::from(found));
+        let mut listener = Subscriber::new(app, Caller::from(found));
         let resume = Resume {
             epoch: app.hub.epoch().to_owned(),
             seq,
@@ -148,7 +148,7 @@ impl World {
     }
 }
 
-async fn next(listener: &mut Listener) -> Outgoing {
+async fn next(listener: &mut Subscriber) -> Outgoing {
     listener.next().await.unwrap()
 }
 

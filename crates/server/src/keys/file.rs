@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use sortie_base::atomic_file;
-use sortie_base::private_files::{self, Class, Finding, Refusal, Verdict};
+use sortie_base::private_files::{self, Class, FileRefusal, Finding, Verdict};
 use sortie_base::regular_file;
 use sortie_core::tenant::Tenant;
 use sortie_core::time::Timestamp;
@@ -210,7 +210,7 @@ pub enum KeyError {
     TooManyOfTenant,
     /// Another user could have replaced the keys.
     #[error("the keys cannot be trusted")]
-    Unsafe(#[from] Refusal),
+    Unsafe(#[from] FileRefusal),
     /// Other users can read the token of the first key.
     #[error("other users can read {path}; replace the token with `sortie keys rotate`")]
     Leaked {
@@ -223,7 +223,6 @@ pub enum KeyError {
     /// The file is not a file of keys.
     #[error("{path} is not a file of keys")]
     Unreadable {
-        /// The file.
         path: PathBuf,
         /// Why it cannot be parsed.
         #[source]
@@ -232,9 +231,7 @@ pub enum KeyError {
     /// The file could not be read or written.
     #[error("cannot {doing} {path}")]
     File {
-        /// What was attempted.
         doing: &'static str,
-        /// The file.
         path: PathBuf,
         /// The error of the operating system.
         #[source]
@@ -310,7 +307,7 @@ impl KeyFile {
         })
     }
 
-    /// Creates a key.
+    /// Creates a key and returns its token.
     pub fn create(
         &self,
         request: NewKeyRequest,
@@ -486,7 +483,7 @@ impl KeyFile {
 }
 
 impl Token {
-    /// Reads one back.
+    /// Parses a token that was written by `Display`.
     fn read(text: &str) -> Option<Self> {
         let shown = super::Credential::of_token(text)?;
         Some(Self::of_parts(shown.id, shown.secret))

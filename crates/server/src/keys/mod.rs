@@ -6,6 +6,6 @@ mod token;
 
 pub use file::{KeyError, KeyFile, NewKeyRequest, StoredKey};
 pub(crate) use file::{MAX_KEYS, mark_of};
-pub(crate) use ring::{Found, KeyRing};
+pub(crate) use ring::{Authenticated, KeyRing};
 pub use token::Token;
 pub(crate) use token::{Credential, hash_of, same};

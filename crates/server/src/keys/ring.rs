@@ -45,7 +45,7 @@ struct Stamp {
 
 /// An authenticated key or browser session.
 #[derive(Clone, Debug)]
-pub(crate) struct Found {
+pub(crate) struct Authenticated {
     pub(crate) key: String,
     pub(crate) name: String,
     pub(crate) role: Role,
@@ -58,7 +58,7 @@ pub(crate) struct Found {
     pub(crate) expires_at: Option<Timestamp>,
 }
 
-impl Found {
+impl Authenticated {
     /// Creates a pass for a browser, with at most this role.
     pub(crate) fn pass(&self, role: Role) -> Pass {
         Pass {
@@ -98,7 +98,7 @@ impl KeyRing {
         &self,
         shown: &Credential<'_>,
         now: Timestamp,
-    ) -> Result<Option<Found>, KeyError> {
+    ) -> Result<Option<Authenticated>, KeyError> {
         let contents = self.contents()?;
         let key = contents.keys.iter().find(|key| key.id == shown.id);
         let hash = hash_of(shown.secret);
@@ -111,7 +111,7 @@ impl KeyRing {
             return Ok(None);
         };
         self.note_use(&key.id, now);
-        Ok(Some(Found {
+        Ok(Some(Authenticated {
             key: key.id.clone(),
             name: key.name.clone(),
             role: key.role,
@@ -129,7 +129,7 @@ impl KeyRing {
         &self,
         shown: &Credential<'_>,
         now: Timestamp,
-    ) -> Result<Option<Found>, KeyError> {
+    ) -> Result<Option<Authenticated>, KeyError> {
         self.browser(shown, None, now)
     }
 
@@ -139,7 +139,7 @@ impl KeyRing {
         shown: &Credential<'_>,
         page_key: &str,
         now: Timestamp,
-    ) -> Result<Option<Found>, KeyError> {
+    ) -> Result<Option<Authenticated>, KeyError> {
         self.browser(shown, Some(page_key), now)
     }
 
@@ -148,7 +148,7 @@ impl KeyRing {
         shown: &Credential<'_>,
         page_key: Option<&str>,
         now: Timestamp,
-    ) -> Result<Option<Found>, KeyError> {
+    ) -> Result<Option<Authenticated>, KeyError> {
         let contents = self.contents()?;
         let session = contents
             .sessions
@@ -172,7 +172,7 @@ impl KeyRing {
             return Ok(None);
         };
         self.note_use(&key.id, now);
-        Ok(Some(Found {
+        Ok(Some(Authenticated {
             key: key.id.clone(),
             name: key.name.clone(),
             role: session.role.min(key.role),
@@ -185,7 +185,7 @@ impl KeyRing {
     }
 
     /// Returns whether an admitted caller would still be admitted.
-    pub(crate) fn is_still_valid(&self, found: &Found, now: Timestamp) -> bool {
+    pub(crate) fn is_still_valid(&self, found: &Authenticated, now: Timestamp) -> bool {
         let Ok(contents) = self.contents() else {
             return false;
         };

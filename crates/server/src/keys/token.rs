@@ -74,7 +74,6 @@ impl<'a> Credential<'a> {
         Self::of_cookie(text.strip_prefix(PREFIX)?)
     }
 
-    /// Parses a cookie.
     pub(crate) fn of_cookie(text: &'a str) -> Option<Self> {
         let (id, secret) = text.split_once('_')?;
         (random::is_id(id) && random::is_secret(secret)).then_some(Self { id, secret })

@@ -18,11 +18,10 @@ const DEFAULT_LIMIT: u32 = 200;
 /// Maximum number of entries in a response.
 const MAX_LIMIT: u32 = 1_000;
 
-/// Selects entries.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Which {
+pub(crate) struct AuditQuery {
     /// Only entries of this task and its descendants.
     #[param(min_length = 1)]
     task_id: Option<String>,
@@ -34,7 +33,7 @@ pub(crate) struct Which {
     limit: Option<u32>,
 }
 
-#[utoipa::path(get, path = "/api/audit", tag = "audit", params(Which),
+#[utoipa::path(get, path = "/api/audit", tag = "audit", params(AuditQuery),
     responses((status = 200, body = Vec<AuditLine>)))]
 /// Returns the audit log, in order.
 ///
@@ -43,7 +42,7 @@ pub(crate) struct Which {
 pub(crate) async fn list(
     State(Shared(app)): State<Shared>,
     caller: Caller,
-    QueryParams(which): QueryParams<Which>,
+    QueryParams(which): QueryParams<AuditQuery>,
 ) -> Result<Page, Problem> {
     let run = match &which.task_id {
         None => None,

@@ -45,23 +45,22 @@ pub(crate) async fn agent(
     Ok(Json(Agent::of(agent, is_main)))
 }
 
-/// Selects a folder.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Where {
+pub(crate) struct FolderQuery {
     /// The folder; the default workspace if missing.
     #[param(min_length = 1)]
     workspace: Option<String>,
 }
 
-#[utoipa::path(get, path = "/api/skills", tag = "catalogue", params(Where),
+#[utoipa::path(get, path = "/api/skills", tag = "catalogue", params(FolderQuery),
     responses((status = 200, body = Vec<Skill>)))]
 /// Returns the skills that runs in a folder can load.
 pub(crate) async fn skills(
     State(Shared(app)): State<Shared>,
     caller: Caller,
-    QueryParams(place): QueryParams<Where>,
+    QueryParams(place): QueryParams<FolderQuery>,
 ) -> Result<Json<Vec<Skill>>, Problem> {
     let workspace = app.workspace(&caller, place.workspace.as_deref())?;
     let skills = app.host.skills(&workspace).await?;

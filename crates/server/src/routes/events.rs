@@ -15,8 +15,8 @@ use utoipa::IntoParams;
 use crate::app::{App, Shared};
 use crate::body::{PathParams, QueryParams};
 use crate::guard::Caller;
-use crate::hub::{Listener, NewSubscription, Outgoing, Topic};
-use crate::once::wants_stream;
+use crate::hub::{NewSubscription, Outgoing, Subscriber, Topic};
+use crate::idempotency::wants_stream;
 use crate::pages::{PAGE_BYTES, Page};
 use crate::problem::Problem;
 use crate::routes::sse::{self, Line, Lines};
@@ -28,11 +28,10 @@ const POLL: Duration = Duration::from_secs(1);
 /// memory.
 const PART_BYTES: usize = 1024 * 1024;
 
-/// Selects entries.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct After {
+pub(crate) struct AfterQuery {
     /// Only entries after this one.
     after: Option<i64>,
     /// Whether to stream the text of completions too; for streams.
@@ -40,7 +39,7 @@ pub(crate) struct After {
 }
 
 #[utoipa::path(get, path = "/api/tasks/{id}/events", tag = "tasks",
-    params(("id" = String, Path), After,
+    params(("id" = String, Path), AfterQuery,
         ("Last-Event-ID" = Option<String>, Header, description = "The last entry that was received")),
     responses((status = 200, content(
         (Vec<JournalEntry> = "application/json"), (String = "text/event-stream")))))]
@@ -53,7 +52,7 @@ pub(crate) async fn of_task(
     State(Shared(app)): State<Shared>,
     caller: Caller,
     PathParams(id): PathParams<String>,
-    QueryParams(after): QueryParams<After>,
+    QueryParams(after): QueryParams<AfterQuery>,
     request: Request,
 ) -> Result<Response, Problem> {
     let run = app.task(&caller, &id).await?.run_id;
@@ -67,7 +66,7 @@ pub(crate) async fn of_task(
             .map_err(|_| Problem::bad("Last-Event-ID must be the number of an entry"))?,
         None => after.after.unwrap_or_default(),
     };
-    let mut listener = Listener::new(&app, caller.clone());
+    let mut listener = Subscriber::new(&app, caller.clone());
     listener.subscribe(NewSubscription {
         id: "events".to_owned(),
         topic: Topic::Task(run),
@@ -115,7 +114,7 @@ pub(crate) fn last_event_id(headers: &HeaderMap) -> Option<&str> {
 async fn follow(
     app: &App,
     lines: &Lines,
-    mut listener: Listener,
+    mut listener: Subscriber,
     run: RunId,
     mut from: Seq,
 ) -> Option<()> {
@@ -155,7 +154,7 @@ async fn follow(
 }
 
 /// Returns when there may be new entries; forwards text meanwhile.
-async fn wait(lines: &Lines, listener: &mut Listener) -> Option<()> {
+async fn wait(lines: &Lines, listener: &mut Subscriber) -> Option<()> {
     let deadline = tokio::time::Instant::now() + POLL;
     loop {
         match tokio::time::timeout_at(deadline, listener.next()).await {

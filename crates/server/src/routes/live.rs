@@ -12,7 +12,7 @@ use utoipa::IntoParams;
 use crate::app::Shared;
 use crate::body::QueryParams;
 use crate::guard::Caller;
-use crate::hub::{Listener, NewSubscription, Outgoing, Topic};
+use crate::hub::{NewSubscription, Outgoing, Subscriber, Topic};
 use crate::problem::Problem;
 use crate::routes::events::last_event_id;
 use crate::routes::sse::{self, Line};
@@ -45,7 +45,7 @@ pub(crate) async fn events(
                 seq: seq.parse().ok()?,
             })
         });
-    let mut listener = Listener::new(&app, caller.clone());
+    let mut listener = Subscriber::new(&app, caller.clone());
     listener.subscribe(NewSubscription {
         id: "events".to_owned(),
         topic: Topic::All,

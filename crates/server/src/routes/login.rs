@@ -15,7 +15,7 @@ use sortie_text::t;
 
 use crate::app::{App, Shared};
 use crate::body::{self, QueryParams};
-use crate::guard::{Claimed, cookie, failed, peer};
+use crate::guard::{ClaimedIdentity, cookie, failed, peer};
 use crate::keys::Credential;
 use crate::links::Pass;
 use crate::problem::{Kind, Problem};
@@ -132,7 +132,7 @@ async fn by_code(
     code: &str,
 ) -> Result<Response, Problem> {
     let Some(pass) = app.links.take(code, app.runtime.now()) else {
-        return Err(failed(app, address, &Claimed::Code));
+        return Err(failed(app, address, &ClaimedIdentity::Code));
     };
     log_in(app, headers, pass).await
 }
@@ -167,9 +167,9 @@ async fn by_token(
     token: &str,
 ) -> Result<Response, Problem> {
     let shown = Credential::of_token(token.trim());
-    let claimed = shown
-        .as_ref()
-        .map_or(Claimed::Malformed, |shown| Claimed::key(shown.id));
+    let claimed = shown.as_ref().map_or(ClaimedIdentity::Malformed, |shown| {
+        ClaimedIdentity::key(shown.id)
+    });
     let found = match &shown {
         Some(shown) => app.keys.by_token(shown, app.runtime.now())?,
         None => None,

@@ -25,11 +25,10 @@ const MAX_LIMIT: u32 = 1_000;
 /// Maximum number of requests in the detail of a task or session.
 const MAX_BESIDE: u32 = 100;
 
-/// Selects requests.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Which {
+pub(crate) struct RequestQuery {
     /// Also requests that have a reply.
     all: Option<bool>,
     /// Only requests of this task.
@@ -44,7 +43,12 @@ pub(crate) struct Which {
 }
 
 /// Returns a page of requests: the open ones, oldest first, or all, newest first.
-async fn list(app: &App, caller: &Caller, which: Which, kind: AskedFor) -> Result<Page, Problem> {
+async fn list(
+    app: &App,
+    caller: &Caller,
+    which: RequestQuery,
+    kind: AskedFor,
+) -> Result<Page, Problem> {
     let limit = body::limit(which.limit, DEFAULT_LIMIT, MAX_LIMIT)?;
     let run: Option<RunId> = match &which.task_id {
         None => None,
@@ -110,7 +114,7 @@ pub(crate) async fn beside(
     Ok(meant.map(|open| Request::from(open).summary()).collect())
 }
 
-#[utoipa::path(get, path = "/api/approvals", tag = "requests", params(Which),
+#[utoipa::path(get, path = "/api/approvals", tag = "requests", params(RequestQuery),
     responses((status = 200, body = Vec<Request>)))]
 /// Returns the open approval requests, oldest first.
 ///
@@ -121,18 +125,18 @@ pub(crate) async fn beside(
 pub(crate) async fn approvals(
     State(Shared(app)): State<Shared>,
     caller: Caller,
-    QueryParams(which): QueryParams<Which>,
+    QueryParams(which): QueryParams<RequestQuery>,
 ) -> Result<Page, Problem> {
     list(&app, &caller, which, AskedFor::Approval).await
 }
 
-#[utoipa::path(get, path = "/api/questions", tag = "requests", params(Which),
+#[utoipa::path(get, path = "/api/questions", tag = "requests", params(RequestQuery),
     responses((status = 200, body = Vec<Request>)))]
 /// Returns the open questions, with pages like `GET /api/approvals`.
 pub(crate) async fn questions(
     State(Shared(app)): State<Shared>,
     caller: Caller,
-    QueryParams(which): QueryParams<Which>,
+    QueryParams(which): QueryParams<RequestQuery>,
 ) -> Result<Page, Problem> {
     list(&app, &caller, which, AskedFor::Question).await
 }

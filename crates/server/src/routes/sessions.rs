@@ -24,8 +24,8 @@ use crate::access;
 use crate::app::{App, Shared};
 use crate::body::{self, JsonBody, PathParams, QueryParams};
 use crate::guard::Caller;
-use crate::hub::{Listener, NewSubscription, Outgoing, Topic};
-use crate::once::wants_stream;
+use crate::hub::{NewSubscription, Outgoing, Subscriber, Topic};
+use crate::idempotency::wants_stream;
 use crate::pages::{self, NEXT_CURSOR, PAGE_BYTES, Page, size};
 use crate::problem::Problem;
 use crate::routes::requests::beside;
@@ -45,11 +45,10 @@ const MAX_LOOKS: u32 = 80;
 /// Maximum number of children of one turn.
 const MAX_CHILDREN: u32 = 500;
 
-/// Selects sessions.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Which {
+pub(crate) struct SessionQuery {
     /// Maximum number of sessions.
     #[param(minimum = 1, maximum = 500)]
     limit: Option<u32>,
@@ -58,7 +57,7 @@ pub(crate) struct Which {
     cursor: Option<String>,
 }
 
-#[utoipa::path(get, path = "/api/sessions", tag = "sessions", params(Which),
+#[utoipa::path(get, path = "/api/sessions", tag = "sessions", params(SessionQuery),
     responses((status = 200, body = Vec<Session>)))]
 /// Returns the sessions, the one with the latest turn first.
 ///
@@ -67,7 +66,7 @@ pub(crate) struct Which {
 pub(crate) async fn list(
     State(Shared(app)): State<Shared>,
     caller: Caller,
-    QueryParams(which): QueryParams<Which>,
+    QueryParams(which): QueryParams<SessionQuery>,
 ) -> Result<Page, Problem> {
     let limit = body::limit(which.limit, DEFAULT_LIMIT, MAX_LIMIT)?;
     let filter = SessionFilter {
@@ -96,25 +95,24 @@ pub(crate) async fn list(
     Ok(page)
 }
 
-/// Parses RFC 3339.
+/// Parses a time in RFC 3339.
 pub(crate) fn moment(text: &str) -> Result<Timestamp, Problem> {
     text.parse::<jiff::Timestamp>()
         .map(|moment| Timestamp(moment.as_millisecond()))
         .map_err(|_| Problem::bad("times must be RFC 3339, such as 2026-01-31T12:00:00Z"))
 }
 
-/// Selects turns.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Before {
+pub(crate) struct TurnQuery {
     /// Only turns before this task.
     #[param(min_length = 1)]
     before: Option<String>,
 }
 
 #[utoipa::path(get, path = "/api/sessions/{id}", tag = "sessions",
-    params(("id" = String, Path), Before), responses((status = 200, body = SessionDetail)))]
+    params(("id" = String, Path), TurnQuery), responses((status = 200, body = SessionDetail)))]
 /// Returns a session with its newest turns, oldest first.
 ///
 /// A response has at most 50 turns, and fewer if they are long (8 MiB). When there are more,
@@ -124,7 +122,7 @@ pub(crate) async fn get(
     State(Shared(app)): State<Shared>,
     caller: Caller,
     PathParams(id): PathParams<String>,
-    QueryParams(before): QueryParams<Before>,
+    QueryParams(before): QueryParams<TurnQuery>,
 ) -> Result<(HeaderMap, Json<SessionDetail>), Problem> {
     let summary = find(&app, &caller, &id).await?;
     let (turns_list, next) = newest(&app, &caller, &summary, before.before.as_deref()).await?;
@@ -299,7 +297,6 @@ pub(crate) async fn grants(
     Ok(Json(grants_of(&app, &summary).await?))
 }
 
-/// Selects grants.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -364,7 +361,7 @@ pub(crate) async fn message(
     let new = new_turn(&app, &caller, &id, message).await?;
     // Before the message is sent, so that no event is lost.
     let listener = streams.then(|| {
-        let mut listener = Listener::new(&app, caller.clone());
+        let mut listener = Subscriber::new(&app, caller.clone());
         listener.subscribe(NewSubscription {
             id: "message".to_owned(),
             topic: Topic::Session(new.session.clone()),
@@ -421,8 +418,7 @@ async fn new_turn(
             // A symbolic link must not redirect the session to another folder.
             if now != before.workspace {
                 return Err(Problem::conflict(format!(
-                    "the path of {last} leads over a link by now, which is not followed; name the \
-                     folder in `workspace`"
+                    "the path of {last} now contains a link, which is not followed; name the folder in `workspace`"
                 )));
             }
             now
@@ -446,7 +442,7 @@ async fn new_turn(
 fn follow(
     app: &Arc<App>,
     caller: Caller,
-    mut listener: Listener,
+    mut listener: Subscriber,
     accepted: &MessageAccepted,
 ) -> Response {
     let run = accepted.task_id;
@@ -480,7 +476,7 @@ fn follow(
             };
             lines.send(Line::new(name, None, &frame.bytes)).await?;
             let is_end = matches!(frame.name, "completed" | "failed" | "timeout" | "cancelled")
-                && Listener::is_about(&out, run);
+                && Subscriber::is_about(&out, run);
             if is_end {
                 break;
             }

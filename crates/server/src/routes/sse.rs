@@ -72,7 +72,7 @@ impl Lines {
     }
 }
 
-/// Counts streams.
+/// Counts open streams while it lives.
 #[derive(Debug)]
 struct Counted(Arc<App>);
 

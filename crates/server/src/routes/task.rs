@@ -9,15 +9,15 @@ use sortie_core::ports::store::{ListFilter, Replied, Unblock};
 use sortie_core::request::{AskedFor, OpenRequest, Reply, RequestFilter, RequestKind};
 use sortie_core::run::{ForkPoint, RunRecord};
 use sortie_protocol::{
-    AnswerBody, Applied, CancelBody, Cancelled, ChangeCount, Deleted, DeliveryAction, DeliveryBody,
-    ForkBody, ReplyNoted, SteerBody, Task, TaskDetail, TaskPatch, TaskRef, TodoItem,
+    AnswerBody, Applied, CancelBody, Cancelled, Deleted, DeliveryAction, DeliveryBody, ForkBody,
+    ReplyNoted, SteerBody, Task, TaskDetail, TaskPatch, TaskRef,
 };
-use sortie_runtime::{Fork, RunDetails};
+use sortie_runtime::Fork;
 
 use crate::app::{App, Shared};
 use crate::body::{JsonBody, MaybeJson, PathParams};
 use crate::guard::Caller;
-use crate::once::Reserved;
+use crate::idempotency::ReservedRun;
 use crate::problem::Problem;
 use crate::routes::requests::{beside, noted};
 use crate::routes::tasks::{made, refused};
@@ -52,63 +52,14 @@ async fn detail(app: &App, record: &RunRecord) -> Result<TaskDetail, Problem> {
             ..ListFilter::default()
         })
         .await?;
-    let mut detail = TaskDetail {
-        task: Task::from(record),
-        workspace: String::new(),
-        mode: String::new(),
-        sandbox: String::new(),
-        network: false,
-        isolation: sortie_core::run::Isolation::None,
-        branch: None,
-        changes: None,
-        changes_fate: record.changes_fate,
-        policy_hash: String::new(),
-        thinking: record.thinking.clone(),
-        tools: Vec::new(),
-        skills: Vec::new(),
-        timeout_seconds: record.timeout_ms.map(|millis| millis as f64 / 1_000.0),
-        deadline: deadline(record),
-        continues: None,
-        delivery_error: record.delivery_error.clone(),
-        crashes: record.crashes,
-        todos: Vec::new(),
-        neutralised: Vec::new(),
-        children: children.total,
-        requests: beside(app, asked, |_| true).await?,
-    };
-    // A deleted journal adds nothing.
-    if let Some(details) = app.runtime.details(record).await? {
-        note(&mut detail, &details);
-    }
-    Ok(detail)
-}
-
-fn deadline(record: &RunRecord) -> Option<String> {
-    let limit = i64::try_from(record.timeout_ms?).unwrap_or(i64::MAX);
-    Some(record.started_at?.plus_ms(limit).to_rfc3339())
-}
-
-/// Adds what only the journal has.
-fn note(detail: &mut TaskDetail, details: &RunDetails) {
-    detail.workspace = details.workspace.display().to_string();
-    detail.mode = details.mode.to_string();
-    detail.sandbox = details.sandbox.to_string();
-    detail.network = details.network;
-    detail.isolation = details.isolation;
-    detail.policy_hash.clone_from(&details.policy_hash);
-    detail.tools.clone_from(&details.tools);
-    detail.skills.clone_from(&details.skills);
-    detail.continues = details.continues;
-    detail.branch.clone_from(&details.branch);
-    detail.changes = details.changes.as_ref().map(|changes| ChangeCount {
-        files: changes.files,
-        insertions: changes.insertions,
-        deletions: changes.deletions,
-    });
-    detail.todos = details.todos.iter().map(TodoItem::from).collect();
-    let things = details.neutralised.iter();
-    let things = things.filter_map(|thing| serde_json::from_value(thing.clone()).ok());
-    detail.neutralised = things.collect();
+    let journal = app.runtime.details(record).await?;
+    let requests = beside(app, asked, |_| true).await?;
+    Ok(TaskDetail::new(
+        record,
+        journal.as_deref(),
+        children.total,
+        requests,
+    ))
 }
 
 #[utoipa::path(patch, path = "/api/tasks/{id}", tag = "tasks", request_body = TaskPatch,
@@ -178,7 +129,7 @@ pub(crate) async fn cancel(
 pub(crate) async fn retry(
     State(Shared(app)): State<Shared>,
     caller: Caller,
-    Reserved(again): Reserved,
+    ReservedRun(again): ReservedRun,
     PathParams(id): PathParams<String>,
 ) -> Result<impl IntoResponse, Problem> {
     let run = app.task(&caller, &id).await?.run_id;
@@ -195,7 +146,7 @@ pub(crate) async fn retry(
 pub(crate) async fn fork(
     State(Shared(app)): State<Shared>,
     caller: Caller,
-    Reserved(branch): Reserved,
+    ReservedRun(branch): ReservedRun,
     PathParams(id): PathParams<String>,
     JsonBody(body): JsonBody<ForkBody>,
 ) -> Result<impl IntoResponse, Problem> {

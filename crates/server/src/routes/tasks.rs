@@ -19,7 +19,7 @@ use crate::access;
 use crate::app::{App, Shared};
 use crate::body::{self, JsonBody, QueryParams};
 use crate::guard::Caller;
-use crate::once::Reserved;
+use crate::idempotency::ReservedRun;
 use crate::pages::{self, Page, Shown};
 use crate::problem::Problem;
 
@@ -30,11 +30,10 @@ const MAX_LIMIT: u32 = 1_000;
 /// The longest text to search for.
 const MAX_SEARCH_CHARS: usize = 200;
 
-/// Selects tasks.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Which {
+pub(crate) struct TaskQuery {
     /// Only tasks of this session.
     #[param(min_length = 1)]
     session_id: Option<String>,
@@ -64,7 +63,7 @@ pub(crate) struct Which {
     cursor: Option<String>,
 }
 
-impl Which {
+impl TaskQuery {
     async fn filter(&self, app: &App, caller: &Caller) -> Result<ListFilter, Problem> {
         let too_long = |text: &String| text.chars().count() > MAX_SEARCH_CHARS;
         if self.q.as_ref().is_some_and(too_long) {
@@ -109,7 +108,7 @@ async fn task_of(app: &App, caller: &Caller, id: Option<&str>) -> Result<Option<
     }
 }
 
-#[utoipa::path(get, path = "/api/tasks", tag = "tasks", params(Which),
+#[utoipa::path(get, path = "/api/tasks", tag = "tasks", params(TaskQuery),
     responses((status = 200, body = Vec<Task>)))]
 /// Returns tasks, newest first.
 ///
@@ -118,7 +117,7 @@ async fn task_of(app: &App, caller: &Caller, id: Option<&str>) -> Result<Option<
 pub(crate) async fn list(
     State(Shared(app)): State<Shared>,
     caller: Caller,
-    QueryParams(which): QueryParams<Which>,
+    QueryParams(which): QueryParams<TaskQuery>,
 ) -> Result<Page, Problem> {
     let limit = body::limit(which.limit, DEFAULT_LIMIT, MAX_LIMIT)?;
     let filter = which.filter(&app, &caller).await?;
@@ -153,7 +152,7 @@ pub(crate) fn shown(record: &RunRecord, summary: bool) -> Result<Shown<Task>, Pr
 }
 
 /// Adds the address of the next page.
-fn add_next(page: &mut Page, which: &Which, last: RunId) -> Result<(), Problem> {
+fn add_next(page: &mut Page, which: &TaskQuery, last: RunId) -> Result<(), Problem> {
     let flag = |value: Option<bool>| value.map(|value| value.to_string());
     let query = [
         ("cursor", Some(last.to_string())),
@@ -179,7 +178,7 @@ fn add_next(page: &mut Page, which: &Which, last: RunId) -> Result<(), Problem> 
 pub(crate) async fn create(
     State(Shared(app)): State<Shared>,
     caller: Caller,
-    Reserved(run): Reserved,
+    ReservedRun(run): ReservedRun,
     JsonBody(body): JsonBody<NewTask>,
 ) -> Result<impl IntoResponse, Problem> {
     let new = new_run(&app, &caller, body).await?;

@@ -27,11 +27,10 @@ const HOUR_MS: u64 = 3_600_000;
 /// The number of intervals without `since`.
 const DEFAULT_POINTS: u64 = 48;
 
-/// Selects lines.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Part {
+pub(crate) struct UsageQuery {
     /// Maximum number of lines; 1000 by default and at most.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<u32>,
@@ -40,7 +39,7 @@ pub(crate) struct Part {
     cursor: Option<String>,
 }
 
-impl Part {
+impl UsageQuery {
     fn set_next(&self, page: &mut Page, cursor: &str, path: &str) -> Result<(), Problem> {
         let query = [
             ("cursor", Some(cursor.to_owned())),
@@ -50,7 +49,7 @@ impl Part {
     }
 }
 
-#[utoipa::path(get, path = "/api/budgets", tag = "usage", params(Part),
+#[utoipa::path(get, path = "/api/budgets", tag = "usage", params(UsageQuery),
     responses((status = 200, body = Vec<BudgetLine>)))]
 /// Returns the budgets of tasks that have not ended, newest first.
 ///
@@ -59,7 +58,7 @@ impl Part {
 pub(crate) async fn budgets(
     State(Shared(app)): State<Shared>,
     caller: Caller,
-    QueryParams(part): QueryParams<Part>,
+    QueryParams(part): QueryParams<UsageQuery>,
 ) -> Result<Page, Problem> {
     let first = part.cursor.as_deref().map(RunId::from_str).transpose();
     let filter = ListFilter {
@@ -102,7 +101,7 @@ fn budget_of(record: &RunRecord) -> Option<BudgetLine> {
     })
 }
 
-#[utoipa::path(get, path = "/api/usage", tag = "usage", params(Part),
+#[utoipa::path(get, path = "/api/usage", tag = "usage", params(UsageQuery),
     responses((status = 200, body = Vec<UsageLine>)))]
 /// Returns usage by session, agent and model.
 ///
@@ -111,7 +110,7 @@ fn budget_of(record: &RunRecord) -> Option<BudgetLine> {
 pub(crate) async fn usage(
     State(Shared(app)): State<Shared>,
     caller: Caller,
-    QueryParams(part): QueryParams<Part>,
+    QueryParams(part): QueryParams<UsageQuery>,
 ) -> Result<Page, Problem> {
     let limit = body::limit(part.limit, MAX_LINES, MAX_LINES)?;
     let filter = ListFilter {
@@ -146,11 +145,10 @@ pub(crate) enum Bucket {
     Day,
 }
 
-/// Selects intervals.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Which {
+pub(crate) struct SeriesQuery {
     /// The length of an interval; an hour if missing.
     #[param(inline)]
     bucket: Option<Bucket>,
@@ -159,13 +157,13 @@ pub(crate) struct Which {
     since: Option<String>,
 }
 
-#[utoipa::path(get, path = "/api/usage/series", tag = "usage", params(Which),
+#[utoipa::path(get, path = "/api/usage/series", tag = "usage", params(SeriesQuery),
     responses((status = 200, body = Vec<UsagePoint>)))]
 /// Returns usage over time, oldest first. Intervals without an admitted run are left out.
 pub(crate) async fn series(
     State(Shared(app)): State<Shared>,
     caller: Caller,
-    QueryParams(which): QueryParams<Which>,
+    QueryParams(which): QueryParams<SeriesQuery>,
 ) -> Result<Json<Vec<UsagePoint>>, Problem> {
     let bucket_ms = match which.bucket.unwrap_or(Bucket::Hour) {
         Bucket::Hour => HOUR_MS,
@@ -178,7 +176,7 @@ pub(crate) async fn series(
     };
     if now.ms_since(since) / bucket_ms > MAX_POINTS {
         return Err(Problem::bad(format!(
-            "that is more than {MAX_POINTS} intervals; choose a later `since` or a longer `bucket`"
+            "the range has more than {MAX_POINTS} intervals; choose a later `since` or a longer `bucket`"
         )));
     }
     let filter = ListFilter {

@@ -55,18 +55,17 @@ pub(crate) async fn result(
     Ok(Json(Task::from(&record).into()))
 }
 
-/// Selects items.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct From {
+pub(crate) struct ItemQuery {
     /// Only items after this journal entry.
     #[param(minimum = 0)]
     after: Option<i64>,
 }
 
 #[utoipa::path(get, path = "/api/tasks/{id}/transcript", tag = "tasks",
-    params(("id" = String, Path), From), responses((status = 200, body = Vec<TranscriptItem>)))]
+    params(("id" = String, Path), ItemQuery), responses((status = 200, body = Vec<TranscriptItem>)))]
 /// Returns the transcript of a task.
 ///
 /// A response ends when it is long (8 MiB); then `Sortie-Next-Cursor` is the `after` of the next
@@ -75,7 +74,7 @@ pub(crate) async fn transcript(
     State(Shared(app)): State<Shared>,
     caller: Caller,
     PathParams(id): PathParams<String>,
-    QueryParams(from): QueryParams<From>,
+    QueryParams(from): QueryParams<ItemQuery>,
 ) -> Result<Page, Problem> {
     let run = app.task(&caller, &id).await?.run_id;
     let after = i64::try_from(body::place(from.after)?).unwrap_or(i64::MAX);
@@ -265,11 +264,10 @@ pub(crate) async fn policy(
     }))
 }
 
-/// Selects entries.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct After {
+pub(crate) struct EntryQuery {
     /// Only entries after this position.
     #[param(minimum = 0)]
     after: Option<i64>,
@@ -279,13 +277,13 @@ pub(crate) struct After {
 }
 
 #[utoipa::path(get, path = "/api/tasks/{id}/audit", tag = "tasks",
-    params(("id" = String, Path), After), responses((status = 200, body = Vec<AuditLine>)))]
+    params(("id" = String, Path), EntryQuery), responses((status = 200, body = Vec<AuditLine>)))]
 /// Returns the audit log of a task and its descendants, with pages like `GET /api/audit`.
 pub(crate) async fn audit(
     State(Shared(app)): State<Shared>,
     caller: Caller,
     PathParams(id): PathParams<String>,
-    QueryParams(after): QueryParams<After>,
+    QueryParams(after): QueryParams<EntryQuery>,
 ) -> Result<Page, Problem> {
     let run = app.task(&caller, &id).await?.run_id;
     let filter = AuditFilter {

@@ -23,7 +23,7 @@ use tokio_tungstenite::tungstenite::{Error as WsError, Message, Utf8Bytes};
 
 use crate::app::{App, Shared};
 use crate::guard::{Caller, Peer};
-use crate::hub::Listener;
+use crate::hub::Subscriber;
 use crate::problem::{Kind, Problem};
 use crate::routes::sse::HEARTBEAT;
 
@@ -111,7 +111,7 @@ fn has_token(headers: &HeaderMap, name: &HeaderName, word: &str) -> bool {
         .any(|token| token.trim().eq_ignore_ascii_case(word))
 }
 
-/// Counts WebSockets.
+/// Counts open WebSockets while it lives.
 #[derive(Debug)]
 struct Counted<'a>(&'a App);
 
@@ -140,7 +140,7 @@ async fn serve(app: &Arc<App>, caller: Caller, upgraded: Upgraded) {
     let counted = Counted::new(app);
     let client = Client {
         app,
-        listener: Listener::new(app, caller.clone()),
+        listener: Subscriber::new(app, caller.clone()),
         caller: caller.clone(),
         socket: &mut socket,
     };
@@ -191,7 +191,7 @@ enum Ended {
 struct Client<'a> {
     app: &'a Arc<App>,
     caller: Caller,
-    listener: Listener,
+    listener: Subscriber,
     socket: &'a mut Socket,
 }
 

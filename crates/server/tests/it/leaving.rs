@@ -85,7 +85,11 @@ impl Worktrees for Gates {
         Ok(())
     }
 
-    async fn sweep(&self, _known: &[RunId]) -> Result<(), String> {
+    async fn runs(&self) -> Result<Vec<RunId>, String> {
+        Ok(Vec::new())
+    }
+
+    async fn sweep(&self, _: &[RunId]) -> Result<(), String> {
         Ok(())
     }
 }

@@ -15,7 +15,6 @@ use crate::support::{SAYS_DONE, World};
 /// The most time that a test waits for an expected message.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A WebSocket client.
 pub(crate) struct Client(WebSocketStream<MaybeTlsStream<TcpStream>>);
 
 impl Client {

@@ -7,12 +7,12 @@
 mod changes;
 mod driving;
 mod entering;
+mod idempotency;
 mod leaving;
 mod limits;
 mod live;
 mod matrix;
 mod metrics;
-mod once;
 mod openapi;
 mod pages;
 mod requests;

@@ -13,7 +13,6 @@ use crate::support::{PROOF, SAYS_DONE, World, answer};
 enum Tenant {
     /// The data of its tenant.
     Own,
-    /// Status 404.
     Missing,
     /// Status 403: the route concerns the whole server.
     Forbidden,

@@ -211,11 +211,7 @@ pub(crate) fn patient() -> ServerLimits {
 }
 
 fn client() -> reqwest::Client {
-    reqwest::Client::builder()
-        .redirect(reqwest::redirect::Policy::none())
-        .no_proxy()
-        .build()
-        .unwrap()
+    sortie_base::http::client().build().unwrap()
 }
 
 /// Sends a request; returns the status and the JSON of the response, if it is JSON.

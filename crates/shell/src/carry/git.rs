@@ -32,7 +32,7 @@ impl Carrier {
         let mut rest = arguments;
         while let Some((word, after)) = rest.split_first() {
             let Some(text) = word.known() else {
-                self.doubt("which command of git is meant is not known before it runs");
+                self.doubt("the git subcommand is not known before it runs");
                 return;
             };
             rest = after;
@@ -45,7 +45,7 @@ impl Carrier {
                 }
                 _ if VALUED.contains(&text) => rest = after.get(1..).unwrap_or_default(),
                 _ if text.starts_with("--exec-path=") || text.starts_with("--config-env") => {
-                    self.doubt("git is told to run programs from elsewhere");
+                    self.doubt("git would run programs from another folder");
                 }
                 _ if text.starts_with('-') => {}
                 _ => {

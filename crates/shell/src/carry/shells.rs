@@ -45,7 +45,7 @@ impl Carrier {
     pub(super) fn shell(&mut self, name: &str, command: &Simple) {
         let call = ShellCall::of(command.arguments());
         if !call.certain || (FOREIGN.contains(&name) && !call.only_tells) {
-            self.doubt(&format!("how {name} is called is not clear"));
+            self.doubt(&format!("the arguments of {name} are not understood"));
             for word in call.unread {
                 if word.shape().contains(' ') {
                     self.line(std::slice::from_ref(word));
@@ -56,7 +56,7 @@ impl Carrier {
             Some(text) if call.runs_text => {
                 let other = !matches!(name, "bash" | "rbash");
                 if other && NOT_COMMON.iter().any(|part| text.shape().contains(part)) {
-                    self.doubt(&format!("{name} may read this text in another way"));
+                    self.doubt(&format!("{name} may parse this text differently"));
                 }
                 self.line(std::slice::from_ref(text));
             }
@@ -82,7 +82,7 @@ impl Carrier {
         let text = file.shape();
         let in_home = text.starts_with("~/") && !text.contains(['$', '`', '*', '?', '[', '{']);
         if file.known().is_none() && !in_home {
-            self.doubt("which file of commands is read is not known before it runs");
+            self.doubt("the file of commands is not known before it runs");
         }
     }
 }

@@ -224,7 +224,7 @@ impl Reader<'_> {
                     ';' if semicolons => {}
                     _ if is_name_start(c) => reader.gathered.script.computes = true,
                     _ if c.is_ascii_digit() || is_arithmetic(c) => {}
-                    _ => return Err("it holds unusual arithmetic"),
+                    _ => return Err("it contains unusual arithmetic"),
                 }
                 reader.at += 1;
             }

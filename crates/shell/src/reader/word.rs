@@ -193,7 +193,7 @@ impl Reader<'_> {
     pub(super) fn inside_quotes(&mut self, c: char) -> Reading<()> {
         self.need(
             c != '\n' || self.pending.is_empty(),
-            "a quote goes over the beginning of a here-document",
+            "a quote spans the beginning of a here-document",
         )
     }
 

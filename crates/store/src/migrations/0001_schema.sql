@@ -97,7 +97,11 @@ CREATE INDEX turns ON runs (session, tenant, created_at, run_id, lane, parent_id
 -- Usage over time. No more columns: they change with every completion, and so would the index.
 CREATE INDEX runs_by_creation ON runs (created_at);
 -- Active runs. Partial, so that these indexes stay small however many runs have ended.
+CREATE INDEX runs_active ON runs (root_id, run_id) WHERE phase <> 'ended';
 CREATE INDEX runs_queued ON runs (lane, queue_key, run_id, parent_id, root_id, tenant)
+    WHERE phase = 'queued' AND paused = 0;
+-- The same runs by tree and parent: whole trees that are at their limit are skipped in one step.
+CREATE INDEX runs_queued_by_tree ON runs (lane, root_id, parent_id, queue_key, run_id)
     WHERE phase = 'queued' AND paused = 0;
 CREATE INDEX runs_paused ON runs (deadline_at) WHERE phase = 'queued' AND paused = 1;
 CREATE INDEX runs_leased ON runs (lane, parent_id, root_id) WHERE phase = 'leased';
@@ -112,6 +116,37 @@ CREATE INDEX runs_to_archive ON runs (ended_at) WHERE phase = 'ended' AND archiv
 CREATE INDEX runs_to_clean ON runs (ended_at)
     WHERE phase = 'ended' AND cleanup = 'delete' AND cleaned_at IS NULL AND archived_at IS NULL;
 CREATE INDEX roots_by_end ON runs (ended_at) WHERE phase = 'ended' AND parent_id IS NULL;
+
+-- The number of descendants that each tree ever had. Counting them at every admission would make a
+-- tree of n runs cost n².
+CREATE TABLE trees (
+    root_id     TEXT PRIMARY KEY REFERENCES runs (run_id) ON DELETE CASCADE,
+    descendants INTEGER NOT NULL
+) WITHOUT ROWID;
+
+-- The folded history of a conversation, so that a turn does not fold all earlier turns again.
+-- Derived from journals: ignored unless it fits the head of its run's journal, and deleted together
+-- with any journal of the conversation.
+CREATE TABLE snapshots (
+    session   TEXT NOT NULL,
+    -- Empty for runs without a tenant.
+    tenant    TEXT NOT NULL,
+    -- The last run that it contains.
+    run_id    TEXT NOT NULL REFERENCES runs (run_id) ON DELETE CASCADE,
+    head_hash BLOB NOT NULL,
+    -- Over the head and the body.
+    hash      BLOB NOT NULL,
+    body      BLOB NOT NULL,
+    PRIMARY KEY (session, tenant)
+);
+CREATE INDEX snapshots_by_run ON snapshots (run_id);
+CREATE TRIGGER snapshot_outdated AFTER DELETE ON runs WHEN OLD.parent_id IS NULL BEGIN
+    DELETE FROM snapshots WHERE session = OLD.session AND tenant = COALESCE(OLD.tenant, '');
+END;
+CREATE TRIGGER snapshot_removed AFTER UPDATE OF cleaned_at, archived_at ON runs
+WHEN OLD.parent_id IS NULL BEGIN
+    DELETE FROM snapshots WHERE session = OLD.session AND tenant = COALESCE(OLD.tenant, '');
+END;
 
 -- Events. Each hash covers the previous one, so no entry can be changed, dropped or moved unnoticed.
 CREATE TABLE journal (
@@ -135,6 +170,7 @@ CREATE TABLE inbox (
     at     INTEGER NOT NULL,
     UNIQUE (run_id, key)
 );
+CREATE INDEX inbox_by_run ON inbox (run_id, id);
 
 -- Results still to be delivered: to a parent inside the store, or to a sink outside.
 CREATE TABLE outbox (
@@ -151,6 +187,7 @@ CREATE TABLE outbox (
 );
 CREATE INDEX outbox_by_run ON outbox (run_id);
 CREATE INDEX outbox_due ON outbox (target, next_at, id) WHERE state = 'pending';
+CREATE INDEX outbox_blocked ON outbox (run_id) WHERE state = 'blocked';
 
 -- Long outputs, named by the hash of their content.
 CREATE TABLE blobs (
@@ -299,4 +336,96 @@ CREATE TRIGGER tally_removed AFTER DELETE ON runs BEGIN
     UPDATE tallies SET runs = runs - 1
         WHERE tenant = COALESCE(OLD.tenant, '') AND archived = (OLD.archived_at IS NOT NULL)
           AND status = OLD.status;
+END;
+
+-- The usage of ended runs, maintained by triggers: clients read it all the time, and adding up the
+-- runs cost more with each of them. Costs are billionths of a dollar, so that sums are exact.
+CREATE TABLE usage (
+    session            TEXT NOT NULL,
+    agent              TEXT NOT NULL,
+    model              TEXT NOT NULL,
+    -- Empty for runs without a tenant.
+    tenant             TEXT NOT NULL,
+    runs               INTEGER NOT NULL,
+    tool_calls         INTEGER NOT NULL,
+    -- Runs with a completion of unknown cost.
+    unpriced           INTEGER NOT NULL,
+    input_tokens       INTEGER,
+    output_tokens      INTEGER,
+    cache_read_tokens  INTEGER,
+    cache_write_tokens INTEGER,
+    cost_nanos         INTEGER,
+    PRIMARY KEY (session, agent, model, tenant)
+) WITHOUT ROWID;
+CREATE INDEX usage_by_tenant ON usage (tenant, session, agent, model) WHERE tenant <> '';
+
+-- The same for all sessions.
+CREATE TABLE usage_totals (
+    tenant             TEXT NOT NULL,
+    runs               INTEGER NOT NULL,
+    tool_calls         INTEGER NOT NULL,
+    -- Runs with a completion of unknown cost.
+    unpriced           INTEGER NOT NULL,
+    input_tokens       INTEGER,
+    output_tokens      INTEGER,
+    cache_read_tokens  INTEGER,
+    cache_write_tokens INTEGER,
+    cost_nanos         INTEGER,
+    PRIMARY KEY (tenant)
+) WITHOUT ROWID;
+
+CREATE TRIGGER usage_ended AFTER UPDATE OF phase ON runs
+WHEN NEW.phase = 'ended' AND OLD.phase <> 'ended' BEGIN
+    INSERT INTO usage (session, agent, model, tenant, runs, tool_calls, unpriced, input_tokens, output_tokens, cache_read_tokens,
+        cache_write_tokens, cost_nanos)
+        VALUES (NEW.session, NEW.agent, NEW.model, COALESCE(NEW.tenant, ''),
+            1, NEW.tool_calls, NEW.unpriced > 0, NEW.input_tokens,
+            NEW.output_tokens, NEW.cache_read_tokens, NEW.cache_write_tokens,
+            CAST(ROUND(NEW.cost_usd * 1e9) AS INTEGER))
+        ON CONFLICT DO UPDATE SET
+            runs = runs + 1,
+            tool_calls = tool_calls + excluded.tool_calls,
+            unpriced = unpriced + excluded.unpriced,
+            input_tokens = COALESCE(input_tokens + excluded.input_tokens, input_tokens, excluded.input_tokens),
+            output_tokens = COALESCE(output_tokens + excluded.output_tokens, output_tokens, excluded.output_tokens),
+            cache_read_tokens = COALESCE(cache_read_tokens + excluded.cache_read_tokens, cache_read_tokens, excluded.cache_read_tokens),
+            cache_write_tokens = COALESCE(cache_write_tokens + excluded.cache_write_tokens, cache_write_tokens, excluded.cache_write_tokens),
+            cost_nanos = COALESCE(cost_nanos + excluded.cost_nanos, cost_nanos, excluded.cost_nanos);
+    INSERT INTO usage_totals (tenant, runs, tool_calls, unpriced, input_tokens, output_tokens, cache_read_tokens,
+        cache_write_tokens, cost_nanos)
+        VALUES (COALESCE(NEW.tenant, ''), 1, NEW.tool_calls, NEW.unpriced > 0, NEW.input_tokens,
+            NEW.output_tokens, NEW.cache_read_tokens, NEW.cache_write_tokens,
+            CAST(ROUND(NEW.cost_usd * 1e9) AS INTEGER))
+        ON CONFLICT DO UPDATE SET
+            runs = runs + 1,
+            tool_calls = tool_calls + excluded.tool_calls,
+            unpriced = unpriced + excluded.unpriced,
+            input_tokens = COALESCE(input_tokens + excluded.input_tokens, input_tokens, excluded.input_tokens),
+            output_tokens = COALESCE(output_tokens + excluded.output_tokens, output_tokens, excluded.output_tokens),
+            cache_read_tokens = COALESCE(cache_read_tokens + excluded.cache_read_tokens, cache_read_tokens, excluded.cache_read_tokens),
+            cache_write_tokens = COALESCE(cache_write_tokens + excluded.cache_write_tokens, cache_write_tokens, excluded.cache_write_tokens),
+            cost_nanos = COALESCE(cost_nanos + excluded.cost_nanos, cost_nanos, excluded.cost_nanos);
+END;
+CREATE TRIGGER usage_removed AFTER DELETE ON runs WHEN OLD.phase = 'ended' BEGIN
+    UPDATE usage SET runs = runs - 1,
+        tool_calls = tool_calls - OLD.tool_calls,
+        unpriced = unpriced - (OLD.unpriced > 0),
+        input_tokens = input_tokens - COALESCE(OLD.input_tokens, 0),
+        output_tokens = output_tokens - COALESCE(OLD.output_tokens, 0),
+        cache_read_tokens = cache_read_tokens - COALESCE(OLD.cache_read_tokens, 0),
+        cache_write_tokens = cache_write_tokens - COALESCE(OLD.cache_write_tokens, 0),
+        cost_nanos = cost_nanos - COALESCE(CAST(ROUND(OLD.cost_usd * 1e9) AS INTEGER), 0)
+        WHERE session = OLD.session AND agent = OLD.agent AND model = OLD.model
+          AND tenant = COALESCE(OLD.tenant, '');
+    DELETE FROM usage WHERE session = OLD.session AND agent = OLD.agent AND model = OLD.model
+        AND tenant = COALESCE(OLD.tenant, '') AND runs = 0;
+    UPDATE usage_totals SET runs = runs - 1,
+        tool_calls = tool_calls - OLD.tool_calls,
+        unpriced = unpriced - (OLD.unpriced > 0),
+        input_tokens = input_tokens - COALESCE(OLD.input_tokens, 0),
+        output_tokens = output_tokens - COALESCE(OLD.output_tokens, 0),
+        cache_read_tokens = cache_read_tokens - COALESCE(OLD.cache_read_tokens, 0),
+        cache_write_tokens = cache_write_tokens - COALESCE(OLD.cache_write_tokens, 0),
+        cost_nanos = cost_nanos - COALESCE(CAST(ROUND(OLD.cost_usd * 1e9) AS INTEGER), 0)
+        WHERE tenant = COALESCE(OLD.tenant, '');
 END;

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use rusqlite::{Connection, Row, params};
 use sortie_core::budget::{Amount, Balance, BudgetKind};
 use sortie_core::id::{Fence, RunId};
-use sortie_core::ports::store::{Admit, Charged, Refusal, Reserve, Reserved};
+use sortie_core::ports::store::{AdmissionRefusal, Admit, Charged, Reserve, Reserved};
 
 use crate::fault::{Done, Fault};
 use crate::row::{self, RunRow};
@@ -51,7 +51,7 @@ struct OwnAccount {
 }
 
 /// Decides what a new run takes from the accounts above it.
-pub(crate) fn plan(connection: &Connection, admit: &Admit) -> Done<Result<Plan, Refusal>> {
+pub(crate) fn plan(connection: &Connection, admit: &Admit) -> Done<Result<Plan, AdmissionRefusal>> {
     let upper = match &admit.spec.parent {
         Some(link) => account_of(connection, link.run)?,
         None => None,
@@ -96,7 +96,7 @@ pub(crate) fn plan(connection: &Connection, admit: &Admit) -> Done<Result<Plan, 
 type Carved = (u64, Option<(Line, Change)>);
 
 /// Takes as much of a kind as there is, up to `wanted`.
-fn carve(above: &[Line], kind: BudgetKind, wanted: u64) -> Result<Carved, Refusal> {
+fn carve(above: &[Line], kind: BudgetKind, wanted: u64) -> Result<Carved, AdmissionRefusal> {
     let Some(line) = of_kind(above, kind) else {
         return Ok((wanted, None));
     };
@@ -113,8 +113,8 @@ fn carve(above: &[Line], kind: BudgetKind, wanted: u64) -> Result<Carved, Refusa
     Ok((granted, Some((line.clone(), reserved(granted)))))
 }
 
-const fn account_empty(kind: BudgetKind) -> Refusal {
-    Refusal::BudgetSpent { kind }
+const fn account_empty(kind: BudgetKind) -> AdmissionRefusal {
+    AdmissionRefusal::BudgetSpent { kind }
 }
 
 /// Writes the plan, after the run has its row.

@@ -3,12 +3,12 @@
 use rusqlite::{Connection, params};
 use sortie_core::event::Event;
 use sortie_core::id::{Epoch, RunId};
-use sortie_core::ports::store::{Admission, Admit, ParentClaim, Refusal, StoreError};
+use sortie_core::ports::store::{Admission, AdmissionRefusal, Admit, ParentClaim, StoreError};
 use sortie_core::run::RunSpec;
 
 use crate::chain::{Stamp, Tail};
 use crate::fault::{Done, Fault};
-use crate::row::{self, Place};
+use crate::row::{self, NewRow};
 use crate::sql;
 use crate::transitions::{accounts, read};
 
@@ -31,11 +31,13 @@ pub(crate) fn admit(connection: &Connection, admit: &Admit, body: &str) -> Done<
         Ok(plan) => plan,
         Err(refusal) => return Ok(Admission::Refused(refusal)),
     };
-    let place = Place {
+    let new = NewRow {
+        admit,
         account: plan.account.as_deref(),
         paused: parent_is_paused(connection, admit)?,
     };
-    row::insert(connection, admit, place)?;
+    row::insert(connection, new)?;
+    count_in_tree(connection, &admit.spec)?;
     accounts::open(connection, admit.run, &plan)?;
     let mut tail = Tail::new(admit.run);
     let stamp = Stamp {
@@ -43,7 +45,7 @@ pub(crate) fn admit(connection: &Connection, admit: &Admit, body: &str) -> Done<
         epoch: Epoch::default(),
     };
     tail.push(connection, stamp, body)?;
-    if place.paused {
+    if new.paused {
         tail.push(connection, stamp, &serde_json::to_string(&Event::Paused)?)?;
     }
     row::save_tail(connection, &tail)?;
@@ -75,22 +77,22 @@ fn existing(connection: &Connection, admit: &Admit) -> Done<Option<RunId>> {
     }
 }
 
-fn refusal(connection: &Connection, admit: &Admit) -> Done<Option<Refusal>> {
+fn refusal(connection: &Connection, admit: &Admit) -> Done<Option<AdmissionRefusal>> {
     let Admit { spec, .. } = admit;
     let caps = spec.caps;
     let Some(link) = &spec.parent else {
         return Ok(None);
     };
     if is_ending(connection, link.run)? {
-        return Ok(Some(Refusal::ParentEnding));
+        return Ok(Some(AdmissionRefusal::ParentEnding));
     }
     if spec.depth > caps.max_depth {
-        return Ok(Some(Refusal::TooDeep {
+        return Ok(Some(AdmissionRefusal::TooDeep {
             max: caps.max_depth,
         }));
     }
     if children_in_tree(connection, spec)? >= u64::from(caps.max_children_per_tree) {
-        return Ok(Some(Refusal::TreeFull {
+        return Ok(Some(AdmissionRefusal::TreeFull {
             max: caps.max_children_per_tree,
         }));
     }
@@ -121,11 +123,26 @@ fn parent_is_paused(connection: &Connection, admit: &Admit) -> Done<bool> {
     Ok(paused.unwrap_or(false))
 }
 
-/// Counts all runs that the tree ever had, without its root.
+/// Returns how many runs the tree ever had, without its root.
 fn children_in_tree(connection: &Connection, spec: &RunSpec) -> Done<u64> {
-    sql::count(
+    let descendants = sql::first(
         connection,
-        "SELECT COUNT(*) FROM runs WHERE root_id = ?1 AND run_id <> ?1",
+        "SELECT descendants FROM trees WHERE root_id = ?1",
         [spec.root.to_string()],
-    )
+        |row| Ok(row.get::<_, i64>(0)?.unsigned_abs()),
+    )?;
+    Ok(descendants.unwrap_or(0))
+}
+
+/// Counts a new descendant of a tree.
+fn count_in_tree(connection: &Connection, spec: &RunSpec) -> Done<()> {
+    if spec.parent.is_some() {
+        sql::run(
+            connection,
+            "INSERT INTO trees (root_id, descendants) VALUES (?1, 1)
+             ON CONFLICT DO UPDATE SET descendants = descendants + 1",
+            [spec.root.to_string()],
+        )?;
+    }
+    Ok(())
 }

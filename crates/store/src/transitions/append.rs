@@ -11,7 +11,7 @@ use sortie_core::time::Timestamp;
 
 use crate::chain::{Stamp, Tail};
 use crate::fault::Done;
-use crate::row::{self, Held};
+use crate::row::{self, FencedRow};
 use crate::sql::{self, whole};
 use crate::transitions::requests::CallRequest;
 use crate::transitions::{accounts, audit, requests};
@@ -105,7 +105,7 @@ pub(crate) fn to_bodies(events: &[Event]) -> Done<Vec<String>> {
 
 /// Appends events and updates the summary.
 pub(crate) fn append(connection: &Connection, entries: &Entries) -> Done<Appended> {
-    let Held {
+    let FencedRow {
         rowid,
         mut tail,
         inbox_count,

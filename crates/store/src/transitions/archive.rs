@@ -8,7 +8,7 @@ use sortie_core::run::{Delivery, Status};
 use sortie_core::time::Timestamp;
 
 use crate::fault::Done;
-use crate::row::{self, Phase};
+use crate::row::{self, StoredPhase};
 use crate::sql;
 
 /// Transcripts or trees deleted in one transaction, so that appends do not wait long behind it.
@@ -47,13 +47,13 @@ pub(crate) fn delete(connection: &Connection, run: RunId) -> Done<Vec<RunRef>> {
 struct Removable {
     run: RunId,
     status: Status,
-    phase: Phase,
+    phase: StoredPhase,
     delivery: Delivery,
 }
 
 impl Removable {
     fn check(&self) -> Done<()> {
-        let what = if self.phase != Phase::Ended {
+        let what = if self.phase != StoredPhase::Ended {
             "cancel it first, then delete it"
         } else if self.delivery == Delivery::Pending {
             "its result is not delivered yet; delete it once that is delivered or dismissed"

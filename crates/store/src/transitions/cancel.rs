@@ -9,7 +9,7 @@ use sortie_core::run::{Announce, Cancellation, CancelledBy, Outcome};
 use sortie_core::time::Timestamp;
 
 use crate::fault::Done;
-use crate::row::{self, Phase, RunRow};
+use crate::row::{self, RunRow, StoredPhase};
 use crate::sql;
 use crate::transitions::finish::{self, Ending};
 
@@ -20,7 +20,7 @@ pub(crate) fn cancel(
     at: Timestamp,
 ) -> Done<CancelReport> {
     let row = row::must_load(connection, run)?;
-    if row.phase == Phase::Ended {
+    if row.phase == StoredPhase::Ended {
         return Ok(CancelReport {
             already_ended: Some(row.record.status),
             ..CancelReport::default()
@@ -66,7 +66,7 @@ pub(crate) fn descendants(
             if parent_completed && child.announce.outlives_parent() {
                 continue;
             }
-            if child.phase == Phase::Ended {
+            if child.phase == StoredPhase::Ended {
                 parents.push_back((child.run, parent_completed));
                 continue;
             }
@@ -81,7 +81,7 @@ pub(crate) fn descendants(
 #[derive(Debug)]
 struct Child {
     run: RunId,
-    phase: Phase,
+    phase: StoredPhase,
     announce: Announce,
 }
 
@@ -109,15 +109,15 @@ fn stop(
     report: &mut EndReport,
 ) -> Done<()> {
     match row.phase {
-        Phase::Queued | Phase::Parked => {
+        StoredPhase::Queued | StoredPhase::Parked => {
             let ending = cancelled(row, cancellation.clone(), at);
             report.ended.push(finish::end(connection, row, ending)?);
         }
-        Phase::Leased => {
+        StoredPhase::Leased => {
             record_cancellation(connection, row, cancellation)?;
             report.signalled.push(row.record.run_id);
         }
-        Phase::Ended => {}
+        StoredPhase::Ended => {}
     }
     Ok(())
 }

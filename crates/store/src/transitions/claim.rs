@@ -1,6 +1,6 @@
 //! Claims queued runs for execution, as far as the limits of lanes, parents and trees allow.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use rusqlite::{Connection, params};
 use sortie_core::event::Event;
@@ -10,8 +10,12 @@ use sortie_core::run::{Cancellation, Lane};
 
 use crate::chain::{Stamp, Tail};
 use crate::fault::Done;
-use crate::quarantine::{self, Deaths, Gate, Waiting};
+use crate::quarantine::{self, ClaimRule, Deaths, Waiting};
 use crate::sql;
+
+/// Runs at a limit that a claim passes by one by one, before it looks only at the most urgent run
+/// of each parent.
+const MAX_SKIPPED: usize = 64;
 
 /// Later than any deadline: a number that stays exact in sums.
 const NEVER_MS: i64 = 1 << 53;
@@ -30,9 +34,9 @@ pub(crate) struct Lease {
 pub(crate) fn claim(connection: &Connection, claim: &Claim) -> Done<Vec<Lease>> {
     let waiting = suspects(connection, claim)?;
     match quarantine::gate(&claimed(connection)?, &waiting, claim.deaths) {
-        Gate::Closed => return Ok(Vec::new()),
-        Gate::Only(run) => return Ok(vec![take(connection, claim, run, true)?]),
-        Gate::Open => {}
+        ClaimRule::Closed => return Ok(Vec::new()),
+        ClaimRule::Only(run) => return Ok(vec![take(connection, claim, run, true)?]),
+        ClaimRule::Open => {}
     }
     let mut leases = Vec::new();
     for limit in &claim.lanes {
@@ -44,7 +48,7 @@ pub(crate) fn claim(connection: &Connection, claim: &Claim) -> Done<Vec<Lease>> 
 }
 
 /// Returns the leased runs.
-fn claimed(connection: &Connection) -> Done<Vec<quarantine::Claimed>> {
+fn claimed(connection: &Connection) -> Done<Vec<quarantine::ClaimedRun>> {
     sql::all(
         connection,
         // A run that a rate limit delays executes nothing that could kill the process.
@@ -53,7 +57,7 @@ fn claimed(connection: &Connection) -> Done<Vec<quarantine::Claimed>> {
          WHERE phase = 'leased'",
         [],
         |row| {
-            Ok(quarantine::Claimed {
+            Ok(quarantine::ClaimedRun {
                 deaths: Deaths {
                     total: row.get(0)?,
                     since_progress: row.get(1)?,
@@ -116,14 +120,140 @@ fn choose(connection: &Connection, claim: &Claim, limit: LaneLimit) -> Done<Vec<
          WHERE phase = 'queued' AND paused = 0 AND lane = ?1 ORDER BY queue_key, run_id",
     )?;
     let mut rows = statement.query([limit.lane.as_str()])?;
+    let mut skipped = 0;
     while (chosen.len() as u64) < free {
         let Some(row) = rows.next()? else { break };
         let parent: Option<String> = row.get(1)?;
         if caps.take(parent, row.get(2)?) {
             chosen.push(row.get(0)?);
+            continue;
+        }
+        skipped += 1;
+        if skipped == MAX_SKIPPED {
+            // All runs before this one are chosen or at a limit.
+            drop(rows);
+            let left = free - chosen.len() as u64;
+            chosen.extend(choose_by_tree(
+                connection,
+                limit.lane,
+                caps,
+                (left, &chosen),
+            )?);
+            break;
         }
     }
     Ok(chosen)
+}
+
+/// Returns further claimable runs, most urgent first: the heads of the queues of all parents that
+/// are below their limits. Reads nothing of the runs behind a limit, which may be thousands.
+fn choose_by_tree(
+    connection: &Connection,
+    lane: Lane,
+    mut caps: Caps,
+    (free, chosen): (u64, &[String]),
+) -> Done<Vec<String>> {
+    let mut heads = BTreeSet::new();
+    for root in distinct(connection, NEXT_ROOT, lane, None)? {
+        if count_of(&caps.by_tree, &root) >= caps.per_tree {
+            continue;
+        }
+        let parents = distinct(connection, NEXT_PARENT, lane, Some(&root))?;
+        for parent in parents.into_iter().map(Some).chain([None]) {
+            let start = (i64::MIN, String::new());
+            let siblings = Siblings {
+                root: root.clone(),
+                parent,
+            };
+            if caps.has_room(siblings.parent.as_deref(), &root) {
+                heads.extend(siblings.head(connection, lane, start)?);
+            }
+        }
+    }
+    let mut further: Vec<String> = Vec::new();
+    while (further.len() as u64) < free
+        && let Some(head) = heads.pop_first()
+    {
+        let Head { place, siblings } = head;
+        if chosen.contains(&place.1) {
+            heads.extend(siblings.head(connection, lane, place)?);
+        } else if caps.take(siblings.parent.clone(), siblings.root.clone()) {
+            further.push(place.1.clone());
+            heads.extend(siblings.head(connection, lane, place)?);
+        }
+        // Otherwise the parent or the tree has reached its limit, and so have the siblings behind.
+    }
+    Ok(further)
+}
+
+const NEXT_ROOT: &str = "SELECT root_id FROM runs
+     WHERE phase = 'queued' AND paused = 0 AND lane = ?1 AND ?2 IS NULL AND root_id > ?3
+     ORDER BY root_id LIMIT 1";
+const NEXT_PARENT: &str = "SELECT parent_id FROM runs
+     WHERE phase = 'queued' AND paused = 0 AND lane = ?1 AND root_id = ?2 AND parent_id > ?3
+     ORDER BY parent_id LIMIT 1";
+const HEAD: &str = "SELECT queue_key, run_id FROM runs
+     WHERE phase = 'queued' AND paused = 0 AND lane = ?1 AND root_id = ?2 AND parent_id IS ?3
+       AND (queue_key, run_id) > (?4, ?5)
+     ORDER BY queue_key, run_id LIMIT 1";
+
+/// Returns the different values of an indexed column, one step in the index for each.
+fn distinct(
+    connection: &Connection,
+    next: &str,
+    lane: Lane,
+    root: Option<&str>,
+) -> Done<Vec<String>> {
+    let mut values: Vec<String> = Vec::new();
+    loop {
+        let last = values.last().map_or("", String::as_str);
+        let value = sql::first(
+            connection,
+            next,
+            params![lane.as_str(), root, last],
+            |row| Ok(row.get(0)?),
+        )?;
+        match value {
+            Some(value) => values.push(value),
+            None => return Ok(values),
+        }
+    }
+}
+
+/// The queued children of one parent, or the root of a tree alone.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Siblings {
+    root: String,
+    parent: Option<String>,
+}
+
+/// The most urgent of siblings that were not looked at yet. Sorts by urgency.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Head {
+    /// Its sort key and its id.
+    place: (i64, String),
+    siblings: Siblings,
+}
+
+impl Siblings {
+    /// Returns the most urgent one behind a place in the queue.
+    fn head(
+        self,
+        connection: &Connection,
+        lane: Lane,
+        (key, run): (i64, String),
+    ) -> Done<Option<Head>> {
+        let place = sql::first(
+            connection,
+            HEAD,
+            params![lane.as_str(), self.root, self.parent, key, run],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )?;
+        Ok(place.map(|place| Head {
+            place,
+            siblings: self,
+        }))
+    }
 }
 
 /// Returns how many more runs a lane may have.

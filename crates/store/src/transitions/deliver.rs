@@ -3,7 +3,7 @@
 use rusqlite::{Connection, Row, params};
 use sortie_core::id::{RunId, Seq, SessionKey};
 use sortie_core::inbox::{Announcement, InboxItem, OutboxEntry};
-use sortie_core::ports::store::{Delivered, DeliveryAttempt, StoreError, Unblock};
+use sortie_core::ports::store::{Delivered, DeliveryAttempt, StoreError, Unblock, Undelivered};
 use sortie_core::run::Delivery;
 use sortie_core::tenant::Tenant;
 use sortie_core::time::Timestamp;
@@ -18,6 +18,14 @@ const MAX_DELIVERIES: i64 = 1_000;
 
 /// Deliveries to sinks returned at once; the rest stays due.
 const MAX_OUTSIDE: i64 = 256;
+
+/// Counts the deliveries that are due, or will be retried.
+pub(crate) const COUNT_PENDING: &str = "SELECT COUNT(*) FROM outbox WHERE state = 'pending'";
+
+/// Counts the runs with a delivery that is not retried.
+const COUNT_BLOCKED: &str = "SELECT COUNT(DISTINCT outbox.run_id) FROM outbox
+     JOIN runs ON runs.run_id = outbox.run_id
+     WHERE outbox.state = 'blocked' AND archived_at IS NULL";
 
 /// Moves due announcements into the inboxes of parents.
 pub(crate) fn deliver(connection: &Connection, now: Timestamp) -> Done<Vec<Delivered>> {
@@ -153,6 +161,14 @@ fn refresh(connection: &Connection, run: &str) -> Done<()> {
         params![run, delivery.as_str(), error],
     )?;
     Ok(())
+}
+
+/// Counts the results that were not delivered.
+pub(crate) fn undelivered(connection: &Connection) -> Done<Undelivered> {
+    Ok(Undelivered {
+        pending: sql::count(connection, COUNT_PENDING, [])?,
+        blocked: sql::count(connection, COUNT_BLOCKED, [])?,
+    })
 }
 
 /// Returns due deliveries to sinks.

@@ -10,7 +10,7 @@ use sortie_core::time::Timestamp;
 
 use crate::chain::Stamp;
 use crate::fault::Done;
-use crate::row::{self, Phase, RunRow};
+use crate::row::{self, RunRow, StoredPhase};
 use crate::sql;
 use crate::transitions::append::{self, Consequences, Entries};
 use crate::transitions::cancel::{self, Cascade};
@@ -210,9 +210,9 @@ fn parent_receives(connection: &Connection, row: &RunRow, outcome: &Outcome) -> 
         connection,
         "SELECT phase FROM runs WHERE run_id = ?1",
         [parent.to_string()],
-        |row| sql::word::<Phase>(row, "phase"),
+        |row| sql::word::<StoredPhase>(row, "phase"),
     )?;
-    Ok(phase.is_some_and(|phase| phase != Phase::Ended))
+    Ok(phase.is_some_and(|phase| phase != StoredPhase::Ended))
 }
 
 fn stopped_with_parent(outcome: &Outcome) -> bool {

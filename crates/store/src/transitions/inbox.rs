@@ -9,7 +9,7 @@ use sortie_core::time::Timestamp;
 
 use crate::chain::{Stamp, Tail};
 use crate::fault::Done;
-use crate::row::{self, Phase};
+use crate::row::{self, StoredPhase};
 use crate::sql::{self, whole};
 
 /// Items that enter a journal in one event; the rest comes with the next.
@@ -42,12 +42,12 @@ pub(crate) fn put(
         connection,
         "SELECT phase FROM runs WHERE run_id = ?1",
         [&name],
-        |row| sql::word::<Phase>(row, 0),
+        |row| sql::word::<StoredPhase>(row, 0),
     )?;
     match phase {
         None => return Ok(Put::Missing),
-        Some(Phase::Ended) => return Ok(Put::Ended),
-        Some(Phase::Queued | Phase::Leased | Phase::Parked) => {}
+        Some(StoredPhase::Ended) => return Ok(Put::Ended),
+        Some(StoredPhase::Queued | StoredPhase::Leased | StoredPhase::Parked) => {}
     }
     let inserted = sql::run(
         connection,

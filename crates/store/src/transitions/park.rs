@@ -6,7 +6,7 @@ use sortie_core::run::Outcome;
 use sortie_core::time::Timestamp;
 
 use crate::fault::Done;
-use crate::row::{self, Phase};
+use crate::row::{self, StoredPhase};
 use crate::sql;
 use crate::transitions::finish::{self, Ending};
 use crate::transitions::pause;
@@ -47,7 +47,9 @@ pub(crate) fn expire_parked(connection: &Connection, now: Timestamp) -> Done<End
     for run in due {
         let row = row::must_load(connection, run)?;
         // The end of one run may have ended others of the list.
-        if row.phase == Phase::Parked || (row.phase == Phase::Queued && row.record.paused) {
+        if row.phase == StoredPhase::Parked
+            || (row.phase == StoredPhase::Queued && row.record.paused)
+        {
             let ending = Ending {
                 outcome: Outcome::Timeout {
                     limit_ms: row.given_ms(),

@@ -11,7 +11,7 @@ use sortie_core::time::Timestamp;
 
 use crate::chain::{Stamp, Tail};
 use crate::fault::Done;
-use crate::row::{self, Phase, RunRow};
+use crate::row::{self, RunRow, StoredPhase};
 use crate::sql;
 
 /// Pauses a run and its descendants.
@@ -52,7 +52,7 @@ impl Change {
 
 fn apply(connection: &Connection, run: RunId, change: Change, at: Timestamp) -> Done<PauseReport> {
     let first = row::must_load(connection, run)?;
-    if first.phase == Phase::Ended {
+    if first.phase == StoredPhase::Ended {
         return Err(StoreError::WrongState {
             run,
             status: first.record.status,
@@ -71,7 +71,7 @@ fn apply(connection: &Connection, run: RunId, change: Change, at: Timestamp) -> 
     let mut report = PauseReport::default();
     for member in subtree(connection, run)? {
         let row = row::must_load(connection, member)?;
-        if row.phase != Phase::Ended
+        if row.phase != StoredPhase::Ended
             && row.cancel.is_none()
             && row.record.paused != change.is_pause()
         {
@@ -105,15 +105,15 @@ fn apply_one(
 ) -> Done<()> {
     let mut tail = row.tail.clone();
     match row.phase {
-        Phase::Queued | Phase::Parked => {
+        StoredPhase::Queued | StoredPhase::Parked => {
             let stamp = Stamp {
                 at,
                 epoch: row.epoch,
             };
             journal(connection, &mut tail, stamp, &change.event())?;
         }
-        Phase::Leased => report.held.push(row.record.run_id),
-        Phase::Ended => return Ok(()),
+        StoredPhase::Leased => report.held.push(row.record.run_id),
+        StoredPhase::Ended => return Ok(()),
     }
     sql::run(
         connection,

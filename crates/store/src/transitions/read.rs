@@ -1,8 +1,9 @@
 //! Queries about runs.
 
-use std::collections::HashMap;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 
-use rusqlite::{Connection, ToSql, params_from_iter};
+use rusqlite::{Connection, Row, ToSql, params, params_from_iter};
 use sortie_core::id::{BlobId, MIN_PREFIX_CHARS, RunId, Seq};
 use sortie_core::message::Usage;
 use sortie_core::ports::store::{ListFilter, StoreError};
@@ -11,7 +12,7 @@ use sortie_core::stats::{Stats, UsageLine, UsagePlace};
 use sortie_core::time::Timestamp;
 
 use crate::fault::{Done, Fault};
-use crate::row::{self, BareRecord, COLUMNS, Phase};
+use crate::row::{self, BareRecord, COLUMNS, StoredPhase};
 use crate::sql;
 use crate::transitions::accounts::Balances;
 
@@ -25,7 +26,7 @@ pub(crate) fn get(connection: &Connection, run: RunId) -> Done<RunRecord> {
         row::record,
     )?;
     let mut found = found.ok_or_else(|| Fault::not_found(run))?;
-    if found.phase == Phase::Queued {
+    if found.phase == StoredPhase::Queued {
         found.record.queue_position = queue_position(connection, &name)?;
     }
     if let Some(account) = &found.account {
@@ -34,20 +35,59 @@ pub(crate) fn get(connection: &Connection, run: RunId) -> Done<RunRecord> {
     Ok(found.record)
 }
 
-/// Returns the position of a queued run in its lane; for a run of a tenant, among the tenant's
-/// runs.
+/// The last position that is counted: every run further back has this one. Counting further would
+/// make each admission to a long queue cost as much as the queue is long.
+const MAX_POSITION: u32 = 1_000;
+
+/// Counts the queued runs ahead of one, at most `?2`; for a run of a tenant, among the tenant's.
+const AHEAD: &str = "SELECT (SELECT COUNT(*) FROM (
+         SELECT 1 FROM runs AS other
+         WHERE other.phase = 'queued' AND other.paused = 0 AND other.lane = run.lane
+           AND (run.tenant IS NULL OR other.tenant = run.tenant)
+           AND (other.queue_key, other.run_id) < (run.queue_key, run.run_id) LIMIT ?2))
+     FROM runs AS run WHERE run.run_id = ?1 AND run.phase = 'queued' AND run.paused = 0";
+
+/// Returns the position of a queued run in its lane, up to [`MAX_POSITION`]; for a run of a tenant,
+/// among the tenant's runs.
 pub(crate) fn queue_position(connection: &Connection, run: &str) -> Done<Option<u32>> {
-    let ahead = sql::first(
-        connection,
-        "SELECT (SELECT COUNT(*) FROM runs AS other
-                 WHERE other.phase = 'queued' AND other.paused = 0 AND other.lane = run.lane
-                   AND (run.tenant IS NULL OR other.tenant = run.tenant)
-                   AND (other.queue_key, other.run_id) < (run.queue_key, run.run_id))
-         FROM runs AS run WHERE run.run_id = ?1 AND run.phase = 'queued' AND run.paused = 0",
-        [run],
-        |row| Ok(row.get::<_, u32>(0)?),
-    )?;
+    let ahead = sql::first(connection, AHEAD, params![run, MAX_POSITION - 1], |row| {
+        Ok(row.get::<_, u32>(0)?)
+    })?;
     Ok(ahead.map(|ahead| ahead.saturating_add(1)))
+}
+
+/// Finds the ids next to one: two steps in the index, however many runs there are.
+const NEIGHBOURS: &str = "SELECT run_id FROM (
+         SELECT run_id FROM runs WHERE run_id < ?1 ORDER BY run_id DESC LIMIT 1)
+     UNION ALL
+     SELECT run_id FROM (SELECT run_id FROM runs WHERE run_id > ?1 ORDER BY run_id LIMIT 1)";
+
+/// Returns the ids before and after each of these, among all runs.
+pub(crate) fn neighbours(connection: &Connection, runs: &[RunId]) -> Done<Vec<RunId>> {
+    let mut found = Vec::with_capacity(2 * runs.len());
+    for run in runs {
+        let next: Vec<RunId> = sql::all(connection, NEIGHBOURS, [run.to_string()], |row| {
+            sql::word(row, 0)
+        })?;
+        found.extend(next);
+    }
+    Ok(found)
+}
+
+const MISSING: &str = "SELECT value FROM json_each(?1)
+     WHERE NOT EXISTS (SELECT 1 FROM runs WHERE run_id = value)";
+
+/// Returns those of these ids that belong to no run.
+pub(crate) fn missing(connection: &Connection, runs: &[RunId]) -> Done<Vec<RunId>> {
+    sql::all(connection, MISSING, [json_list(runs)], |row| {
+        sql::word(row, 0)
+    })
+}
+
+/// Returns ids as a JSON array, for `json_each`: one cached statement for any number of them.
+fn json_list(runs: &[RunId]) -> String {
+    let runs: Vec<String> = runs.iter().map(|run| format!("\"{run}\"")).collect();
+    format!("[{}]", runs.join(","))
 }
 
 /// Returns records, newest or oldest first: ids sort by creation time.
@@ -59,21 +99,25 @@ pub(crate) fn list(connection: &Connection, filter: &ListFilter) -> Done<Vec<Run
     };
     // Bound, so that all limits share one cached statement.
     condition.values.push(Box::new(limit));
+    let found = sql::all(
+        connection,
+        &list_statement(filter, &condition),
+        params_from_iter(condition.values.iter()),
+        row::record,
+    )?;
+    complete(connection, found)
+}
+
+fn list_statement(filter: &ListFilter, condition: &Condition) -> String {
     let order = if filter.oldest_first {
         "run_id"
     } else {
         "run_id DESC"
     };
-    let found = sql::all(
-        connection,
-        &format!(
-            "SELECT {} FROM runs {} ORDER BY {order} LIMIT ?",
-            COLUMNS.sql, condition.sql
-        ),
-        params_from_iter(condition.values.iter()),
-        row::record,
-    )?;
-    complete(connection, found)
+    format!(
+        "SELECT {} FROM runs {} ORDER BY {order} LIMIT ?",
+        COLUMNS.sql, condition.sql
+    )
 }
 
 /// Adds what other rows contain: queue positions and balances.
@@ -94,12 +138,13 @@ pub(crate) fn complete(connection: &Connection, found: Vec<BareRecord>) -> Done<
 }
 
 /// Returns the positions of queued runs, in one pass over the queues that stops at the last of
-/// them.
+/// them, or at [`MAX_POSITION`]. A run of a tenant that is behind so many runs of others is counted by
+/// itself, as [`queue_position`] does.
 fn queue_positions(connection: &Connection, found: &[BareRecord]) -> Done<HashMap<RunId, u32>> {
-    let mut wanted: HashMap<String, RunId> = found
+    let mut wanted: HashMap<String, &RunRecord> = found
         .iter()
-        .filter(|bare| bare.phase == Phase::Queued && !bare.record.paused)
-        .map(|bare| (bare.record.run_id.to_string(), bare.record.run_id))
+        .filter(|bare| bare.phase == StoredPhase::Queued && !bare.record.paused)
+        .map(|bare| (bare.record.run_id.to_string(), &bare.record))
         .collect();
     let mut positions = HashMap::new();
     for lane in Lane::ALL {
@@ -114,6 +159,7 @@ fn queue_positions(connection: &Connection, found: &[BareRecord]) -> Done<HashMa
         let mut of_all = 0_u32;
         let mut of_tenants: HashMap<String, u32> = HashMap::new();
         while !wanted.is_empty()
+            && of_all < MAX_POSITION
             && let Some(row) = rows.next()?
         {
             of_all = of_all.saturating_add(1);
@@ -125,10 +171,17 @@ fn queue_positions(connection: &Connection, found: &[BareRecord]) -> Done<HashMa
                     *of_tenant
                 }
             };
-            if let Some(run) = wanted.remove(row.get_ref(0)?.as_str()?) {
-                positions.insert(run, position);
+            if let Some(record) = wanted.remove(row.get_ref(0)?.as_str()?) {
+                positions.insert(record.run_id, position);
             }
         }
+    }
+    for (run, record) in wanted {
+        let position = match record.tenant {
+            None => None,
+            Some(_) => queue_position(connection, &run)?,
+        };
+        positions.insert(record.run_id, position.unwrap_or(MAX_POSITION));
     }
     Ok(positions)
 }
@@ -177,10 +230,7 @@ fn tallied(filter: &ListFilter) -> Option<Condition> {
     if !statuses.is_empty() || !runs.is_empty() {
         return None;
     }
-    let mut condition = Condition {
-        sql: String::new(),
-        values: Vec::new(),
-    };
+    let mut condition = Condition::default();
     condition.add("runs > 0");
     condition.require("tenant = ?", tenant.as_ref());
     if !archived {
@@ -214,70 +264,205 @@ pub(crate) fn wrong_tallies(connection: &Connection) -> Done<Vec<String>> {
     )
 }
 
+/// Returns the condition on the sums of ended runs, if they can answer the filter.
+fn summed(filter: &ListFilter) -> Option<Condition> {
+    let ListFilter {
+        session,
+        statuses,
+        parent: None,
+        root: None,
+        agent: None,
+        tenant,
+        roots_only: false,
+        text: None,
+        before: None,
+        after: None,
+        oldest_first: _,
+        runs,
+        archived: true,
+        limit: _,
+    } = filter
+    else {
+        return None;
+    };
+    if !statuses.is_empty() || !runs.is_empty() {
+        return None;
+    }
+    let mut condition = Condition::default();
+    condition.require("session = ?", session.as_ref());
+    if tenant.is_some() {
+        // The condition of the index.
+        condition.add("tenant <> ''");
+    }
+    condition.require("tenant = ?", tenant.as_ref());
+    Some(condition)
+}
+
+/// The runs that have not ended. The index is named, because the planner would prefer one that fits
+/// the grouping and contains all runs.
+const ACTIVE_RUNS: &str = "runs INDEXED BY runs_active";
+
+/// The sums of usage columns, in the order of the fields, of runs and of sums.
+const OF_RUNS: &str = "SUM(input_tokens), SUM(output_tokens), SUM(cache_read_tokens), \
+     SUM(cache_write_tokens), SUM(cost_usd)";
+const OF_SUMS: &str = "SUM(input_tokens), SUM(output_tokens), SUM(cache_read_tokens), \
+     SUM(cache_write_tokens), SUM(cost_nanos) / 1e9";
+
 /// Returns the total usage.
 pub(crate) fn used(connection: &Connection, filter: &ListFilter) -> Done<Usage> {
-    let condition = Condition::of(filter);
-    let found = sql::first(
-        connection,
-        &format!(
-            "SELECT SUM(input_tokens) AS input_tokens, SUM(output_tokens) AS output_tokens,
-                    SUM(cache_read_tokens) AS cache_read_tokens,
-                    SUM(cache_write_tokens) AS cache_write_tokens, SUM(cost_usd) AS cost_usd
-             FROM runs {}",
-            condition.sql
-        ),
-        params_from_iter(condition.values.iter()),
-        |row| row::usage(row, 0),
-    )?;
-    Ok(found.unwrap_or_default())
+    let sum = |columns: &str, table: &str, condition: &Condition| {
+        let found = sql::first(
+            connection,
+            &format!("SELECT {columns} FROM {table} {}", condition.sql),
+            params_from_iter(condition.values.iter()),
+            |row| row::usage(row, 0),
+        );
+        found.map(Option::unwrap_or_default)
+    };
+    let all = Condition::of(filter);
+    let Some(ended) = summed(filter) else {
+        return sum(OF_RUNS, "runs", &all);
+    };
+    let table = if filter.session.is_some() {
+        "usage"
+    } else {
+        "usage_totals"
+    };
+    let ended = sum(OF_SUMS, table, &ended)?;
+    Ok(ended.plus(sum(OF_RUNS, ACTIVE_RUNS, &all.active())?))
 }
 
 /// Returns a page of usage by session, agent and model.
 pub(crate) fn usage(
     connection: &Connection,
     filter: &ListFilter,
-    after: Option<UsagePlace>,
+    after: Option<&UsagePlace>,
     limit: u32,
 ) -> Done<Vec<UsageLine>> {
-    let mut condition = Condition::of(filter);
-    if let Some(after) = after {
-        condition.add("(session, agent, model) > (?, ?, ?)");
-        for word in [after.session.to_string(), after.agent, after.model] {
-            condition.values.push(Box::new(word));
+    let lines = |select: &str, mut condition: Condition| {
+        if let Some(UsagePlace {
+            session,
+            agent,
+            model,
+        }) = after
+        {
+            condition.add("(session, agent, model) > (?, ?, ?)");
+            for word in [session.to_string(), agent.clone(), model.clone()] {
+                condition.values.push(Box::new(word));
+            }
+        }
+        let limit = match limit {
+            0 => -1,
+            limit => i64::from(limit),
+        };
+        condition.values.push(Box::new(limit));
+        sql::all(
+            connection,
+            &usage_statement(select, &condition),
+            params_from_iter(condition.values.iter()),
+            usage_line,
+        )
+    };
+    let of_runs = |table: &str| {
+        format!(
+            "SELECT session, agent, model, COUNT(*), SUM(tool_calls), SUM(unpriced > 0), {OF_RUNS} \
+             FROM {table}"
+        )
+    };
+    let all = Condition::of(filter);
+    let Some(ended) = summed(filter) else {
+        return lines(&of_runs("runs"), all);
+    };
+    let of_sums = format!(
+        "SELECT session, agent, model, SUM(runs), SUM(tool_calls), SUM(unpriced), {OF_SUMS} FROM usage"
+    );
+    let mut merged = BTreeMap::new();
+    for line in lines(&of_sums, ended)?
+        .into_iter()
+        .chain(lines(&of_runs(ACTIVE_RUNS), all.active())?)
+    {
+        let place = (
+            line.session.to_string(),
+            line.agent.clone(),
+            line.model.clone(),
+        );
+        match merged.entry(place) {
+            Entry::Vacant(vacant) => {
+                vacant.insert(line);
+            }
+            Entry::Occupied(mut occupied) => {
+                let sum: &mut UsageLine = occupied.get_mut();
+                sum.runs += line.runs;
+                sum.tool_calls += line.tool_calls;
+                sum.unpriced += line.unpriced;
+                sum.usage = sum.usage.plus(line.usage);
+            }
         }
     }
-    let limit = match limit {
-        0 => -1,
-        limit => i64::from(limit),
+    let most = match limit {
+        0 => usize::MAX,
+        limit => limit as usize,
     };
-    condition.values.push(Box::new(limit));
-    sql::all(
-        connection,
-        &format!(
-            "SELECT session, agent, model, COUNT(*) AS runs, SUM(tool_calls) AS tool_calls,
-                    SUM(unpriced > 0) AS unpriced,
-                    SUM(input_tokens) AS input_tokens, SUM(output_tokens) AS output_tokens,
-                    SUM(cache_read_tokens) AS cache_read_tokens,
-                    SUM(cache_write_tokens) AS cache_write_tokens, SUM(cost_usd) AS cost_usd
-             FROM runs {} GROUP BY session, agent, model ORDER BY session, agent, model LIMIT ?",
-            condition.sql
-        ),
-        params_from_iter(condition.values.iter()),
-        |row| {
-            Ok(UsageLine {
-                session: sql::word(row, 0)?,
-                agent: row.get(1)?,
-                model: row.get(2)?,
-                runs: row.get::<_, i64>(3)?.unsigned_abs(),
-                tool_calls: row.get::<_, i64>(4)?.unsigned_abs(),
-                unpriced: row.get::<_, i64>(5)?.unsigned_abs(),
-                usage: row::usage(row, 6)?,
-            })
-        },
+    Ok(merged.into_values().take(most).collect())
+}
+
+fn usage_statement(select: &str, condition: &Condition) -> String {
+    format!(
+        "{select} {} GROUP BY session, agent, model ORDER BY session, agent, model LIMIT ?",
+        condition.sql
     )
 }
 
+fn usage_line(row: &Row<'_>) -> Done<UsageLine> {
+    Ok(UsageLine {
+        session: sql::word(row, 0)?,
+        agent: row.get(1)?,
+        model: row.get(2)?,
+        runs: row.get::<_, i64>(3)?.unsigned_abs(),
+        tool_calls: row.get::<_, i64>(4)?.unsigned_abs(),
+        unpriced: row.get::<_, i64>(5)?.unsigned_abs(),
+        usage: row::usage(row, 6)?,
+    })
+}
+
+/// Returns the sums of usage that differ from the runs.
+pub(crate) fn wrong_usage(connection: &Connection) -> Done<Vec<String>> {
+    let numbers = "runs, tool_calls, unpriced, COALESCE(input_tokens, 0), \
+         COALESCE(output_tokens, 0), COALESCE(cache_read_tokens, 0), \
+         COALESCE(cache_write_tokens, 0), COALESCE(cost_nanos, 0)";
+    let counted = "COUNT(*), SUM(tool_calls), SUM(unpriced > 0), COALESCE(SUM(input_tokens), 0), \
+         COALESCE(SUM(output_tokens), 0), COALESCE(SUM(cache_read_tokens), 0), \
+         COALESCE(SUM(cache_write_tokens), 0), \
+         COALESCE(SUM(CAST(ROUND(cost_usd * 1e9) AS INTEGER)), 0)";
+    let mut wrong = Vec::new();
+    for (table, key, of_runs) in [
+        (
+            "usage",
+            "session, agent, model, tenant",
+            "session, agent, model, COALESCE(tenant, '')",
+        ),
+        ("usage_totals", "tenant", "COALESCE(tenant, '')"),
+    ] {
+        let different = sql::count(
+            connection,
+            &format!(
+                "WITH kept AS (SELECT {key}, {numbers} FROM {table} WHERE runs > 0),
+                      counted AS (SELECT {of_runs}, {counted} FROM runs
+                                  WHERE phase = 'ended' GROUP BY {of_runs})
+                 SELECT (SELECT COUNT(*) FROM (SELECT * FROM kept EXCEPT SELECT * FROM counted))
+                      + (SELECT COUNT(*) FROM (SELECT * FROM counted EXCEPT SELECT * FROM kept))"
+            ),
+            [],
+        )?;
+        if different > 0 {
+            wrong.push(format!("the sums of `{table}` are not those of the runs"));
+        }
+    }
+    Ok(wrong)
+}
+
 /// A filter as SQL. The text contains only constants of this program; values are bound.
+#[derive(Default)]
 pub(crate) struct Condition {
     pub(crate) sql: String,
     pub(crate) values: Vec<Box<dyn ToSql>>,
@@ -285,19 +470,16 @@ pub(crate) struct Condition {
 
 impl Condition {
     pub(crate) fn of(filter: &ListFilter) -> Self {
-        let mut condition = Self {
-            sql: String::new(),
-            values: Vec::new(),
-        };
+        let mut condition = Self::default();
         condition.require("session = ?", filter.session.as_ref());
-        condition.require_any("status", &filter.statuses);
+        condition.require_status(filter);
         condition.require("parent_id = ?", filter.parent.as_ref());
         condition.require("root_id = ?", filter.root.as_ref());
         condition.require("agent = ?", filter.agent.as_ref());
         condition.require("tenant = ?", filter.tenant.as_ref());
         condition.require("run_id < ?", filter.before.as_ref());
         condition.require("run_id > ?", filter.after.as_ref());
-        condition.require_any("run_id", &filter.runs);
+        condition.require_runs(&filter.runs);
         if filter.roots_only {
             condition.add("parent_id IS NULL");
         }
@@ -308,6 +490,12 @@ impl Condition {
             condition.contains(text);
         }
         condition
+    }
+
+    /// Restricts it to runs that have not ended.
+    fn active(mut self) -> Self {
+        self.add("phase <> 'ended'");
+        self
     }
 
     /// Adds one term.
@@ -330,6 +518,30 @@ impl Condition {
         if let Some(value) = value {
             self.add(term);
             self.values.push(Box::new(value.to_string()));
+        }
+    }
+
+    /// Requires one of these states. Active runs are found by indexes that contain no others. Ended
+    /// ones are all runs but a few: if the filter names a tree, a parent or a session, the `+` keeps
+    /// the planner from searching them all.
+    fn require_status(&mut self, filter: &ListFilter) {
+        let statuses = &filter.statuses;
+        let is_active = |status: &Status| !status.is_terminal();
+        if !statuses.is_empty() && statuses.iter().all(is_active) {
+            self.add("phase <> 'ended'");
+            self.require_any("status", statuses);
+        } else if filter.root.is_some() || filter.parent.is_some() || filter.session.is_some() {
+            self.require_any("+status", statuses);
+        } else {
+            self.require_any("status", statuses);
+        }
+    }
+
+    /// Requires one of these ids; any if there are none.
+    fn require_runs(&mut self, runs: &[RunId]) {
+        if !runs.is_empty() {
+            self.add("run_id IN (SELECT value FROM json_each(?))");
+            self.values.push(Box::new(json_list(runs)));
         }
     }
 
@@ -481,4 +693,92 @@ pub(crate) fn damaged_blobs(connection: &Connection) -> Done<Vec<String>> {
         },
     )?;
     Ok(all.into_iter().flatten().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use sortie_core::id::SessionKey;
+
+    use super::*;
+    use crate::sql::plan;
+
+    fn list_plan(filter: &ListFilter) -> Vec<String> {
+        plan(&list_statement(filter, &Condition::of(filter)))
+    }
+
+    #[test]
+    fn pages_of_lists_are_found_and_sorted_by_an_index() {
+        let run: RunId = "0190f3a8-1111-7000-8000-000000000001".parse().unwrap();
+        let active = vec![Status::Pending, Status::Running];
+        let filters = [
+            ListFilter::default(),
+            ListFilter {
+                session: Some(SessionKey::cli()),
+                ..ListFilter::default()
+            },
+            ListFilter {
+                statuses: vec![Status::Completed],
+                ..ListFilter::default()
+            },
+            ListFilter {
+                agent: Some("explore".to_owned()),
+                ..ListFilter::default()
+            },
+            ListFilter {
+                roots_only: true,
+                ..ListFilter::default()
+            },
+            ListFilter {
+                root: Some(run),
+                ..ListFilter::default()
+            },
+        ];
+        for filter in filters {
+            let lines = list_plan(&filter);
+            let sorts = lines.iter().any(|line| line.contains("TEMP B-TREE"));
+            assert!(!sorts, "{filter:?}: {lines:?}");
+            assert!(lines[0].contains("INDEX"), "{filter:?}: {lines:?}");
+        }
+        for (filter, index) in [
+            (
+                ListFilter {
+                    statuses: active.clone(),
+                    ..ListFilter::default()
+                },
+                "runs_by_status (status=?)",
+            ),
+            (
+                ListFilter {
+                    root: Some(run),
+                    statuses: active,
+                    ..ListFilter::default()
+                },
+                "runs_active (root_id=?)",
+            ),
+            (
+                ListFilter {
+                    root: Some(run),
+                    statuses: vec![Status::Completed],
+                    ..ListFilter::default()
+                },
+                "runs_by_root (root_id=?)",
+            ),
+            (
+                ListFilter {
+                    parent: Some(run),
+                    ..ListFilter::default()
+                },
+                "runs_by_call (parent_id=?)",
+            ),
+        ] {
+            let lines = list_plan(&filter);
+            assert!(lines[0].ends_with(index), "{filter:?}: {lines:?}");
+        }
+        let named = list_plan(&ListFilter {
+            runs: vec![run],
+            archived: true,
+            ..ListFilter::default()
+        });
+        assert!(named[0].contains("(run_id=?)"), "{named:?}");
+    }
 }

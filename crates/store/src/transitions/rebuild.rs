@@ -1,8 +1,9 @@
 //! Rebuilds the row of a run from its journal and names every column that differs.
 //!
 //! The row is inserted again from the journaled spec, into an empty database with the same schema,
-//! and compared column by column. A column that is added later is compared too, unless [`LATER`]
-//! lists it as one that changes after admission.
+//! and compared column by column, as far as the spec determines them ([`ColumnSource::Spec`]). Later
+//! entries determine others: [`after_admission`], the fold and the checks of outcome, pause and
+//! chain compare those.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +15,7 @@ use sortie_core::ports::store::Admit;
 use sortie_core::run::{RunRecord, Summary};
 
 use crate::fault::{Done, Fault};
-use crate::row::{self, Place};
+use crate::row::{self, ALL_COLUMNS, ColumnSource, NewRow};
 use crate::schema;
 use crate::sql;
 
@@ -23,55 +24,6 @@ use crate::sql;
 /// folded.
 pub type Fold = fn(&[JournalEntry]) -> Result<Vec<Summary>, String>;
 
-/// Columns that change after admission. Those that the journal determines are checked by
-/// [`after_admission`], by the fold, or by the checks of outcome, pause and chain; the others are
-/// about delivery, leases, accounts and retention.
-const LATER: [&str; 41] = [
-    "status",
-    "phase",
-    "cancel",
-    "inbox_count",
-    "outcome",
-    "delivery",
-    "delivery_error",
-    "started_at",
-    "deadline_at",
-    "ended_at",
-    "cleaned_at",
-    "archived_at",
-    "lease_owner",
-    "lease_until",
-    "epoch",
-    "recovered",
-    "deaths",
-    "deaths_since_progress",
-    "head_at_claim",
-    "head_seq",
-    "head_hash",
-    "model",
-    "waiting_on",
-    "progress",
-    "tool_calls",
-    "input_tokens",
-    "output_tokens",
-    "cache_read_tokens",
-    "cache_write_tokens",
-    "cost_usd",
-    "last_text",
-    "wait_position",
-    "unpriced",
-    "children_unpriced",
-    "children_input_tokens",
-    "children_output_tokens",
-    "children_cache_read_tokens",
-    "children_cache_write_tokens",
-    "children_cost_usd",
-    "account_id",
-    "paused",
-];
-/// Columns that are set at the end, and checked by [`after_admission`] where the journal determines
-/// them.
-const AT_THE_END: [&str; 2] = ["changes", "changes_fate"];
 /// Costs are sums of fractions; the order of the summands may differ.
 const COST_TOLERANCE: f64 = 1e-9;
 
@@ -100,29 +52,34 @@ impl Rebuilder {
             return Ok(Vec::new());
         };
         let found = columns(store, run)?;
-        row::insert(
-            &self.memory,
-            &admit,
-            Place {
-                account: None,
-                paused: false,
-            },
-        )?;
-        let mut expected = columns(&self.memory, run)?;
+        let new = NewRow {
+            admit: &admit,
+            account: None,
+            paused: false,
+        };
+        row::insert(&self.memory, new)?;
+        let inserted = columns(&self.memory, run)?;
         sql::run(
             &self.memory,
             "DELETE FROM runs WHERE run_id = ?1",
             [run.to_string()],
         )?;
-        expected.retain(|name, _| {
-            !LATER.contains(&name.as_str()) && !AT_THE_END.contains(&name.as_str())
-        });
+        let mut expected: BTreeMap<String, Value> = inserted
+            .into_iter()
+            .filter(|(name, _)| is_fixed(name))
+            .collect();
         expected.extend(after_admission(&admit, entries)?);
         let differs = |(name, value): (&String, &Value)| {
             (found.get(name) != Some(value)).then(|| name.clone())
         };
         Ok(expected.iter().filter_map(differs).collect())
     }
+}
+
+fn is_fixed(name: &str) -> bool {
+    ALL_COLUMNS
+        .iter()
+        .any(|column| column.name == name && column.source == ColumnSource::Spec)
 }
 
 /// Returns the admission: the first entry, with later changes of label and priority.
@@ -246,20 +203,4 @@ fn columns(connection: &Connection, run: RunId) -> Done<BTreeMap<String, Value>>
         .enumerate()
         .map(|(position, name)| Ok((name, row.get(position)?)))
         .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A column that a migration adds is compared unless it is listed here.
-    #[test]
-    fn every_listed_column_exists() {
-        let store = schema::open_in_memory().unwrap();
-        let statement = store.prepare("SELECT * FROM runs").unwrap();
-        let names: Vec<&str> = statement.column_names().collect();
-        for listed in LATER.iter().chain(&AT_THE_END) {
-            assert!(names.contains(listed), "{listed}");
-        }
-    }
 }

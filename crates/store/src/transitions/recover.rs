@@ -8,9 +8,10 @@ use sortie_core::time::Timestamp;
 
 use crate::fault::Done;
 use crate::quarantine::Deaths;
-use crate::row::{self, Phase, RunRow};
+use crate::row::{self, RunRow, StoredPhase};
 use crate::sql;
 use crate::transitions::cancel;
+use crate::transitions::deliver;
 use crate::transitions::finish::{self, Ending};
 use crate::transitions::pause;
 
@@ -24,7 +25,7 @@ pub(crate) fn recover(connection: &Connection, recover: &Recover) -> Done<Recove
     )?;
     for run in abandoned(connection, recover)? {
         let row = row::must_load(connection, run)?;
-        if row.phase != Phase::Leased {
+        if row.phase != StoredPhase::Leased {
             continue;
         }
         match verdict(&row, recover, leased == 1) {
@@ -156,10 +157,6 @@ fn count_waiting(connection: &Connection, report: &mut RecoverReport) -> Done<()
         [],
     )?;
     report.queued = waiting.saturating_sub(report.resumed.len() as u64);
-    report.undelivered = sql::count(
-        connection,
-        "SELECT COUNT(*) FROM outbox WHERE state = 'pending'",
-        [],
-    )?;
+    report.undelivered = sql::count(connection, deliver::COUNT_PENDING, [])?;
     Ok(())
 }

@@ -13,7 +13,7 @@ use sortie_core::tenant::Tenant;
 use sortie_core::time::Timestamp;
 
 use crate::fault::{Done, Fault};
-use crate::row::Phase;
+use crate::row::StoredPhase;
 use crate::sql;
 use crate::transitions::inbox::{self, Put};
 use crate::transitions::mailbox::reply_in_mailbox;
@@ -213,7 +213,7 @@ pub(crate) struct Stored {
     open: bool,
     earlier: Option<Reply>,
     status: Status,
-    phase: Phase,
+    phase: StoredPhase,
     /// The session of the root run.
     session: SessionKey,
     tenant: Option<Tenant>,
@@ -252,7 +252,7 @@ impl Stored {
     /// Whether a reply is too late, and why. Fails if the reply does not match the kind of the
     /// request.
     pub(crate) fn too_late(&self, reply: &Reply, at: Timestamp) -> Done<Option<Replied>> {
-        if !self.open || self.phase == Phase::Ended {
+        if !self.open || self.phase == StoredPhase::Ended {
             return Ok(Some(Replied::TooLate {
                 earlier: self.earlier.clone(),
             }));

@@ -1,21 +1,19 @@
-//! Updates of a run that are not made by its executor: label and priority while it is queued, and
-//! what happened to its changes after it has ended.
+//! Changes the label or the priority of a run that waits in the queue.
 
 use rusqlite::{Connection, params};
 use sortie_core::event::Event;
-use sortie_core::id::RunId;
 use sortie_core::ports::store::{StoreError, Update};
-use sortie_core::run::{ChangesFate, Priority};
+use sortie_core::run::Priority;
 
 use crate::chain::Stamp;
-use crate::fault::{Done, Fault};
-use crate::row::{self, Phase};
+use crate::fault::Done;
+use crate::row::{self, StoredPhase};
 use crate::sql;
 
 /// Changes the label or the priority of a queued run.
 pub(crate) fn update(connection: &Connection, update: &Update) -> Done<()> {
     let row = row::must_load(connection, update.run)?;
-    if row.phase != Phase::Queued {
+    if row.phase != StoredPhase::Queued {
         return Err(StoreError::WrongState {
             run: update.run,
             status: row.record.status,
@@ -50,24 +48,5 @@ pub(crate) fn update(connection: &Connection, update: &Update) -> Done<()> {
             tail.hash
         ],
     )?;
-    Ok(())
-}
-
-/// Records what happened to the changes in a run's worktree. Applied changes stay applied when
-/// their branch is discarded later.
-pub(crate) fn set_changes_fate(connection: &Connection, run: RunId, fate: ChangesFate) -> Done<()> {
-    let noted = sql::run(
-        connection,
-        "UPDATE runs SET changes_fate = CASE changes_fate WHEN ?3 THEN ?3 ELSE ?2 END
-         WHERE run_id = ?1",
-        params![
-            run.to_string(),
-            fate.as_str(),
-            ChangesFate::Applied.as_str()
-        ],
-    )?;
-    if noted == 0 {
-        return Err(Fault::not_found(run));
-    }
     Ok(())
 }

@@ -8,7 +8,7 @@ use sortie_core::run::RunRecord;
 
 use crate::chain;
 use crate::fault::{Done, Fault};
-use crate::row::{self, BareRecord, COLUMNS, Phase};
+use crate::row::{self, BareRecord, COLUMNS, StoredPhase};
 use crate::schema;
 use crate::sql;
 use crate::transitions::rebuild::{self, Fold, Rebuilder};
@@ -71,6 +71,7 @@ pub(crate) fn verify(connection: &Connection, fold: Option<Fold>) -> Done<Verify
             .into_iter()
             .chain(forgotten_requests(connection)?)
             .chain(read::wrong_tallies(connection)?)
+            .chain(read::wrong_usage(connection)?)
             .take(MAX_PROBLEMS),
     );
     check_database(connection, &mut report)?;
@@ -168,7 +169,7 @@ fn forgotten_requests(connection: &Connection) -> Done<Vec<String>> {
 }
 
 /// Checks that the record ends as its journal does.
-fn check_record(record: &RunRecord, phase: Phase, entries: &[JournalEntry]) -> Vec<String> {
+fn check_record(record: &RunRecord, phase: StoredPhase, entries: &[JournalEntry]) -> Vec<String> {
     let run = record.run_id;
     let mut problems = Vec::new();
     match entries.first().map(|entry| &entry.event) {
@@ -177,7 +178,7 @@ fn check_record(record: &RunRecord, phase: Phase, entries: &[JournalEntry]) -> V
     }
     let outcomes = entries.iter().filter_map(|entry| entry.event.outcome());
     let outcomes: Vec<_> = outcomes.collect();
-    let ended = phase == Phase::Ended;
+    let ended = phase == StoredPhase::Ended;
     match (outcomes.as_slice(), &record.outcome) {
         ([], None) if !ended && !record.status.is_terminal() => {}
         ([journaled], Some(recorded))
@@ -194,9 +195,9 @@ fn check_record(record: &RunRecord, phase: Phase, entries: &[JournalEntry]) -> V
 
 /// Checks that a paused run has a journaled pause, unless it is leased, and that no ended or
 /// cancelled run is paused.
-fn check_pause(record: &RunRecord, phase: Phase, entries: &[JournalEntry]) -> Option<String> {
+fn check_pause(record: &RunRecord, phase: StoredPhase, entries: &[JournalEntry]) -> Option<String> {
     let run = record.run_id;
-    let is_over = phase == Phase::Ended || record.cancel_requested;
+    let is_over = phase == StoredPhase::Ended || record.cancel_requested;
     if record.paused && is_over {
         return Some(format!(
             "run {run} is paused, but it has ended or is being cancelled"
@@ -207,7 +208,7 @@ fn check_pause(record: &RunRecord, phase: Phase, entries: &[JournalEntry]) -> Op
         .rev()
         .find(|entry| matches!(entry.event, Event::Paused | Event::Resumed));
     let journaled = last.is_some_and(|entry| entry.event == Event::Paused);
-    let waits = matches!(phase, Phase::Queued | Phase::Parked);
+    let waits = matches!(phase, StoredPhase::Queued | StoredPhase::Parked);
     (waits && journaled != record.paused).then(|| {
         format!(
             "the record of run {run} says paused = {}, and its journal does not",

@@ -100,7 +100,7 @@ pub(crate) async fn a_budget_is_carved_from_the_nearest_account_above(store: &dy
 pub(crate) async fn admission_is_rejected_when_an_account_is_empty(store: &dyn Store) {
     let root = running(store, 1, with_budget(1, spec(1), of_tokens(50))).await;
     settle(store, root, tokens(50)).await;
-    let refused = |kind| Admission::Refused(Refusal::BudgetSpent { kind });
+    let refused = |kind| Admission::Refused(AdmissionRefusal::BudgetSpent { kind });
     assert_eq!(
         admit(store, 2, with_budget(2, child(2, 1, 1), of_tokens(1))).await,
         refused(BudgetKind::Tokens)
@@ -134,7 +134,7 @@ pub(crate) async fn every_child_counts_where_children_are_limited(store: &dyn St
     running(store, 3, with_budget(3, child(3, 1, 1), children(9))).await;
     assert_eq!(balances(store, 1).await, "children 2+2/4");
     assert_eq!(balances(store, 3).await, "children 0+0/2");
-    let refused = Admission::Refused(Refusal::BudgetSpent {
+    let refused = Admission::Refused(AdmissionRefusal::BudgetSpent {
         kind: BudgetKind::Children,
     });
     assert_eq!(admit(store, 4, child(4, 2, 1)).await, refused);

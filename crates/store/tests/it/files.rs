@@ -101,7 +101,6 @@ async fn a_part_of_a_journal_is_read_and_checked() {
     assert!(store.read_part(run(1), Seq(3), 1).await.is_err());
 }
 
-#[cfg(unix)]
 #[tokio::test]
 async fn files_are_private() {
     use std::os::unix::fs::PermissionsExt as _;

@@ -8,6 +8,7 @@
 mod accounts;
 mod audit;
 mod files;
+mod growth;
 mod looking;
 mod mailbox;
 mod pausing;
@@ -66,6 +67,18 @@ macro_rules! conformance {
 }
 
 conformance! {
+    growth {
+        neighbours_and_missing_ids_are_found,
+        claim_passes_by_long_queues_that_are_at_a_limit,
+        a_deleted_child_still_counts_in_its_tree,
+        queue_positions_end_at_a_thousand,
+        undelivered_results_are_counted,
+        a_snapshot_is_kept_for_a_session_until_a_turn_is_deleted,
+        a_snapshot_goes_with_archived_turns,
+        a_snapshot_must_follow_the_one_it_was_folded_from,
+        active_runs_of_a_tree_are_listed_alone,
+        usage_is_the_same_before_and_after_runs_end,
+    }
     suite {
         admission_writes_run_and_first_event,
         a_run_reads_its_messages_before_it_ends,

@@ -504,7 +504,7 @@ pub(crate) async fn a_prefix_of_several_requests_means_the_open_one(store: &dyn 
     let error = store.find_request("ABCD").await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the request ABCD fits 2 tasks; type more of the id"
+        "the request ABCD matches 2 tasks; give more characters of the id"
     );
     store.cancel(run(1), by_person(), at(200)).await.unwrap();
     assert_eq!(store.find_request("abcd").await.unwrap().task_id, run(2));

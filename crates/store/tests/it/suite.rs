@@ -73,12 +73,12 @@ pub(crate) async fn admission_is_rejected_over_limits_and_for_ending_parents(sto
     );
     assert_eq!(
         ask(3, child(3, 2, 1)).await,
-        refused(Refusal::TooDeep { max: 1 })
+        refused(AdmissionRefusal::TooDeep { max: 1 })
     );
     ask(4, child(4, 1, 1)).await;
     assert_eq!(
         ask(5, child(5, 1, 1)).await,
-        refused(Refusal::TreeFull { max: 2 })
+        refused(AdmissionRefusal::TreeFull { max: 2 })
     );
     // A root has no tree to fill.
     assert_eq!(
@@ -87,12 +87,18 @@ pub(crate) async fn admission_is_rejected_over_limits_and_for_ending_parents(sto
     );
 
     store.cancel(run(1), by_person(), at(9)).await.unwrap();
-    assert_eq!(ask(7, child(7, 1, 1)).await, refused(Refusal::ParentEnding));
+    assert_eq!(
+        ask(7, child(7, 1, 1)).await,
+        refused(AdmissionRefusal::ParentEnding)
+    );
     store
         .finish_next(finishing(parent, 9, completed("done")))
         .await
         .unwrap();
-    assert_eq!(ask(8, child(8, 1, 1)).await, refused(Refusal::ParentEnding));
+    assert_eq!(
+        ask(8, child(8, 1, 1)).await,
+        refused(AdmissionRefusal::ParentEnding)
+    );
     assert_eq!(store.stats(ListFilter::default()).await.unwrap().total, 4);
 }
 
@@ -1311,11 +1317,11 @@ pub(crate) async fn resolve_finds_by_prefix(store: &dyn Store) {
         ("019012345678-7ABC8", Ok(first)),
         (
             "01901234",
-            Err("01901234 fits 2 tasks; type more of the id"),
+            Err("01901234 matches 2 tasks; give more characters of the id"),
         ),
         (
             "0190123456787",
-            Err("0190123456787 fits 2 tasks; type more of the id"),
+            Err("0190123456787 matches 2 tasks; give more characters of the id"),
         ),
         ("01901235", Err("there is no task 01901235")),
         ("01901234zz", Err("there is no task 01901234zz")),

@@ -29,7 +29,6 @@ pub(super) fn tokens(bytes: usize) -> u64 {
     (bytes / BYTES_PER_TOKEN) as u64
 }
 
-/// A whole completion.
 #[derive(Clone, Debug)]
 pub(super) struct Answer {
     /// Makes its ids unique.

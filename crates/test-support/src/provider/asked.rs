@@ -3,47 +3,33 @@
 use std::sync::Arc;
 
 use serde_json::Value;
+use sortie_core::ports::model::Wire;
 
-/// The four wire formats.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wire {
-    Anthropic,
-    Chat,
-    Responses,
-    Gemini,
-}
-
-impl Wire {
-    pub const ALL: [Self; 4] = [Self::Anthropic, Self::Chat, Self::Responses, Self::Gemini];
-
-    /// Returns the wire format of a path.
-    pub(super) fn of(path: &str) -> Option<Self> {
-        let path = path.split('?').next().unwrap_or_default();
-        let is_gemini = [":generateContent", ":streamGenerateContent"]
-            .iter()
-            .any(|method| path.ends_with(method));
-        if is_gemini {
-            return Some(Self::Gemini);
-        }
-        [
-            ("/v1/messages", Self::Anthropic),
-            ("/chat/completions", Self::Chat),
-            ("/responses", Self::Responses),
-        ]
-        .into_iter()
-        .find_map(|(end, wire)| path.ends_with(end).then_some(wire))
+/// Returns the wire format of a path.
+pub(super) fn wire_of(path: &str) -> Option<Wire> {
+    let path = path.split('?').next().unwrap_or_default();
+    let is_gemini = [":generateContent", ":streamGenerateContent"]
+        .iter()
+        .any(|method| path.ends_with(method));
+    if is_gemini {
+        return Some(Wire::Gemini);
     }
+    [
+        ("/v1/messages", Wire::Anthropic),
+        ("/chat/completions", Wire::Chat),
+        ("/responses", Wire::Responses),
+    ]
+    .into_iter()
+    .find_map(|(end, wire)| path.ends_with(end).then_some(wire))
 }
 
-/// A decoded prompt.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct ReceivedPrompt {
     /// Its number among the requests that the rate limit accepted, from 1.
     pub nth: usize,
     pub wire: Wire,
     pub streaming: bool,
     pub model: String,
-    /// The system prompt.
     pub system: String,
     /// The names of its tools.
     pub tools: Vec<String>,
@@ -69,8 +55,7 @@ enum Role {
     Tool,
 }
 
-impl Asked {
-    /// Decodes a request.
+impl ReceivedPrompt {
     pub(super) fn read(wire: Wire, path: &str, body: Value) -> Self {
         let said = match wire {
             Wire::Anthropic => anthropic(&body),

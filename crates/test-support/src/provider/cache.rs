@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::answer::{Tokens, tokens};
-use super::asked::{Asked, Wire};
+use super::{ReceivedPrompt, Wire};
 
 /// Shorter prefixes are not cached, as with real providers.
 const SHORTEST_BYTES: usize = 4096;
@@ -12,11 +12,11 @@ const SHORTEST_BYTES: usize = 4096;
 /// The prompts so far.
 #[derive(Debug, Default)]
 pub(super) struct Cache {
-    prompts: Vec<Kept>,
+    prompts: Vec<CachedPrompt>,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct CachedPrompt {
     model: String,
     prompt: Arc<str>,
     /// Whether its completion has begun: before that the cache cannot serve it.
@@ -25,7 +25,7 @@ struct Kept {
 
 impl Cache {
     /// Looks up a prompt and stores it; returns its usage and its place.
-    pub(super) fn charge(&mut self, asked: &Asked) -> (Tokens, usize) {
+    pub(super) fn charge(&mut self, asked: &ReceivedPrompt) -> (Tokens, usize) {
         let shared = self
             .prompts
             .iter()
@@ -34,7 +34,7 @@ impl Cache {
             .filter(|bytes| *bytes >= SHORTEST_BYTES)
             .max()
             .unwrap_or(0);
-        self.prompts.push(Kept {
+        self.prompts.push(CachedPrompt {
             model: asked.model.clone(),
             prompt: Arc::clone(&asked.prompt),
             is_warm: false,
@@ -51,7 +51,7 @@ impl Cache {
 }
 
 /// Returns the usage of a prompt of which so many bytes are cached.
-pub(super) fn charged(asked: &Asked, shared: usize) -> Tokens {
+pub(super) fn charged(asked: &ReceivedPrompt, shared: usize) -> Tokens {
     let rest = tokens(asked.prompt.len() - shared);
     // Only one wire format charges for writing, and only if the client asks for it.
     let writes = asked.wire == Wire::Anthropic;
@@ -80,7 +80,7 @@ mod tests {
 
     use super::*;
 
-    fn asked(model: &str, system: &str, task: &str, marked: bool) -> Asked {
+    fn asked(model: &str, system: &str, task: &str, marked: bool) -> ReceivedPrompt {
         let mut system = json!([{"type": "text", "text": system}]);
         if marked {
             system[0]["cache_control"] = json!({"type": "ephemeral"});
@@ -89,7 +89,7 @@ mod tests {
         let body = json!({"model": model, "system": system, "messages": [
             {"role": "user", "content": content}
         ]});
-        Asked::read(Wire::Anthropic, "/v1/messages", body)
+        ReceivedPrompt::read(Wire::Anthropic, "/v1/messages", body)
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use sortie_base::token_bucket::TokenBucket;
+
 /// A token bucket of requests.
 #[derive(Clone, Copy, Debug)]
 pub struct Limit {
@@ -14,33 +16,28 @@ pub struct Limit {
 }
 
 #[derive(Debug)]
-pub(super) struct Bucket {
-    limit: Limit,
-    left: f64,
-    at: Duration,
+pub(super) struct Limiter {
+    bucket: TokenBucket,
+    retry_after: bool,
 }
 
-impl Bucket {
+impl Limiter {
     pub(super) fn new(limit: Limit) -> Self {
         Self {
-            limit,
-            left: limit.burst,
-            at: Duration::ZERO,
+            bucket: TokenBucket::new(limit.per_second, limit.burst),
+            retry_after: limit.retry_after,
         }
     }
 
     /// Takes one request; otherwise returns the seconds to wait, if they are reported.
     pub(super) fn take(&mut self, now: Duration) -> Result<(), Option<u64>> {
-        let passed = now.saturating_sub(self.at).as_secs_f64();
-        self.at = now;
-        self.left = (self.left + passed * self.limit.per_second).min(self.limit.burst);
-        if self.left >= 1.0 {
-            self.left -= 1.0;
-            return Ok(());
+        if let Some(until) = self.bucket.until(1.0, now) {
+            let wait = until.saturating_sub(now);
+            // The header counts whole seconds.
+            return Err(self.retry_after.then(|| wait.as_secs() + 1));
         }
-        let wait = Duration::from_secs_f64((1.0 - self.left) / self.limit.per_second);
-        // The header counts whole seconds.
-        Err(self.limit.retry_after.then(|| wait.as_secs() + 1))
+        self.bucket.take(1.0, now);
+        Ok(())
     }
 }
 
@@ -50,7 +47,7 @@ mod tests {
 
     #[test]
     fn a_bucket_takes_a_burst_and_then_its_pace() {
-        let mut bucket = Bucket::new(Limit {
+        let mut limiter = Limiter::new(Limit {
             per_second: 2.0,
             burst: 3.0,
             retry_after: true,
@@ -66,7 +63,7 @@ mod tests {
             (900, Err(Some(1))),
             (1000, Ok(())),
         ] {
-            assert_eq!(bucket.take(at(time)), expected, "at {time} ms");
+            assert_eq!(limiter.take(at(time)), expected, "at {time} ms");
         }
     }
 }

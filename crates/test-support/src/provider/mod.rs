@@ -1,7 +1,7 @@
 //! A model provider on loopback: four wire formats and their known faults.
 //!
 //! [`Provider::start`] opens a real HTTP server on a free port. A script, which is a function of
-//! the prompt ([`Asked`]), chooses a [`Reply`]; the server encodes it in the wire format of the
+//! the prompt ([`ReceivedPrompt`]), chooses a [`Reply`]; the server encodes it in the wire format of the
 //! request, streaming or whole, and breaks off where the reply says so. The HTTP is written by
 //! hand, because no library sends half a chunk or a reset on request.
 //!
@@ -28,9 +28,10 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
 pub use answer::Tokens;
-pub use asked::{Asked, Wire};
+pub use asked::ReceivedPrompt;
 pub use limit::Limit;
 pub use reply::{Call, Ending, Reply};
+pub use sortie_core::ports::model::Wire;
 
 use serve::Shared;
 
@@ -53,12 +54,10 @@ pub struct Recorded {
     pub path: String,
     /// The headers, with lower-case names.
     pub headers: BTreeMap<String, String>,
-    /// The body.
     pub raw: Vec<u8>,
-    pub asked: Asked,
+    pub asked: ReceivedPrompt,
     /// The status of the response; `None` if there was none.
     pub status: Option<u16>,
-    /// The reported usage.
     pub tokens: Option<Tokens>,
 }
 
@@ -75,7 +74,7 @@ impl Provider {
     /// Starts a provider that replies by `script`.
     pub fn start(
         settings: Settings,
-        script: impl Fn(&Asked) -> Reply + Send + Sync + 'static,
+        script: impl Fn(&ReceivedPrompt) -> Reply + Send + Sync + 'static,
     ) -> Self {
         let shared = Arc::new(Shared::new(settings, Box::new(script)));
         let (stop, stopped) = oneshot::channel();
@@ -142,7 +141,7 @@ impl Drop for Provider {
 }
 
 /// Returns a script that gives these replies in turn, then repeats the last one.
-pub fn in_turn(replies: Vec<Reply>) -> impl Fn(&Asked) -> Reply + Send + Sync + 'static {
+pub fn in_turn(replies: Vec<Reply>) -> impl Fn(&ReceivedPrompt) -> Reply + Send + Sync + 'static {
     assert!(!replies.is_empty(), "a script needs a reply");
     move |asked| replies[asked.nth.min(replies.len()) - 1].clone()
 }

@@ -5,9 +5,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::answer::{Answer, CallPart, Part, Stop, Tokens, tokens};
-use super::asked::{Asked, Wire};
 use super::reply::{Call, Ending, Reply};
 use super::wire::{self, Grievance};
+use super::{ReceivedPrompt, Wire};
 
 /// A marker in the middle of a completion, at which it breaks off.
 const MIDDLE: &str = "~middle~";
@@ -37,11 +37,11 @@ pub(super) struct Head {
 /// How a response ends.
 #[derive(Clone, Debug)]
 pub(super) enum Finish {
-    /// Properly.
+    /// Ends the response properly.
     Whole,
     /// Within its last chunk.
     Abrupt,
-    /// With a reset.
+    /// Resets the connection instead.
     Reset,
     /// Never: nothing more is sent.
     Silent,
@@ -52,7 +52,7 @@ pub(super) enum Finish {
 /// What all replies to one request share.
 #[derive(Clone, Debug)]
 pub(super) struct Making<'a> {
-    pub(super) asked: &'a Asked,
+    pub(super) asked: &'a ReceivedPrompt,
     /// The usage of the prompt.
     pub(super) prompt: Tokens,
     /// The model that the response names.
@@ -60,7 +60,6 @@ pub(super) struct Making<'a> {
 }
 
 impl Making<'_> {
-    /// Plans a reply.
     pub(super) fn plan(&self, reply: &Reply) -> Plan {
         match reply {
             Reply::Text(_)

@@ -28,7 +28,6 @@ pub enum Reply {
     Reset,
     /// Some text, then a reset.
     ResetMidway,
-    /// Text without end.
     Endless,
     /// Some text, then silence on an open connection.
     Stall,

@@ -10,22 +10,23 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::asked::{Asked, Wire};
+use super::asked::wire_of;
 use super::cache::{Cache, charged};
-use super::limit::Bucket;
+use super::limit::Limiter;
 use super::plan::{Finish, Making, Plan, turned_away};
 use super::reply::Reply;
 use super::socket::{Connection, Next, Received};
+use super::{ReceivedPrompt, Wire};
 use super::{Recorded, Settings, locked};
 
-type Script = Box<dyn Fn(&Asked) -> Reply + Send + Sync>;
+type Script = Box<dyn Fn(&ReceivedPrompt) -> Reply + Send + Sync>;
 
 /// What all connections share.
 pub(super) struct Shared {
     settings: Settings,
     script: Script,
     start: Instant,
-    bucket: Mutex<Option<Bucket>>,
+    bucket: Mutex<Option<Limiter>>,
     cache: Mutex<Cache>,
     pub(super) requests: Mutex<Vec<Recorded>>,
     pub(super) load: Mutex<Load>,
@@ -53,7 +54,7 @@ impl Shared {
             settings,
             script,
             start: Instant::now(),
-            bucket: Mutex::new(settings.limit.map(Bucket::new)),
+            bucket: Mutex::new(settings.limit.map(Limiter::new)),
             cache: Mutex::default(),
             requests: Mutex::default(),
             load: Mutex::default(),
@@ -101,11 +102,11 @@ struct Work<'a> {
 impl<'a> Work<'a> {
     fn begin(shared: &'a Shared, received: Received) -> Self {
         let body: Option<Value> = serde_json::from_slice(&received.body).ok();
-        let (Some(wire), Some(body)) = (Wire::of(&received.path), body) else {
+        let (Some(wire), Some(body)) = (wire_of(&received.path), body) else {
             return Self::turned_away(shared, None, 404, None);
         };
         let at = shared.now();
-        let mut asked = Asked::read(wire, &received.path, body);
+        let mut asked = ReceivedPrompt::read(wire, &received.path, body);
         let refused = match &mut *locked(&shared.bucket) {
             Some(bucket) => bucket.take(at).err(),
             None => None,
@@ -136,7 +137,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    fn answered(shared: &'a Shared, asked: &Asked) -> Self {
+    fn answered(shared: &'a Shared, asked: &ReceivedPrompt) -> Self {
         let reply = (shared.script)(asked);
         let (prompt, kept) = if shared.settings.cache {
             let (prompt, place) = locked(&shared.cache).charge(asked);
@@ -201,7 +202,7 @@ impl Shared {
         load.answered
     }
 
-    fn record(&self, received: Received, at: Duration, asked: Asked) -> usize {
+    fn record(&self, received: Received, at: Duration, asked: ReceivedPrompt) -> usize {
         let mut requests = locked(&self.requests);
         requests.push(Recorded {
             at,

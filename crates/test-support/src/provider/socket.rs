@@ -21,7 +21,6 @@ pub(super) struct Connection {
     ahead: Vec<u8>,
 }
 
-/// A received request.
 #[derive(Debug)]
 pub(super) struct Received {
     pub(super) path: String,
@@ -112,7 +111,6 @@ impl Connection {
         self.stream.write_all(text.as_bytes()).await
     }
 
-    /// Sends a chunk.
     pub(super) async fn chunk(&mut self, bytes: &[u8]) -> io::Result<()> {
         let framed = [format!("{:x}\r\n", bytes.len()).as_bytes(), bytes, b"\r\n"].concat();
         self.stream.write_all(&framed).await
@@ -124,7 +122,6 @@ impl Connection {
         self.stream.write_all(&framed).await
     }
 
-    /// Ends a response.
     pub(super) async fn finish(&mut self, finish: &Finish) -> io::Result<Next> {
         match finish {
             Finish::Whole => {

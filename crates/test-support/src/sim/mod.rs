@@ -38,7 +38,6 @@ pub struct Report {
     /// How often the process died.
     pub crashes: u32,
     pub entries: usize,
-    /// Journaled pauses.
     pub pauses: usize,
     /// Calls whose result told the model that the outcome is unknown.
     pub interruptions: usize,
@@ -46,7 +45,7 @@ pub struct Report {
     pub digest: String,
 }
 
-/// A violated invariant.
+/// An invariant that the simulation violated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Broken {
     pub seed: u64,
@@ -63,7 +62,6 @@ impl std::fmt::Display for Broken {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sabotage {
     None,
-    /// Deliveries are dropped.
     LoseDeliveries,
     /// Deliveries are made twice.
     RepeatDeliveries,
@@ -80,7 +78,6 @@ impl Sabotage {
     }
 }
 
-/// Simulates one seed.
 pub fn simulate(seed: u64) -> Result<Report, Broken> {
     simulate_with(seed, Sabotage::None)
 }

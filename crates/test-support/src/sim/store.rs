@@ -16,11 +16,11 @@ use sortie_core::ports::store::{
     Accounts, Admission, Admit, Append, Appended, Archive, Audit, AuditFilter, Begun, CancelReport,
     Charged, Claim, Claimed, Delivered, DeliveryAttempt, EndReport, Finish, Finishing, Heartbeat,
     HeartbeatReport, Hold, Idempotency, Journal, ListFilter, Outbox, Park, PauseReport, Recover,
-    RecoverReport, Registry, Replied, ReplyTo, Requests, Reserve, Reserved, RunRef, StoreError,
-    StoreResult, Unblock, Update, VerifyReport,
+    RecoverReport, Registry, Replied, ReplyTo, Requests, Reserve, Reserved, RunRef, SaveSnapshot,
+    Snapshot, StoreError, StoreResult, Unblock, Undelivered, Update, VerifyReport,
 };
 use sortie_core::request::{OpenRequest, RequestFilter, RequestId, SessionGrant};
-use sortie_core::run::{Cancellation, ChangesFate, RunRecord};
+use sortie_core::run::{Cancellation, RecordField, RunRecord};
 use sortie_core::session::{SessionFilter, SessionSummary};
 use sortie_core::stats::{LaneCount, Stats, UsageLine, UsagePlace, UsagePoint};
 use sortie_core::tenant::Tenant;
@@ -215,11 +215,13 @@ in_turn! {
         cancel(run: RunId, cancellation: Cancellation, at: Timestamp) -> CancelReport;
         pause(run: RunId, at: Timestamp) -> PauseReport;
         resume(run: RunId, at: Timestamp) -> PauseReport;
-        set_changes_fate(run: RunId, fate: ChangesFate) -> ();
+        set(run: RunId, field: RecordField) -> ();
         recover(recover: Recover) -> RecoverReport;
         update(update: Update) -> ();
         send(run: RunId, item: InboxItem, at: Timestamp) -> ();
         get(run: RunId) -> RunRecord;
+        neighbours(runs: Vec<RunId>) -> Vec<RunId>;
+        missing(runs: Vec<RunId>) -> Vec<RunId>;
         list(filter: ListFilter) -> Vec<RunRecord>;
         stats(filter: ListFilter) -> Stats;
         usage(filter: ListFilter, after: Option<UsagePlace>, limit: u32) -> Vec<UsageLine>;
@@ -246,7 +248,9 @@ in_turn! {
         read(run: RunId, after: Seq) -> Vec<JournalEntry>;
         read_part(run: RunId, after: Seq, max_bytes: usize) -> Vec<JournalEntry>;
         first(run: RunId) -> Option<JournalEntry>;
+        snapshot(session: SessionKey, tenant: Option<Tenant>) -> Option<Snapshot>;
     } may_fail {
+        save_snapshot(save: SaveSnapshot) -> bool;
         take_inbox(fence: Fence, follows: Seq, at: Timestamp) -> Option<JournalEntry>;
         park(park: Park) -> bool;
         release(fence: Fence, at: Timestamp) -> ();
@@ -347,6 +351,7 @@ in_turn! {
 
 in_turn! {
     Outbox {
+        undelivered() -> Undelivered;
         due_outside(now: Timestamp) -> Vec<OutboxEntry>;
         record_attempt(id: i64, attempt: DeliveryAttempt) -> ();
         unblock(run: RunId, choice: Unblock, at: Timestamp) -> ();

@@ -24,9 +24,9 @@ pub(crate) fn all(world: &Arc<World>, generation: &Arc<Generation>) -> Vec<Arc<d
             }) as Arc<dyn Tool>
         })
         .collect();
-    tools.push(Arc::new(sortie_tools::Task::new()));
-    tools.push(Arc::new(sortie_tools::SpawnSubagent::new()));
-    tools.push(Arc::new(sortie_tools::Subagents::new()));
+    tools.push(Arc::new(sortie_tools::Task::default()));
+    tools.push(Arc::new(sortie_tools::SpawnSubagent::default()));
+    tools.push(Arc::new(sortie_tools::Subagents::default()));
     tools
 }
 

@@ -11,7 +11,6 @@ use sortie_core::ports::model::{
 use sortie_models::{Script, ScriptModel};
 use tokio::sync::watch;
 
-/// A recorded prompt.
 pub type Request = Arc<ModelRequest>;
 
 /// A scripted model under every name. It records each prompt, and can hold back completions.
@@ -19,12 +18,12 @@ pub struct Prompter {
     script: ScriptModel,
     requests: Mutex<Vec<Request>>,
     held: watch::Sender<BTreeSet<String>>,
-    children: Mutex<Crowd>,
+    children: Mutex<Concurrency>,
 }
 
 /// How many children prompt now, and the maximum so far.
 #[derive(Debug, Default)]
-struct Crowd {
+struct Concurrency {
     now: usize,
     most: usize,
 }
@@ -63,7 +62,7 @@ impl Prompter {
         self.crowd().most
     }
 
-    fn crowd(&self) -> MutexGuard<'_, Crowd> {
+    fn crowd(&self) -> MutexGuard<'_, Concurrency> {
         self.children.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

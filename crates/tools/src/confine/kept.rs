@@ -2,9 +2,11 @@
 //! files that run at login, and Sortie's own folders. The sandbox keeps commands from the same
 //! places.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use sortie_core::ports::tool::ToolFailure;
 use sortie_sandbox::Places;
@@ -13,13 +15,21 @@ use super::protected::is_beneath;
 
 /// The most links that are followed to find the real path of a place: the limit of the system.
 const MAX_LINKS: usize = 40;
+/// How long a workspace that no place leads into is assumed to stay so. No agent in it can change that;
+/// the user can, by a link from a home folder into the workspace.
+const REMEMBERED_FOR: Duration = Duration::from_secs(1);
+/// The most such workspaces that are remembered; each worktree is one.
+const MAX_REMEMBERED: usize = 64;
 
 /// The hidden and protected places, absolute and as they are named.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Kept {
     home: Option<PathBuf>,
     hidden: Vec<PathBuf>,
     protected: Vec<PathBuf>,
+    /// Workspaces that no place leads into, and until when that is assumed. Finding out reads about
+    /// 160 links.
+    without: Mutex<BTreeMap<PathBuf, Instant>>,
 }
 
 impl Kept {
@@ -29,13 +39,35 @@ impl Kept {
             home: places.home.clone(),
             hidden: places.hidden(),
             protected: places.protected_in_home(),
+            without: Mutex::default(),
         }
     }
 
-    /// Returns the places that are inside the workspace now. Links may have changed since the last
-    /// call.
-    pub(super) fn inside(&self, root: &Path) -> KeptInside {
+    /// Returns the places that are inside the workspace now.
+    ///
+    /// An agent can change links in its workspace at any time. So the result is remembered only if
+    /// the way to no place touches the workspace, which means that none is inside.
+    pub(super) fn inside(&self, root: &Path, now: Instant) -> KeptInside {
+        let without = || self.without.lock().unwrap_or_else(PoisonError::into_inner);
+        if without().get(root).is_some_and(|until| now < *until) {
+            return KeptInside {
+                home: self.home.clone(),
+                ..KeptInside::default()
+            };
+        }
         let mut finder = Finder::default();
+        let inside = self.resolve(root, &mut finder);
+        if !finder.read.iter().any(|path| is_beneath(path, root)) {
+            let mut without = without();
+            if without.len() >= MAX_REMEMBERED {
+                without.clear();
+            }
+            without.insert(root.to_owned(), now + REMEMBERED_FOR);
+        }
+        inside
+    }
+
+    fn resolve(&self, root: &Path, finder: &mut Finder) -> KeptInside {
         let mut inside = |places: &[PathBuf]| -> BTreeSet<PathBuf> {
             let real = places.iter().flat_map(|place| finder.find(place));
             real.filter_map(|place| beneath(root, &place)).collect()
@@ -95,7 +127,7 @@ impl KeptInside {
             return Ok(());
         }
         Err(ToolFailure::new(format!(
-            "{} is protected: programs of a person run or obey it by themselves. Do not write it; report what should stand there.",
+            "{} is protected: programs of a person read or run it automatically. Do not write it; report what it should contain.",
             shown.display()
         )))
     }
@@ -111,8 +143,10 @@ fn beneath(root: &Path, place: &Path) -> Option<PathBuf> {
 /// Finds the real paths of places, whether or not they exist yet.
 #[derive(Debug, Default)]
 struct Finder {
-    /// Paths that are known not to be links: most places share their parent folders.
-    plain: BTreeSet<PathBuf>,
+    /// All paths that were checked for a link.
+    read: BTreeSet<PathBuf>,
+    /// The targets of those that are links. Most places share their parent folders.
+    targets: BTreeMap<PathBuf, PathBuf>,
 }
 
 impl Finder {
@@ -147,14 +181,12 @@ impl Finder {
     }
 
     fn target(&mut self, path: &Path) -> Option<PathBuf> {
-        if self.plain.contains(path) {
-            return None;
+        if self.read.insert(path.to_owned())
+            && let Ok(target) = std::fs::read_link(path)
+        {
+            self.targets.insert(path.to_owned(), target);
         }
-        let target = std::fs::read_link(path).ok();
-        if target.is_none() {
-            self.plain.insert(path.to_owned());
-        }
-        target
+        self.targets.get(path).cloned()
     }
 }
 

@@ -8,12 +8,11 @@ use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawMode, Stat};
 use rustix::io::Errno;
+use sortie_base::atomic_file::Draft;
 use sortie_core::ports::tool::ToolFailure;
 
 use super::protected::{self, GIT_FOLDER, of_git, refuse_git_words};
-use super::{
-    DIRECTORY_FLAGS, FILE_FLAGS, OpenFile, Workspace, describe, is_same, read_link, regular,
-};
+use super::{FILE_FLAGS, FOLDER_FLAGS, OpenFile, Workspace, describe, is_same, read_link, regular};
 use crate::blocking::Stop;
 
 /// The most components of a directory that is written to.
@@ -21,7 +20,7 @@ const MAX_WRITE_DEPTH: usize = 256;
 
 impl Workspace {
     /// Returns the destination of a write and opens its directory.
-    pub(crate) fn place(&self, path: &Path, parents: Parents) -> Result<Place, ToolFailure> {
+    pub(crate) fn place(&self, path: &Path, parents: Parents) -> Result<WriteTarget, ToolFailure> {
         match (self.find_place(path)?, parents) {
             (Some(place), _) => Ok(place),
             (None, Parents::Require) => Err(self.missing(path)),
@@ -36,7 +35,7 @@ impl Workspace {
     /// Returns the destination of a write if its directory exists. If the path names a symbolic
     /// link to a file in the workspace, the destination is that file: the link stays, and policy
     /// must permit both.
-    pub(crate) fn find_place(&self, path: &Path) -> Result<Option<Place>, ToolFailure> {
+    pub(crate) fn find_place(&self, path: &Path) -> Result<Option<WriteTarget>, ToolFailure> {
         let Some(place) = self.find_exact(path, path)? else {
             return Ok(None);
         };
@@ -56,7 +55,7 @@ impl Workspace {
         let Some(target) = self.find_exact(&real, path)? else {
             return Err(self.explain(path, Errno::AGAIN));
         };
-        Ok(Some(Place {
+        Ok(Some(WriteTarget {
             target: Some(real),
             ..target
         }))
@@ -64,11 +63,11 @@ impl Workspace {
 
     /// Returns the destination that a path names, without following a link in its last component.
     /// Failures show the path `shown`.
-    fn find_exact(&self, path: &Path, shown: &Path) -> Result<Option<Place>, ToolFailure> {
+    fn find_exact(&self, path: &Path, shown: &Path) -> Result<Option<WriteTarget>, ToolFailure> {
         let (folder, name) = parts(path)?;
         refuse_git_words(path).map_err(|_| of_git(shown))?;
         let directory = self.directory.as_fd();
-        match self.resolver.open(directory, folder, DIRECTORY_FLAGS) {
+        match self.resolver.open(directory, folder, FOLDER_FLAGS) {
             Ok(parent) => self.checked(parent, name, path, shown).map(Some),
             Err(Errno::NOENT) if goes_back(folder) => Err(through_nothing(shown)),
             Err(Errno::NOENT) => Ok(None),
@@ -82,12 +81,12 @@ impl Workspace {
         name: &OsStr,
         path: &Path,
         shown: &Path,
-    ) -> Result<Place, ToolFailure> {
+    ) -> Result<WriteTarget, ToolFailure> {
         self.refuse_git_objects(&parent, shown)?;
         let folder = path.parent().unwrap_or(Path::new(""));
         let real = self.real(parent.as_fd(), folder)?.join(name);
         self.refuse_write(&real, shown)?;
-        Ok(Place {
+        Ok(WriteTarget {
             path: shown.to_owned(),
             target: None,
             parent,
@@ -108,17 +107,18 @@ impl Workspace {
         name: &OsStr,
         path: &Path,
     ) -> Result<OwnedFd, ToolFailure> {
-        let mut here = self
-            .directory
-            .try_clone()
-            .map_err(|error| ToolFailure::new(format!("No more files can be opened: {error}.")))?;
+        let mut here = self.directory.try_clone().map_err(|error| {
+            ToolFailure::new(format!(
+                "{error}: too many files are open. Try again later."
+            ))
+        })?;
         let mut prefix = PathBuf::new();
         let mut components = folder.components();
         while let Some(component) = components.next() {
             let above = prefix.clone();
             prefix.push(component);
             let directory = self.directory.as_fd();
-            here = match self.resolver.open(directory, &prefix, DIRECTORY_FLAGS) {
+            here = match self.resolver.open(directory, &prefix, FOLDER_FLAGS) {
                 Ok(next) => next,
                 Err(Errno::NOENT) => {
                     // Check before each directory is created: no directory may be created for a
@@ -146,7 +146,7 @@ impl Workspace {
             Err(errno) => return Err(self.explain(prefix, errno)),
         }
         self.resolver
-            .open(self.directory.as_fd(), prefix, DIRECTORY_FLAGS)
+            .open(self.directory.as_fd(), prefix, FOLDER_FLAGS)
             .map_err(|errno| self.explain(prefix, errno))
     }
 
@@ -156,7 +156,7 @@ impl Workspace {
         let root = rustix::fs::fstat(&self.directory).map_err(failed)?;
         let mut here = directory.try_clone().map_err(|error| {
             ToolFailure::new(format!(
-                "No more files can be opened: {error}. Try again later."
+                "{error}: too many files are open. Try again later."
             ))
         })?;
         for _ in 0..MAX_WRITE_DEPTH {
@@ -165,7 +165,7 @@ impl Workspace {
                 return Ok(());
             }
             let up =
-                rustix::fs::openat(&here, "..", DIRECTORY_FLAGS, Mode::empty()).map_err(failed)?;
+                rustix::fs::openat(&here, "..", FOLDER_FLAGS, Mode::empty()).map_err(failed)?;
             // Only the identity is compared, so following a link here reveals nothing.
             let git = rustix::fs::statat(&up, GIT_FOLDER, AtFlags::empty());
             if git.is_ok_and(|git| is_same(&git, &stat)) {
@@ -174,7 +174,7 @@ impl Workspace {
             here = up;
         }
         Err(ToolFailure::new(format!(
-            "{} lies too deep, or was moved out of the workspace while it was opened. Nothing was written.",
+            "{} is nested too deep, or was moved out of the workspace while it was being opened. Nothing was written.",
             path.display()
         )))
     }
@@ -189,7 +189,7 @@ pub(crate) enum Parents {
 
 /// The destination of a write: the open directory of a file, and its name there.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct WriteTarget {
     path: PathBuf,
     /// The target relative to the workspace, if `path` names a link.
     target: Option<PathBuf>,
@@ -208,7 +208,7 @@ pub(crate) struct NewContent<'a> {
     pub(crate) replaces: Option<&'a Stat>,
 }
 
-impl Place {
+impl WriteTarget {
     /// Returns the path for people and models, with the target of a link.
     pub(crate) fn shown(&self) -> String {
         match &self.target {
@@ -254,8 +254,8 @@ impl Place {
                 self.path.display()
             ))
         };
-        let temporary = Temporary::create(&self.parent, new).map_err(failed)?;
-        let mut file = &temporary.file;
+        let temporary = draft(&self.parent, new).map_err(failed)?;
+        let mut file = temporary.file();
         file.write_all(new.bytes).map_err(failed)?;
         file.sync_all().map_err(failed)?;
         self.refuse_change(new.replaces)?;
@@ -287,7 +287,7 @@ impl Place {
             return Ok(());
         }
         Err(ToolFailure::new(format!(
-            "{} was changed by somebody else meanwhile, so nothing was written. Read it again, then repeat the change.",
+            "{} was changed by another process, so nothing was written. Read it again, then repeat the change.",
             self.path.display()
         )))
     }
@@ -309,49 +309,15 @@ impl Place {
     }
 }
 
-/// A temporary file that is to be renamed. Dropping it removes the file if it was not renamed.
-pub(super) struct Temporary<'a> {
-    parent: &'a OwnedFd,
-    name: &'a str,
-    file: File,
-    renamed: bool,
-}
-
-impl<'a> Temporary<'a> {
-    pub(super) fn create(parent: &'a OwnedFd, new: &NewContent<'a>) -> std::io::Result<Self> {
-        // A crash of the same call may have left a temporary file behind.
-        rustix::fs::unlinkat(parent, new.temporary, AtFlags::empty()).ok();
-        let flags =
-            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let fd = rustix::fs::openat(parent, new.temporary, flags, Mode::from_raw_mode(0o666))?;
-        let this = Self {
-            parent,
-            name: new.temporary,
-            file: File::from(fd),
-            renamed: false,
-        };
-        if let Some(before) = new.replaces {
-            keep_owner(&this.file, before);
-            let mode = before.st_mode as RawMode & 0o777;
-            rustix::fs::fchmod(&this.file, Mode::from_raw_mode(mode))?;
-        }
-        Ok(this)
+/// Creates a temporary file with owner and permissions of the file it replaces.
+pub(super) fn draft<'a>(parent: &'a OwnedFd, new: &NewContent<'a>) -> std::io::Result<Draft<'a>> {
+    let draft = Draft::create(parent.as_fd(), new.temporary, 0o666)?;
+    if let Some(before) = new.replaces {
+        keep_owner(draft.file(), before);
+        let mode = before.st_mode as RawMode & 0o777;
+        rustix::fs::fchmod(draft.file(), Mode::from_raw_mode(mode))?;
     }
-
-    pub(super) fn rename_to(mut self, name: &OsStr) -> std::io::Result<()> {
-        rustix::fs::renameat(self.parent, self.name, self.parent, name)?;
-        self.renamed = true;
-        Ok(())
-    }
-}
-
-impl Drop for Temporary<'_> {
-    fn drop(&mut self) {
-        if !self.renamed {
-            // A file that is gone already needs no removal.
-            rustix::fs::unlinkat(self.parent, self.name, AtFlags::empty()).ok();
-        }
-    }
+    Ok(draft)
 }
 
 /// Gives a new file the owner of the one it replaces, if the system permits it.

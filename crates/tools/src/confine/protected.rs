@@ -45,7 +45,7 @@ pub(super) fn refuse(
     }
     if makes_repository(root, real) {
         return Err(ToolFailure::new(format!(
-            "{} would be a part of a git repository made of plain files, which git obeys. Make repositories with git in a command, or choose another name.",
+            "{} would be a part of a git repository made of plain files, which git would use. Make repositories with git in a command, or choose another name.",
             shown.display()
         )));
     }
@@ -59,7 +59,7 @@ pub(super) fn refuse(
         return Ok(());
     }
     Err(ToolFailure::new(format!(
-        "{} is protected: agents, editors or git act on it without asking anybody. Do not write it; report what should stand there.",
+        "{} is protected: agents, editors or git act on it without approval. Do not write it; report what it should contain.",
         shown.display()
     )))
 }

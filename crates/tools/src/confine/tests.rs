@@ -6,7 +6,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde_json::{Value, json};
 use sortie_core::ports::tool::Tool;
 
-use super::place::Temporary;
+use super::place::draft;
 use super::*;
 use crate::blocking::never;
 use crate::testing::{Folder, call};
@@ -134,22 +134,22 @@ async fn no_tool_escapes_the_workspace() {
     let trap = Trap::set();
     let calls = |path: &str| -> Vec<(Box<dyn Tool>, Value)> {
         vec![
-            (Box::new(crate::ReadFile::new()), json!({"path": path})),
-            (Box::new(crate::ListDir::new()), json!({"path": path})),
+            (Box::new(crate::ReadFile::default()), json!({"path": path})),
+            (Box::new(crate::ListDir::default()), json!({"path": path})),
             (
-                Box::new(crate::Glob::new()),
+                Box::new(crate::Glob::default()),
                 json!({"path": path, "pattern": "*"}),
             ),
             (
-                Box::new(crate::Grep::new()),
+                Box::new(crate::Grep::default()),
                 json!({"path": path, "pattern": "secret"}),
             ),
             (
-                Box::new(crate::WriteFile::new()),
+                Box::new(crate::WriteFile::default()),
                 json!({"path": path, "content": "mine now"}),
             ),
             (
-                Box::new(crate::EditFile::new()),
+                Box::new(crate::EditFile::default()),
                 json!({"path": path, "old_string": "secret", "new_string": "mine now"}),
             ),
             (
@@ -166,7 +166,7 @@ async fn no_tool_escapes_the_workspace() {
         }
     }
     let everywhere = json!({"pattern": SECRET, "output": "files"});
-    let found = call(&crate::Grep::new(), &trap.inside, everywhere).await;
+    let found = call(&crate::Grep::default(), &trap.inside, everywhere).await;
     assert_eq!(found.unwrap(), "hard", "only the shared file is readable");
 }
 
@@ -222,22 +222,22 @@ async fn paths_with_many_components_fail_without_stack_overflow() {
 
 fn file_calls(path: &str) -> Vec<(Box<dyn Tool>, Value)> {
     vec![
-        (Box::new(crate::ReadFile::new()), json!({"path": path})),
-        (Box::new(crate::ListDir::new()), json!({"path": path})),
+        (Box::new(crate::ReadFile::default()), json!({"path": path})),
+        (Box::new(crate::ListDir::default()), json!({"path": path})),
         (
-            Box::new(crate::Glob::new()),
+            Box::new(crate::Glob::default()),
             json!({"path": path, "pattern": "*"}),
         ),
         (
-            Box::new(crate::Grep::new()),
+            Box::new(crate::Grep::default()),
             json!({"path": path, "pattern": "x"}),
         ),
         (
-            Box::new(crate::WriteFile::new()),
+            Box::new(crate::WriteFile::default()),
             json!({"path": path, "content": "x"}),
         ),
         (
-            Box::new(crate::EditFile::new()),
+            Box::new(crate::EditFile::default()),
             json!({"path": path, "old_string": "x", "new_string": "y"}),
         ),
     ]
@@ -322,7 +322,9 @@ fn a_file_changed_meanwhile_is_not_overwritten() {
     };
     let failure = place.replace(&new, &never()).unwrap_err();
     assert!(
-        failure.to_string().contains("was changed by somebody else"),
+        failure
+            .to_string()
+            .contains("was changed by another process"),
         "{failure}"
     );
     assert_eq!(folder.read("f"), "theirs");
@@ -439,7 +441,7 @@ fn write_raw(workspace: &Workspace, path: &str) -> Result<(), ToolFailure> {
         replaces: None,
     };
     let failed = |error: std::io::Error| ToolFailure::new(error.to_string());
-    let temporary = Temporary::create(&place.parent, &new).map_err(failed)?;
+    let temporary = draft(&place.parent, &new).map_err(failed)?;
     temporary.rename_to(&place.name).map_err(failed)
 }
 
@@ -463,7 +465,7 @@ fn swapping_folders_opens_no_way_out_without_openat2() {
 #[test]
 fn swapping_folders_does_not_get_past_policy() {
     let open = |folder: &Folder| {
-        folder.workspace().behind(Gate::deciding(|path| {
+        folder.workspace().behind(PathGate::deciding(|path| {
             if path.starts_with("denied") {
                 Err("denied".to_owned())
             } else {
@@ -504,7 +506,7 @@ fn policy_decides_about_real_paths() {
     folder.link("to_g", Path::new("a/to_c/g"));
     let asked = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
     let heard = std::sync::Arc::clone(&asked);
-    let workspace = folder.workspace().behind(Gate::deciding(move |path| {
+    let workspace = folder.workspace().behind(PathGate::deciding(move |path| {
         heard.lock().unwrap().push(path.display().to_string());
         Ok(())
     }));
@@ -581,7 +583,7 @@ fn path_with_dotdot_creates_no_folder() {
 fn denied_file_creates_no_folder() {
     let folder = Folder::with(&[]);
     for workspace in resolvers(&folder) {
-        let workspace = workspace.behind(Gate::deciding(|path| {
+        let workspace = workspace.behind(PathGate::deciding(|path| {
             if path.starts_with("p/q") {
                 Err("never".to_owned())
             } else {

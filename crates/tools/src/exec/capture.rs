@@ -19,7 +19,6 @@ pub(crate) struct Capture {
 }
 
 impl Capture {
-    /// Appends output.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         let room = HEAD_BYTES - self.head.len();
         let (head, rest) = bytes.split_at(room.min(bytes.len()));

@@ -85,7 +85,7 @@ impl Process {
         let reader = std::process::ChildStdout::from(OwnedFd::from(reader));
         let output = ChildStdout::from_std(reader)?;
         let [program, arguments @ ..] = confined.argv.as_slice() else {
-            return Err(io::Error::other("there is no program to start"));
+            return Err(io::Error::other("the program to start is missing"));
         };
         let (lifeline, input) = if confined.supervised {
             let (held, given) = Lifeline::new()?;
@@ -243,7 +243,6 @@ impl Group {
     }
 
     /// Blocks until the leader has ended or `patience` has passed.
-    #[cfg(target_os = "linux")]
     fn await_leader(&self, patience: Duration) {
         use rustix::event::{PollFd, PollFlags, Timespec, poll};
         use rustix::process::{PidfdFlags, pidfd_open};
@@ -256,10 +255,6 @@ impl Group {
             poll(&mut ended, Some(&patience)).ok();
         }
     }
-
-    /// Does nothing: there are no supervisors on this system.
-    #[cfg(not(target_os = "linux"))]
-    fn await_leader(&self, _patience: Duration) {}
 
     /// Returns whether the leader has ended, without reaping it, so that its pid is not reused.
     fn leader_has_exited(&self) -> bool {

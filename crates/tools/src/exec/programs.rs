@@ -17,7 +17,7 @@ pub(super) fn shown(command: &str) -> String {
     match &understanding {
         Understanding::Whole(_) => {}
         Understanding::Partly { why, .. } | Understanding::Not { why } => {
-            lines.push(format!("not wholly understood: {why}"));
+            lines.push(format!("not fully parsed: {why}"));
         }
     }
     lines.join("\n")
@@ -103,9 +103,9 @@ mod tests {
     #[test]
     fn unclear_commands_are_noted() {
         let text = shown("$program x");
-        assert!(text.contains("not wholly understood: "), "{text}");
+        assert!(text.contains("not fully parsed: "), "{text}");
         let text = shown("if");
-        assert!(text.starts_with("not wholly understood: "), "{text}");
+        assert!(text.starts_with("not fully parsed: "), "{text}");
     }
 
     #[test]

@@ -395,7 +395,7 @@ async fn unconfined_command_reports_no_confinement() {
     assert_eq!(record["backend"], "none");
     assert_eq!(
         record["not_held"],
-        json!(["Nothing is held: the sandbox is switched off."])
+        json!(["Nothing is confined: the sandbox is switched off."])
     );
 }
 

@@ -216,7 +216,7 @@ async fn protected_link_is_restored() {
     assert!(
         answer
             .text
-            .contains("is again what it was before the command"),
+            .contains("was restored to its state before the command"),
         "{}",
         answer.text
     );

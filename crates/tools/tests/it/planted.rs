@@ -438,7 +438,7 @@ async fn file_tools_and_commands_together_make_no_repository_that_acts() {
             let scene = plain();
             let proof = scene.outside().join("ran");
             let shell = shell();
-            let writes = WriteFile::new();
+            let writes = WriteFile::default();
             for (bit, (name, content)) in files.iter().enumerate() {
                 let path = format!("{folder}{name}");
                 let content = content.replace("EVIL", &format!("touch {}; false", proof.display()));

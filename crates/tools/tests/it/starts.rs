@@ -47,7 +47,7 @@ fn modes() -> Vec<Mode> {
     if OFFER.landlock >= 3 {
         modes.push(Mode::Only(Backend::Landlock));
     } else {
-        println!("skipped: this kernel has no Landlock, so that backend is not tried");
+        println!("skipped: this kernel does not support Landlock, so that backend is not tried");
     }
     modes.push(Mode::Off);
     modes

@@ -178,9 +178,9 @@ impl Scene {
             read_only: self.read_only,
             worktree: self.worktree.as_ref(),
             skills: &[],
-            permits: &Nobody,
-            spawner: &Nobody,
-            blobs: &Nobody,
+            permits: &UnusedPorts,
+            spawner: &UnusedPorts,
+            blobs: &UnusedPorts,
         }
     }
 }
@@ -195,7 +195,6 @@ pub(crate) fn backend(answer: &ToolAnswer) -> Value {
     answer.sandbox.as_ref().unwrap()["backend"].clone()
 }
 
-/// Permits every file.
 #[derive(Debug)]
 struct AnyFile;
 
@@ -211,9 +210,9 @@ impl Permits for AnyFile {
 
 /// Ports that the shell never uses.
 #[derive(Debug)]
-struct Nobody;
+struct UnusedPorts;
 
-impl Permits for Nobody {
+impl Permits for UnusedPorts {
     fn path(&self, path: &Path) -> Result<(), String> {
         Err(format!("{}", path.display()))
     }
@@ -224,7 +223,7 @@ impl Permits for Nobody {
 }
 
 #[async_trait]
-impl Spawner for Nobody {
+impl Spawner for UnusedPorts {
     async fn spawn(&self, _: SpawnRequest) -> Result<Spawned, ToolFailure> {
         Err(ToolFailure::new("nobody is sent out here"))
     }
@@ -235,7 +234,7 @@ impl Spawner for Nobody {
 }
 
 #[async_trait]
-impl BlobReader for Nobody {
+impl BlobReader for UnusedPorts {
     async fn read_blob(&self, _: &BlobId) -> Option<Vec<u8>> {
         None
     }

@@ -12,6 +12,7 @@ use crate::history::{
     Bound, CallOut, DataUrl, Entry, Level, Outcome, Part, Picture, TextOf, answer_tokens,
     cache_key, entries, schema, temperature,
 };
+use crate::parameters::Parameters;
 use crate::{Dialect, EmptyContent, MaxTokensField, Mode, ReasoningBack, SystemRole, Thinking};
 
 /// The assistant message between tool results and a user message, for servers that require one.
@@ -56,7 +57,7 @@ struct Tool<'a> {
 struct Declaration<'a> {
     name: &'a str,
     description: &'a str,
-    parameters: &'a Value,
+    parameters: Parameters<'a>,
 }
 
 #[derive(Default, Serialize)]
@@ -207,7 +208,7 @@ fn tool(spec: &ToolSpec) -> Tool<'_> {
         function: Declaration {
             name: &spec.name,
             description: &spec.description,
-            parameters: &spec.parameters,
+            parameters: Parameters(&spec.parameters),
         },
     }
 }

@@ -2,7 +2,8 @@
 
 use insta::assert_snapshot;
 use serde_json::json;
-use sortie_wire::{Dialect, Format};
+use sortie_core::ports::model::Wire;
+use sortie_wire::Dialect;
 
 use crate::support::{dialect, rendered, stream, whole};
 
@@ -16,7 +17,7 @@ fn read(dialect: &Dialect, body: &str) -> String {
 
 #[test]
 fn anthropic() {
-    let anthropic = Dialect::new(Format::Anthropic);
+    let anthropic = Dialect::new(Wire::Anthropic);
     assert_snapshot!(streamed(&anthropic, include_str!("fixtures/anthropic_tools.sse")), @r##"
     ToolUse "claude-sonnet-4-5-20250929" in 2312 out 89 read 2000 write 300
     reasoning "Two files to read." {"signature":"EqQBCgIYAhIM","wire":"anthropic"}
@@ -37,7 +38,7 @@ fn anthropic() {
 
 #[test]
 fn chat() {
-    let chat = Dialect::new(Format::Chat);
+    let chat = Dialect::new(Wire::Chat);
     assert_snapshot!(streamed(&chat, include_str!("fixtures/openai_chat_tools.sse")), @r##"
     ToolUse "gpt-4.1-2025-04-14" in 1200 out 40 read 1024 write ?
     text "Looking. "
@@ -97,7 +98,7 @@ fn vendors_that_speak_chat() {
 
 #[test]
 fn responses() {
-    let responses = Dialect::new(Format::Responses);
+    let responses = Dialect::new(Wire::Responses);
     assert_snapshot!(streamed(&responses, include_str!("fixtures/responses_tools.sse")), @r##"
     ToolUse "gpt-5-2025-08-07" in 400 out 60 read 256 write ?
     reasoning "Read it" {"item":{"encrypted_content":"gAAAAB","id":"rs_1","summary":[{"text":"Read it","type":"summary_text"}],"type":"reasoning"},"wire":"responses"}
@@ -107,7 +108,7 @@ fn responses() {
     "##);
     assert_snapshot!(streamed(&responses, include_str!("fixtures/responses_cut.sse")), @r##"
     MaxTokens "gpt-5" in 4 out 16 read ? write ?
-    call call_1 write_file malformed "{\"path\":\"a.rs\",\"content\":\"fn ma": the answer reached its limit of tokens in the middle of this call, and nothing ran; call again with shorter arguments
+    call call_1 write_file malformed "{\"path\":\"a.rs\",\"content\":\"fn ma": the completion reached its token limit inside this call, so nothing ran; call again with shorter arguments
     shown ""
     "##);
     assert_snapshot!(read(&responses, include_str!("fixtures/responses_whole.json")), @r##"
@@ -119,7 +120,7 @@ fn responses() {
 
 #[test]
 fn gemini() {
-    let gemini = Dialect::new(Format::Gemini);
+    let gemini = Dialect::new(Wire::Gemini);
     assert_snapshot!(streamed(&gemini, include_str!("fixtures/gemini_tools.sse")), @r##"
     ToolUse "gemini-3-pro-preview" in 90 out 55 read 64 write ?
     reasoning "Planning the reads."

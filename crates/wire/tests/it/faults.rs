@@ -1,7 +1,8 @@
 //! Faults of servers, none of which may become a wrong reply.
 
 use serde_json::{Value, json};
-use sortie_wire::{Dialect, Format, bounds};
+use sortie_core::ports::model::Wire;
+use sortie_wire::{Dialect, bounds};
 
 use crate::support::{rendered, stream, whole};
 
@@ -28,7 +29,7 @@ fn call_delta(index: u64, id: &str, name: &str, arguments: &str) -> Value {
 }
 
 /// Checks the rendered lines of the reply, except the first, which contains counts.
-fn check(format: Format, stream_text: &str, expected: &str) {
+fn check(format: Wire, stream_text: &str, expected: &str) {
     let shown = rendered(stream(&Dialect::new(format), stream_text.as_bytes()));
     assert!(
         shown.contains(expected),
@@ -37,10 +38,10 @@ fn check(format: Format, stream_text: &str, expected: &str) {
 }
 
 fn check_chat(events: &[Value], expected: &str) {
-    check(Format::Chat, &chat_events(events), expected);
+    check(Wire::Chat, &chat_events(events), expected);
 }
 
-const CUT: &str = "cut off before it was complete";
+const CUT: &str = "the completion ended early";
 
 #[test]
 fn a_missing_end_after_a_reason_to_stop_is_complete() {
@@ -49,35 +50,35 @@ fn a_missing_end_after_a_reason_to_stop_is_complete() {
         "EndTurn \"m\"",
     );
     check(
-        Format::Anthropic,
+        Wire::Anthropic,
         "data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"}}\n\n",
         "EndTurn",
     );
     // The truncated line contained nothing relevant.
     let cut = chat_events(&[delta(json!({"content": "hi"})), finish("stop")]) + "data: {\"usa";
-    check(Format::Chat, &cut, "text \"hi\"");
+    check(Wire::Chat, &cut, "text \"hi\"");
 }
 
 #[test]
 fn an_end_without_a_reason_to_stop_is_complete_if_the_server_says_so() {
     let said = chat_events(&[delta(json!({"content": "hi"}))]) + "data: [DONE]\n\n";
-    check(Format::Chat, &said, "EndTurn \"m\"");
-    check(Format::Chat, "data: [DONE]\n\n", CUT);
+    check(Wire::Chat, &said, "EndTurn \"m\"");
+    check(Wire::Chat, "data: [DONE]\n\n", CUT);
 }
 
 #[test]
 fn a_cut_off_stream_is_never_a_short_answer() {
     for fixture in [
         (
-            Format::Anthropic,
+            Wire::Anthropic,
             include_str!("fixtures/anthropic_tools.sse"),
         ),
-        (Format::Chat, include_str!("fixtures/openai_chat_tools.sse")),
+        (Wire::Chat, include_str!("fixtures/openai_chat_tools.sse")),
         (
-            Format::Responses,
+            Wire::Responses,
             include_str!("fixtures/responses_tools.sse"),
         ),
-        (Format::Gemini, include_str!("fixtures/gemini_tools.sse")),
+        (Wire::Gemini, include_str!("fixtures/gemini_tools.sse")),
     ] {
         let (format, text) = fixture;
         let complete = rendered(stream(&Dialect::new(format), text.as_bytes()));
@@ -97,7 +98,7 @@ fn a_cut_off_stream_is_never_a_short_answer() {
             );
         }
     }
-    check(Format::Responses, "", CUT);
+    check(Wire::Responses, "", CUT);
     check_chat(&[call_delta(0, "c", "read_file", "{\"pa")], CUT);
     check_chat(&[delta(json!({"content": "hi"}))], "transient, shown: ");
     check_chat(&[delta(json!({"refusal": "No"}))], "transient, shown: ");
@@ -126,8 +127,8 @@ fn arguments_are_never_guessed() {
         ("null", "tool_calls", "malformed \"null\""),
         ("\"x\"", "tool_calls", "malformed"),
         ("{'a':1}", "tool_calls", "malformed"),
-        ("{\"a\":1", "length", "in the middle of this call"),
-        ("", "length", "in the middle of this call"),
+        ("{\"a\":1", "length", "inside this call"),
+        ("", "length", "inside this call"),
         (
             "{\"a\":1}",
             "length",
@@ -135,22 +136,22 @@ fn arguments_are_never_guessed() {
         ),
     ];
     for (arguments, reason, expected) in cases {
-        check(Format::Chat, &call(arguments, reason), expected);
+        check(Wire::Chat, &call(arguments, reason), expected);
     }
     let deep = "[".repeat(1000);
     check(
-        Format::Chat,
+        Wire::Chat,
         &call(&format!("{{\"a\":{deep}"), "tool_calls"),
         "malformed",
     );
     check(
-        Format::Gemini,
+        Wire::Gemini,
         "data: {\"candidates\":[{\"content\":{\"parts\":[{\"functionCall\":{\"name\":\"f\",\"args\":[1]}}]},\
          \"finishReason\":\"STOP\"}]}\n\n",
         "malformed \"[1]\"",
     );
     check(
-        Format::Gemini,
+        Wire::Gemini,
         "data: {\"candidates\":[{\"finishReason\":\"MALFORMED_FUNCTION_CALL\",\
          \"finishMessage\":\"print(f(\"}]}\n\n",
         "call -  malformed \"print(f(\"",
@@ -206,7 +207,7 @@ fn empty_answers_are_empty() {
     );
     check_chat(&[finish("tool_calls")], "EndTurn");
     check(
-        Format::Gemini,
+        Wire::Gemini,
         "data: {\"candidates\":[{\"finishReason\":\"STOP\"}]}\n\n",
         "EndTurn \"\" in ? out ? read ? write ?\nshown \"\"",
     );
@@ -222,7 +223,7 @@ fn every_stop_is_one_of_ours() {
         ("something_new", "EndTurn"),
         (
             "network_error",
-            "transient, shown: the server gave up in the middle of its answer (network_error)",
+            "transient, shown: the server ended the completion early (network_error)",
         ),
     ];
     for (reason, expected) in chat {
@@ -246,7 +247,7 @@ fn every_stop_is_one_of_ours() {
     ];
     for (reason, expected) in anthropic {
         let event = json!({"type": "message_delta", "delta": {"stop_reason": reason}});
-        check(Format::Anthropic, &format!("data: {event}\n\n"), expected);
+        check(Wire::Anthropic, &format!("data: {event}\n\n"), expected);
     }
     let gemini = [
         ("STOP", "EndTurn"),
@@ -256,7 +257,7 @@ fn every_stop_is_one_of_ours() {
     ];
     for (reason, expected) in gemini {
         let event = json!({"candidates": [{"finishReason": reason}]});
-        check(Format::Gemini, &format!("data: {event}\n\n"), expected);
+        check(Wire::Gemini, &format!("data: {event}\n\n"), expected);
     }
     let responses = [
         (
@@ -272,7 +273,7 @@ fn every_stop_is_one_of_ours() {
     ];
     for (response, expected) in responses {
         let event = json!({"type": "response.completed", "response": response});
-        check(Format::Responses, &format!("data: {event}\n\n"), expected);
+        check(Wire::Responses, &format!("data: {event}\n\n"), expected);
     }
 }
 
@@ -280,72 +281,72 @@ fn every_stop_is_one_of_ours() {
 fn an_error_inside_a_good_answer_is_an_error() {
     let cases = [
         (
-            Format::Anthropic,
+            Wire::Anthropic,
             json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}),
             "transient: the provider: Overloaded",
         ),
         (
-            Format::Anthropic,
+            Wire::Anthropic,
             json!({"type": "error", "error": {"type": "rate_limit_error", "message": "Slow down"}}),
             "rate_limited: ",
         ),
         (
-            Format::Anthropic,
+            Wire::Anthropic,
             json!({"type": "error", "error": {"type": "invalid_request_error", "message": "prompt is too long: 210000 tokens > 200000 maximum"}}),
             "context_overflow: ",
         ),
         (
-            Format::Anthropic,
+            Wire::Anthropic,
             json!({"type": "error", "error": {"type": "invalid_request_error", "message": "bad"}}),
             "bad_request: ",
         ),
         (
-            Format::Chat,
+            Wire::Chat,
             json!({"error": {"message": "The server had an error", "type": "server_error"}}),
             "transient: ",
         ),
         (
-            Format::Chat,
+            Wire::Chat,
             json!({"error": {"code": 502, "message": "Upstream broke"}, "choices": []}),
             "transient: ",
         ),
         (
-            Format::Chat,
+            Wire::Chat,
             json!({"error": {"code": 429, "message": "Slow"}}),
             "rate_limited: ",
         ),
         (
-            Format::Chat,
+            Wire::Chat,
             json!({"error": "model runner has unexpectedly stopped"}),
             "transient: the provider: model runner",
         ),
         (
-            Format::Chat,
+            Wire::Chat,
             json!({"object": "error", "message": "This model's maximum context length is 8192 tokens", "code": 400}),
             "context_overflow: ",
         ),
         (
-            Format::Responses,
+            Wire::Responses,
             json!({"type": "error", "code": "rate_limit_exceeded", "message": "Rate limit reached"}),
             "rate_limited: ",
         ),
         (
-            Format::Responses,
+            Wire::Responses,
             json!({"type": "response.failed", "response": {"status": "failed", "error": {"code": "server_error", "message": "Sorry"}}}),
             "transient: ",
         ),
         (
-            Format::Responses,
+            Wire::Responses,
             json!({"type": "response.failed", "response": {"status": "failed", "error": {"code": "context_length_exceeded", "message": "Too long"}}}),
             "context_overflow: ",
         ),
         (
-            Format::Gemini,
+            Wire::Gemini,
             json!({"error": {"code": 503, "message": "The model is overloaded.", "status": "UNAVAILABLE"}}),
             "transient: ",
         ),
         (
-            Format::Gemini,
+            Wire::Gemini,
             json!({"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}}),
             "content_filter: ",
         ),
@@ -366,7 +367,7 @@ fn an_error_inside_a_good_answer_is_an_error() {
         );
     }
     check(
-        Format::Chat,
+        Wire::Chat,
         "error: {\"code\":500,\"message\":\"slot broke\"}\n\n",
         "transient: ",
     );
@@ -382,23 +383,14 @@ fn an_error_inside_a_good_answer_is_an_error() {
 #[test]
 fn a_body_that_is_no_reply_is_described_in_the_error() {
     let page = "<!DOCTYPE html>\n<html><body>502 Bad Gateway</body></html>\n";
-    for format in [
-        Format::Anthropic,
-        Format::Chat,
-        Format::Responses,
-        Format::Gemini,
-    ] {
-        check(
-            format,
-            page,
-            "transient: the server answered with a web page",
-        );
+    for format in [Wire::Anthropic, Wire::Chat, Wire::Responses, Wire::Gemini] {
+        check(format, page, "transient: the server returned a web page");
         let answer = rendered(whole(&Dialect::new(format), page.as_bytes()));
         assert!(answer.contains("web page"), "{answer}");
         check(format, "data: hello\n\n", "not JSON");
         check(format, "hello\nworld\n", CUT);
         let answer = rendered(whole(&Dialect::new(format), b""));
-        assert!(answer.contains("answered with nothing"), "{answer}");
+        assert!(answer.contains("returned an empty response"), "{answer}");
         let answer = rendered(whole(&Dialect::new(format), b"{\"model\":\"m\",\"cho"));
         assert!(answer.contains(CUT), "{answer}");
     }
@@ -408,7 +400,7 @@ fn a_body_that_is_no_reply_is_described_in_the_error() {
 fn a_document_instead_of_a_stream_is_read() {
     let document = include_str!("fixtures/openai_chat_whole.json");
     check(
-        Format::Chat,
+        Wire::Chat,
         document,
         "call call_x grep {\"pattern\":\"main\"}",
     );
@@ -416,7 +408,7 @@ fn a_document_instead_of_a_stream_is_read() {
 
 #[test]
 fn bytes_that_are_not_text_are_an_error() {
-    let chat = Dialect::new(Format::Chat);
+    let chat = Dialect::new(Wire::Chat);
     let broken = b"data: {\"choices\":[{\"delta\":{\"content\":\"\xff\"}}]}\n\n";
     assert!(rendered(stream(&chat, broken)).contains("not UTF-8"));
 }
@@ -434,7 +426,7 @@ fn a_changed_model_is_reported() {
 
 #[test]
 fn an_exceeded_limit_is_named_in_the_error() {
-    let chat = Dialect::new(Format::Chat);
+    let chat = Dialect::new(Wire::Chat);
     let refused = |events: &mut dyn Iterator<Item = Value>, expected: &str| {
         let text: String = events.map(|event| format!("data: {event}\n\n")).collect();
         let shown = rendered(stream(&chat, text.as_bytes()));
@@ -448,23 +440,23 @@ fn an_exceeded_limit_is_named_in_the_error() {
     refused(
         &mut megabytes((bounds::ARGUMENT_BYTES >> 20) + 1)
             .map(|text| call_delta(0, "c", "f", text)),
-        "a call's arguments is longer than 4 MiB",
+        "a call's arguments exceeds the limit of 4 MiB",
     );
     refused(
         &mut megabytes((bounds::TEXT_BYTES >> 20) + 1).map(|text| delta(json!({"content": text}))),
-        "the answer's text is longer than 16 MiB",
+        "the answer's text exceeds the limit of 16 MiB",
     );
     refused(
         &mut (0..=bounds::CALLS as u64)
             .map(|index| call_delta(index, &format!("c{index}"), "f", "{}")),
-        "more than 256 calls",
+        "the limit of 256 calls",
     );
     refused(
         &mut std::iter::once(json!({"ignored": "x".repeat(bounds::LINE_BYTES)})),
-        "a line is longer than 8 MiB",
+        "a line exceeds the limit of 8 MiB",
     );
     refused(
         &mut megabytes(65).map(|text| json!({"ignored": text})),
-        "the answer is longer than 64 MiB",
+        "the answer exceeds the limit of 64 MiB",
     );
 }

@@ -5,34 +5,28 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use serde_json::json;
 use sortie_core::message::Message;
-use sortie_core::ports::model::ModelRequest;
-use sortie_wire::{Decoder, Dialect, Format, decode_whole, prefix_key};
+use sortie_core::ports::model::{ModelRequest, Wire};
+use sortie_wire::{Decoder, Dialect, decode_whole, prefix_key};
 
 use crate::support::{
     FORMATS, Heard, assistant, body, call, chunks, request, result, shared, text, tools, user,
 };
 
-const STREAMS: [(Format, &str); 8] = [
+const STREAMS: [(Wire, &str); 8] = [
     (
-        Format::Anthropic,
+        Wire::Anthropic,
         include_str!("fixtures/anthropic_tools.sse"),
     ),
-    (Format::Chat, include_str!("fixtures/openai_chat_tools.sse")),
+    (Wire::Chat, include_str!("fixtures/openai_chat_tools.sse")),
     (
-        Format::Responses,
+        Wire::Responses,
         include_str!("fixtures/responses_tools.sse"),
     ),
-    (Format::Gemini, include_str!("fixtures/gemini_tools.sse")),
-    (
-        Format::Chat,
-        include_str!("fixtures/deepseek_reasoning.sse"),
-    ),
-    (
-        Format::Chat,
-        include_str!("fixtures/openrouter_details.sse"),
-    ),
-    (Format::Chat, include_str!("fixtures/ollama_same_index.sse")),
-    (Format::Chat, include_str!("fixtures/kimi_usage.sse")),
+    (Wire::Gemini, include_str!("fixtures/gemini_tools.sse")),
+    (Wire::Chat, include_str!("fixtures/deepseek_reasoning.sse")),
+    (Wire::Chat, include_str!("fixtures/openrouter_details.sse")),
+    (Wire::Chat, include_str!("fixtures/ollama_same_index.sse")),
+    (Wire::Chat, include_str!("fixtures/kimi_usage.sse")),
 ];
 
 /// Returns a turn of a conversation: a user message, a call with its result, a notice, or a reply.

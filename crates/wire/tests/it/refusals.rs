@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::json;
 use sortie_core::ports::model::Fault;
-use sortie_wire::{Refusal, bounds, classify};
+use sortie_wire::{RefusedReply, bounds, classify};
 
 use crate::support::dialect;
 
@@ -12,7 +12,7 @@ use crate::support::dialect;
 const NOW: SystemTime = SystemTime::UNIX_EPOCH;
 
 fn fault(status: u16, retry_after: Option<&str>, body: &str) -> (Fault, String) {
-    let refusal = Refusal {
+    let refusal = RefusedReply {
         status,
         retry_after,
         date: None,
@@ -301,7 +301,7 @@ fn waits() {
     ] {
         assert_eq!(wait(retry_after, &body), expected, "{retry_after:?} {body}");
     }
-    let exact = Refusal {
+    let exact = RefusedReply {
         status: 429,
         retry_after: Some("9"),
         date: None,
@@ -330,7 +330,7 @@ fn a_date_in_retry_after_is_a_wait_from_now() {
             (None, until - Duration::from_secs(20)),
             (Some("Sun, 06 Nov 1994 08:49:17 GMT"), NOW),
         ] {
-            let refusal = Refusal {
+            let refusal = RefusedReply {
                 status: 429,
                 retry_after: Some(header),
                 date,
@@ -365,17 +365,17 @@ fn messages_say_who_what_and_what_to_do() {
         (
             500,
             "",
-            "acme: no reason given, status 500 (asking again may help)",
+            "acme: no reason given, status 500 (a retry may help)",
         ),
         (
             502,
             "<html>secret</html>",
-            "acme: a web page instead of a reason (asking again may help)",
+            "acme: a web page instead of an error message (a retry may help)",
         ),
         (
             400,
             r#"{"error":{"code":400,"message":"Provider returned error","metadata":{"raw":"tools are not supported","provider_name":"X"}}}"#,
-            "acme: Provider returned error: tools are not supported (the provider does not take this request; check the model's settings)",
+            "acme: Provider returned error: tools are not supported (the provider rejects this request; check the model's settings)",
         ),
     ] {
         assert_eq!(fault(status, None, body).1, expected);

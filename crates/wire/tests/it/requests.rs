@@ -6,8 +6,8 @@ use insta::assert_snapshot;
 use serde_json::{Value, json};
 use sortie_core::id::CallId;
 use sortie_core::message::{Arguments, Block, Message, ResultStatus, ToolCall};
-use sortie_core::ports::model::ModelRequest;
-use sortie_wire::{Dialect, Format, Mode, encode};
+use sortie_core::ports::model::{ModelRequest, Wire};
+use sortie_wire::{Dialect, Mode, encode};
 
 use crate::support::{
     assistant, body, body_json, call, dialect, pretty, request, result, text, tools, user,
@@ -53,14 +53,14 @@ fn conversation(native: Value) -> ModelRequest {
 #[test]
 fn anthropic() {
     let native = json!({"wire": "anthropic", "signature": "c2ln"});
-    let body = body(&Dialect::new(Format::Anthropic), &conversation(native));
+    let body = body(&Dialect::new(Wire::Anthropic), &conversation(native));
     assert_snapshot!(pretty(&body));
 }
 
 #[test]
 fn chat() {
     let native = json!({"wire": "chat", "field": "reasoning_content"});
-    let body = body(&Dialect::new(Format::Chat), &conversation(native));
+    let body = body(&Dialect::new(Wire::Chat), &conversation(native));
     assert_snapshot!(pretty(&body));
 }
 
@@ -76,7 +76,7 @@ fn responses() {
 #[test]
 fn gemini() {
     let native = json!({"wire": "gemini", "signature": "c2ln"});
-    let body = body(&Dialect::new(Format::Gemini), &conversation(native));
+    let body = body(&Dialect::new(Wire::Gemini), &conversation(native));
     assert_snapshot!(pretty(&body));
 }
 
@@ -514,7 +514,7 @@ fn pictures_go_where_the_format_has_them() {
             ),
         ],
     );
-    let left_out = "a picture\n[1 image(s) left out: this model is not shown images]";
+    let left_out = "a picture\n[1 image(s) left out: this model does not accept images]";
     check(
         json!({"format": "chat"}),
         show,

@@ -123,7 +123,7 @@ fn refusals_and_native_calls_are_left_unchanged() {
         ToolMode::Schema,
     );
     assert!(
-        part_line(&cut.parts[0]).ends_with("the answer reached its limit of tokens; write less")
+        part_line(&cut.parts[0]).ends_with("the completion reached its token limit; write less")
     );
 }
 

@@ -10,16 +10,12 @@ use sortie_core::message::{
 };
 use sortie_core::ports::model::{
     AnswerPart, Asker, DeltaSink, Held, Images, ModelAnswer, ModelError, ModelRequest, TurnOptions,
+    Wire,
 };
 use sortie_core::ports::tool::ToolSpec;
-use sortie_wire::{Decoder, Dialect, Format, Mode, decode_whole, encode};
+use sortie_wire::{Decoder, Dialect, Mode, decode_whole, encode};
 
-pub(crate) const FORMATS: [Format; 4] = [
-    Format::Anthropic,
-    Format::Chat,
-    Format::Responses,
-    Format::Gemini,
-];
+pub(crate) const FORMATS: [Wire; 4] = [Wire::Anthropic, Wire::Chat, Wire::Responses, Wire::Gemini];
 
 /// Records the text that the decoder passes to the sink.
 #[derive(Debug, Default)]

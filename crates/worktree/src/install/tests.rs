@@ -5,7 +5,7 @@ use super::*;
 /// A checkout with files, and new files staged for it.
 struct Scene {
     _home: tempfile::TempDir,
-    place: Place,
+    place: Installation,
     plan: Plan,
 }
 
@@ -15,7 +15,7 @@ fn scene() -> Scene {
     let home = tempfile::tempdir().expect("a folder");
     let home_path = fs::canonicalize(home.path()).expect("found");
     let root = home_path.join("root");
-    let place = Place {
+    let place = Installation {
         root: root.clone(),
         staging: home_path.join("ours/staging"),
     };
@@ -99,7 +99,7 @@ fn all_steps_are_done() {
     let scene = scene();
     assert_eq!(shown(&scene.place.root), BEFORE);
     let done = install(&scene.place, &scene.plan).expect("installed");
-    assert_eq!(done, Done::All);
+    assert_eq!(done, Installed::All);
     assert_eq!(shown(&scene.place.root), AFTER);
     assert_eq!(
         shown(scene.place.staging.parent().expect("ours")),
@@ -178,7 +178,7 @@ fn a_file_that_changed_meanwhile_stops_everything() {
         let done = install(&scene.place, &scene.plan).expect("undone");
         assert_eq!(
             done,
-            Done::Nothing {
+            Installed::Nothing {
                 path: path.as_bytes().to_vec()
             }
         );
@@ -194,7 +194,7 @@ fn link_on_the_path_is_not_followed() {
     std::os::unix::fs::symlink(&outside, scene.place.root.join("deep")).expect("a link");
     let done = install(&scene.place, &scene.plan).expect("undone");
     let path = b"deep/er/d".to_vec();
-    assert_eq!(done, Done::Nothing { path });
+    assert_eq!(done, Installed::Nothing { path });
     assert_eq!(shown(&outside), "er/\n");
 }
 

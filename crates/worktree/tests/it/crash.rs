@@ -1,6 +1,5 @@
 //! A process that dies, and what the next one recovers; many concurrent runs; and the sweep.
 
-use std::collections::HashSet;
 use std::fs;
 use std::path::PathBuf;
 
@@ -185,11 +184,11 @@ async fn sweep_undoes_an_interrupted_apply() {
     plant_plan(&staging, "restored");
     let applying = format!("{{\"root\": {:?}}}", scene.root);
     write(&home, &format!(".applying/{key}"), &applying);
-    let swept = scene.worktrees.sweep(&HashSet::new()).await.expect("swept");
+    let swept = scene.worktrees.sweep(&[]).await.expect("swept");
     assert_eq!(swept.restored, 1, "{:?}", swept.failures);
     assert!(scene.root.join("restored").exists());
     assert!(!staging.exists());
-    let again = scene.worktrees.sweep(&HashSet::new()).await.expect("swept");
+    let again = scene.worktrees.sweep(&[]).await.expect("swept");
     assert_eq!(again.restored, 0);
 }
 
@@ -209,8 +208,9 @@ async fn sweep_removes_only_worktrees_of_unknown_runs() {
     write(&home, "a file", "x\n");
     write(&home, ".scratch/1-1/left", "x\n");
 
-    let known = HashSet::from([known.to_owned()]);
-    let swept = scene.worktrees.sweep(&known).await.expect("swept");
+    let mut gone = scene.worktrees.runs().expect("listed");
+    gone.retain(|name| name != known);
+    let swept = scene.worktrees.sweep(&gone).await.expect("swept");
     assert_eq!(swept.removed, [untouched, RUN]);
     assert_eq!(swept.kept_branches, [BRANCH]);
     assert!(swept.failures.is_empty(), "{:?}", swept.failures);
@@ -237,6 +237,6 @@ async fn sweep_removes_only_worktrees_of_unknown_runs() {
     assert!(!home.join(".scratch/1-1").exists());
     let text = run_git(&scene.root, &["show", &format!("{BRANCH}:text")]);
     assert_eq!(text, "never collected\n", "the work is on its branch");
-    let again = scene.worktrees.sweep(&known).await.expect("swept");
+    let again = scene.worktrees.sweep(&gone).await.expect("swept");
     assert!(again.removed.is_empty());
 }

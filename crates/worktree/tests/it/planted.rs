@@ -1,6 +1,5 @@
 //! A main checkout in which an attacker can write anything, including its git folder.
 
-use std::collections::HashSet;
 use std::fs;
 
 use sortie_worktree::{Applied, Changes, How, WorktreeError};
@@ -24,7 +23,7 @@ async fn a_plan_that_lies_in_the_repository_does_nothing() {
         let home = scene.root.with_file_name("worktrees");
         let lock = format!(".applying/{}", checkout_key(&scene.root));
         write(&home, &lock, &format!("{{\"root\": {:?}}}", scene.root));
-        let swept = scene.worktrees.sweep(&HashSet::new()).await;
+        let swept = scene.worktrees.sweep(&[]).await;
         assert_eq!(swept.expect("swept").restored, 0, "{path}");
         let applied = scene.apply(&changes).await;
         assert!(matches!(applied, Applied::Applied { .. }), "{applied:?}");

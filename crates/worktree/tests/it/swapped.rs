@@ -8,7 +8,7 @@ use sortie_worktree::{Git, How, WorktreeError, Worktrees};
 
 use crate::support::{RUN, Scene, run_git, search_path, write};
 
-const SECRET: &str = "a secret of somebody else\n";
+const SECRET: &str = "a secret of another user\n";
 
 /// Creates a foreign repository beside the scene's.
 fn other(scene: &Scene) -> std::path::PathBuf {

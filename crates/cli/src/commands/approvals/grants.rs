@@ -14,26 +14,26 @@ use crate::problem::Problem;
 use crate::settings::Settings;
 use crate::table;
 
-/// Lists what was allowed for a whole session
+/// Lists the grants of a session
 #[derive(Debug, Args)]
 pub(super) struct Grants {
-    /// The session, written channel:chat_id [default: cli:direct]; what was allowed in this folder counts
+    /// Session, written channel:chat_id; only its grants in this folder count [default: cli:direct]
     #[arg(long, value_name = "SESSION")]
     session: Option<SessionKey>,
-    /// Prints JSON
+    /// Prints the result as JSON
     #[arg(long)]
     json: bool,
 }
 
-/// Takes back what was allowed for a whole session
+/// Revokes grants of a session
 #[derive(Debug, Args)]
 pub(super) struct Revoke {
-    /// The rule, as `grants` shows it [default: all of the session]
+    /// Rule to revoke, as `sortie approvals grants` prints it [default: all grants of the session]
     rule: Option<String>,
-    /// The session, written channel:chat_id [default: cli:direct]; what was allowed in this folder counts
+    /// Session, written channel:chat_id; only its grants in this folder count [default: cli:direct]
     #[arg(long, value_name = "SESSION")]
     session: Option<SessionKey>,
-    /// Prints JSON
+    /// Prints the result as JSON
     #[arg(long)]
     json: bool,
 }

@@ -9,7 +9,7 @@ use sortie_runtime::ProcessClock;
 use sortie_text::{t, truncate_columns};
 
 use super::{reply_words, time_left, what};
-use crate::commands::tasks::{all_records, prefixes};
+use crate::commands::tasks::prefixes;
 use crate::exit::Exit;
 use crate::ids::Prefixes;
 use crate::output;
@@ -22,13 +22,13 @@ const WHAT_COLUMNS: usize = 60;
 /// Columns of a label and of a reply in a line.
 const LABEL_COLUMNS: usize = 30;
 
-/// Lists what waits for a reply
+/// Lists open approval requests and questions
 #[derive(Debug, Args)]
 pub(super) struct List {
-    /// What has its reply, too
+    /// Lists decided requests as well, newest first
     #[arg(long)]
     all: bool,
-    /// Prints JSON
+    /// Prints the result as JSON
     #[arg(long)]
     json: bool,
 }
@@ -50,7 +50,8 @@ impl List {
             output::note(&t!(settings.lang, "approvals-none"));
             return Ok(Exit::Ok);
         }
-        let prefixes = prefixes(&all_records(&store).await?);
+        let tasks = requests.iter().map(|request| request.task_id);
+        let prefixes = prefixes(&store, tasks).await?;
         let now = ProcessClock::start().now();
         output::text(&self.table(settings, &requests, &prefixes, now))?;
         Ok(Exit::Ok)

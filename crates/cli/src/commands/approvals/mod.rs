@@ -23,10 +23,10 @@ use crate::table;
 /// The most characters of a request in a line.
 const WHAT_CHARS: usize = 4_000;
 
-/// Shows what tasks ask of you, and replies to it
+/// Lists approval requests and questions of tasks, and replies to them
 ///
-/// Looking works while another process runs the tasks. So does replying: the reply is left for that
-/// process, which picks it up. Where no process runs, it is noted, and `sortie resume` goes on.
+/// All subcommands work while another process executes the tasks: that process reads the reply. If
+/// no process executes the task, the reply is stored, and `sortie resume` continues the task.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Approvals {

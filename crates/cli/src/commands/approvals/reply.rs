@@ -20,40 +20,41 @@ use crate::output;
 use crate::problem::Problem;
 use crate::settings::Settings;
 
-/// Lets a call run
+/// Approves a tool call
 #[derive(Debug, Args)]
 pub(super) struct Approve {
-    /// Its id, or at least 4 characters of it
+    /// Id of the request, or at least its first 4 characters
     id: String,
-    /// Allows all calls that fit a rule, for the whole session [default: the narrowest suggestion]
+    /// Grants a rule for the whole session, so that matching calls need no approval [default: the
+    /// narrowest suggestion]
     #[arg(long, value_name = "RULE", num_args = 0..=1, require_equals = true)]
     always: Option<Option<String>>,
-    /// Prints JSON
+    /// Prints the result as JSON
     #[arg(long)]
     json: bool,
 }
 
-/// Refuses a call
+/// Denies a tool call
 #[derive(Debug, Args)]
 pub(super) struct Deny {
-    /// Its id, or at least 4 characters of it
+    /// Id of the request, or at least its first 4 characters
     id: String,
-    /// What the agent is told to do instead
+    /// Reason or alternative, which the agent reads
     #[arg(long, value_name = "WORDS")]
     because: Option<String>,
-    /// Prints JSON
+    /// Prints the result as JSON
     #[arg(long)]
     json: bool,
 }
 
-/// Answers a question
+/// Answers a question of a task
 #[derive(Debug, Args)]
 pub(super) struct Answer {
-    /// Its id, or at least 4 characters of it
+    /// Id of the request, or at least its first 4 characters
     id: String,
-    /// The answer, or the number of an option
+    /// Answer in words, or the number of an option
     text: String,
-    /// Prints JSON
+    /// Prints the result as JSON
     #[arg(long)]
     json: bool,
 }

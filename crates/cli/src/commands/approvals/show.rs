@@ -20,12 +20,12 @@ use crate::report::indented;
 use crate::settings::Settings;
 use crate::table;
 
-/// Shows one with everything that is needed to decide
+/// Shows a request with everything needed to decide it
 #[derive(Debug, Args)]
 pub(super) struct Show {
-    /// Its id, or at least 4 characters of it
+    /// Id of the request, or at least its first 4 characters
     id: String,
-    /// Prints JSON
+    /// Prints the result as JSON
     #[arg(long)]
     json: bool,
 }

@@ -4,7 +4,7 @@ use sortie_core::request::RequestFilter;
 use sortie_store::ReadStore;
 use sortie_text::t;
 
-use super::{Check, SHOWN_PROBLEMS};
+use super::{Check, shown};
 use crate::settings::Settings;
 
 /// Verifies the hash chain of the audit.
@@ -15,24 +15,16 @@ pub(super) async fn audit(settings: &Settings, store: &ReadStore) -> Check {
             "audit",
             t!(lang, "doctor-audit-ok", entries = report.entries),
         ),
-        Ok(report) => {
-            let shown: Vec<&str> = report
-                .problems
-                .iter()
-                .take(SHOWN_PROBLEMS)
-                .map(String::as_str)
-                .collect();
-            Check::fail(
-                "audit",
-                t!(
-                    lang,
-                    "doctor-audit-damaged",
-                    count = report.problems.len(),
-                    first = shown.join("; ")
-                ),
-                t!(lang, "hint-audit"),
-            )
-        }
+        Ok(report) => Check::fail(
+            "audit",
+            t!(
+                lang,
+                "doctor-audit-damaged",
+                count = report.problems.len(),
+                first = shown(&report.problems)
+            ),
+            t!(lang, "hint-audit"),
+        ),
         Err(error) => Check::fail(
             "audit",
             sortie_core::error::with_causes(&error),

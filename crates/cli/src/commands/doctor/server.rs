@@ -8,7 +8,7 @@ use sortie_text::t;
 use super::Check;
 use crate::open_files::OpenFiles;
 use crate::private;
-use crate::serving::{self, Found, Left};
+use crate::serving::{self, Left, ServerPresence};
 use crate::settings::Settings;
 
 /// Checks the server, its files and its port.
@@ -37,10 +37,10 @@ fn open_files(settings: &Settings, files: OpenFiles) -> Check {
     }
 }
 
-fn server(settings: &Settings, found: &Found) -> Check {
+fn server(settings: &Settings, found: &ServerPresence) -> Check {
     let lang = settings.lang;
     match (found, serving::left_in(&settings.options.home)) {
-        (Found::Serves { file, address }, _) => Check::ok(
+        (ServerPresence::Listening { file, address }, _) => Check::ok(
             "server",
             t!(
                 lang,
@@ -49,11 +49,11 @@ fn server(settings: &Settings, found: &Found) -> Check {
                 pid = file.pid.to_string()
             ),
         ),
-        (Found::Starting(file), _) => {
+        (ServerPresence::Starting(file), _) => {
             let pid = file.pid.to_string();
             Check::ok("server", t!(lang, "doctor-server-starting", pid = pid))
         }
-        (Found::Nobody, Ok(Left::Readable(stale))) => Check::warn(
+        (ServerPresence::Absent, Ok(Left::Readable(stale))) => Check::warn(
             "server",
             t!(
                 lang,
@@ -63,7 +63,7 @@ fn server(settings: &Settings, found: &Found) -> Check {
             ),
             t!(lang, "doctor-server-stale-todo"),
         ),
-        (Found::Nobody, Ok(Left::Damaged)) => Check::warn(
+        (ServerPresence::Absent, Ok(Left::Damaged)) => Check::warn(
             "server",
             t!(
                 lang,
@@ -72,7 +72,7 @@ fn server(settings: &Settings, found: &Found) -> Check {
             ),
             t!(lang, "doctor-server-stale-todo"),
         ),
-        (Found::Nobody, Ok(Left::Nothing) | Err(_)) => {
+        (ServerPresence::Absent, Ok(Left::Nothing) | Err(_)) => {
             Check::ok("server", t!(lang, "doctor-server-none"))
         }
     }
@@ -108,7 +108,7 @@ fn gravity(finding: &Finding) -> u8 {
     }
 }
 
-fn port(settings: &Settings, found: &Found) -> Check {
+fn port(settings: &Settings, found: &ServerPresence) -> Check {
     let lang = settings.lang;
     let listen = &settings.configuration.config().server.listen;
     let taken = |problem: String| {
@@ -129,7 +129,7 @@ fn port(settings: &Settings, found: &Found) -> Check {
         return Check::fail("port", found, t!(lang, "doctor-port-todo"));
     };
     match (found, TcpListener::bind(address)) {
-        (Found::Serves { file, .. }, _) if file.address == Some(address) => {
+        (ServerPresence::Listening { file, .. }, _) if file.address == Some(address) => {
             Check::ok("port", t!(lang, "doctor-port-own", address = listen))
         }
         (_, Ok(_)) => Check::ok("port", t!(lang, "doctor-port-free", address = listen)),

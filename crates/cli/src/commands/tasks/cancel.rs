@@ -12,15 +12,15 @@ use crate::output;
 use crate::problem::Problem;
 use crate::settings::Settings;
 
-/// Cancels a task and everything it started
+/// Cancels a task and its descendants
 #[derive(Debug, Args)]
 pub(crate) struct Cancel {
-    /// The task's id, or the beginning of it
+    /// Id of the task, or a unique prefix of at least 8 characters
     id: String,
-    /// Why
+    /// Reason, for the journal and the audit
     #[arg(long)]
     reason: Option<String>,
-    /// Prints JSON
+    /// Prints the result as JSON
     #[arg(long)]
     json: bool,
 }

@@ -11,12 +11,11 @@ use sortie_base::hidden::{write_out, write_out_line};
 use sortie_core::id::{RunId, Seq};
 use sortie_core::ports::store::StoreError;
 use sortie_core::ports::workspace::Worktrees as _;
-use sortie_core::run::{Changes, Worktree};
+use sortie_core::run::{Changes, RunDetails, Worktree};
 use sortie_runtime::RuntimeError;
 use sortie_store::ReadStore;
 use sortie_text::t;
 
-use super::circumstances::Circumstances;
 use super::open;
 use crate::engine::Engine;
 use crate::exit::Exit;
@@ -24,38 +23,38 @@ use crate::output;
 use crate::problem::Problem;
 use crate::settings::Settings;
 
-/// Prints what a task changed in its worktree, as a diff
+/// Prints the changes of a task's worktree as a diff
 #[derive(Debug, Args)]
 pub(crate) struct Diff {
-    /// The task's id, or the beginning of it
+    /// Id of the task, or a unique prefix of at least 8 characters
     id: String,
-    /// Prints JSON
+    /// Prints the result as JSON
     #[arg(long)]
     json: bool,
 }
 
-/// Brings what a task changed in its worktree into the checkout, all of it or nothing
+/// Applies the changes of a task's worktree to the checkout, all or none
 #[derive(Debug, Args)]
 pub(crate) struct Apply {
-    /// The task's id, or the beginning of it
+    /// Id of the task, or a unique prefix of at least 8 characters
     id: String,
-    /// Prints JSON
+    /// Prints the result as JSON
     #[arg(long)]
     json: bool,
 }
 
-/// Throws away what a task changed in its worktree, with its branch
+/// Deletes the changes of a task's worktree and its branch
 #[derive(Debug, Args)]
 pub(crate) struct Discard {
-    /// The task's id, or the beginning of it
+    /// Id of the task, or a unique prefix of at least 8 characters
     id: String,
-    /// Prints JSON
+    /// Prints the result as JSON
     #[arg(long)]
     json: bool,
 }
 
 /// The changes of a task according to its journal.
-enum Found {
+enum JournaledChanges {
     /// The changes are on a branch.
     Kept {
         store: ReadStore,
@@ -67,7 +66,7 @@ enum Found {
     NotCollected(RunId),
 }
 
-impl Found {
+impl JournaledChanges {
     fn run(&self) -> RunId {
         match self {
             Self::Kept { run, .. } | Self::NotCollected(run) => *run,
@@ -79,19 +78,18 @@ impl Found {
 enum Owner<'a> {
     /// This process, or a server that it is connected to.
     Reached(Engine),
-    /// Another command.
     Busy {
         worktree: &'a Worktree,
         changes: &'a Changes,
     },
 }
 
-async fn owner<'a>(settings: &Settings, found: &'a Found) -> Result<Owner<'a>, Problem> {
+async fn owner<'a>(settings: &Settings, found: &'a JournaledChanges) -> Result<Owner<'a>, Problem> {
     match (Engine::idle(settings).await, found) {
         (Ok(engine), _) => Ok(Owner::Reached(engine)),
         (
             Err(Problem::Runtime(RuntimeError::Store(StoreError::Locked { .. }))),
-            Found::Kept {
+            JournaledChanges::Kept {
                 worktree, changes, ..
             },
         ) => Ok(Owner::Busy { worktree, changes }),
@@ -102,7 +100,7 @@ async fn owner<'a>(settings: &Settings, found: &'a Found) -> Result<Owner<'a>, P
 impl Diff {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
         let (run, diff) = match find(settings, &self.id).await? {
-            Found::Kept {
+            JournaledChanges::Kept {
                 store,
                 run,
                 changes,
@@ -111,7 +109,7 @@ impl Diff {
                 let diff = store.blob(run, &changes.diff).await?.unwrap_or_default();
                 (run, String::from_utf8_lossy(&diff).into_owned())
             }
-            Found::NotCollected(run) => {
+            JournaledChanges::NotCollected(run) => {
                 let engine = Engine::idle(settings).await?;
                 let diff = engine.diff(run).await;
                 engine.shut_down().await;
@@ -197,28 +195,33 @@ fn exact_diff(diff: &str) -> String {
 }
 
 /// Reads the journal, which needs no lock.
-async fn find(settings: &Settings, id: &str) -> Result<Found, Problem> {
+async fn find(settings: &Settings, id: &str) -> Result<JournaledChanges, Problem> {
     let lang = settings.lang;
     let (store, record) = open(settings, id).await?;
     let run = record.run_id;
     let id = run.to_string();
     let journal = store.read(run, Seq(0)).await?;
-    let mut found = Circumstances::of(&record, journal);
-    let Some(worktree) = found.worktree.take() else {
+    let Some(RunDetails {
+        worktree: Some(worktree),
+        collected,
+        changes,
+        ..
+    }) = RunDetails::of(&journal)
+    else {
         return Err(Problem::Refused(t!(lang, "changes-no-worktree", id = id)));
     };
-    match found.changes() {
-        Some(changes) => Ok(Found::Kept {
+    match changes {
+        Some(changes) => Ok(JournaledChanges::Kept {
             run,
             worktree: Box::new(worktree),
-            changes: Box::new(changes.clone()),
+            changes: Box::new(changes),
             store,
         }),
-        None if found.collected => Err(Problem::Refused(t!(lang, "changes-nothing", id = id))),
+        None if collected => Err(Problem::Refused(t!(lang, "changes-nothing", id = id))),
         None if !record.status.is_terminal() => {
             Err(Problem::Refused(t!(lang, "changes-not-yet", id = id)))
         }
-        None => Ok(Found::NotCollected(run)),
+        None => Ok(JournaledChanges::NotCollected(run)),
     }
 }
 

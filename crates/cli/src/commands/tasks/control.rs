@@ -14,46 +14,46 @@ use crate::output;
 use crate::problem::Problem;
 use crate::settings::Settings;
 
-/// Lets a task and everything it started rest: a step that is under way ends, and nothing new begins
+/// Pauses a task and its descendants; steps in progress finish, no new one starts
 ///
-/// Its deadline goes on counting. `sortie tasks resume` lets it go on.
+/// Deadlines continue to count. `sortie tasks resume` continues the task.
 #[derive(Debug, Args)]
 pub(crate) struct Pause {
     #[command(flatten)]
-    which: Which,
+    which: TaskSelection,
 }
 
-/// Lets a paused task and everything it started go on
+/// Resumes a paused task and its descendants
 ///
-/// Where no server has the store, it goes back into the queue, for `sortie resume`.
+/// Without a server, the task returns to the queue; `sortie resume` executes it.
 #[derive(Debug, Args)]
 pub(crate) struct Resume {
     #[command(flatten)]
-    which: Which,
+    which: TaskSelection,
 }
 
-/// Makes a new task like one that has ended: the same instruction, agent, model, folder and limits
+/// Creates a copy of an ended task: same instruction, agent, model, folder and limits
 ///
-/// Where no server has the store, it is only queued, for `sortie resume`.
+/// Without a server, the new task is only queued; `sortie resume` executes it.
 #[derive(Debug, Args)]
 pub(crate) struct Retry {
     #[command(flatten)]
-    which: Which,
+    which: TaskSelection,
 }
 
-/// Adds to the instruction of a task that has not ended; it reads it before its next step
+/// Adds to the instruction of an active task; the task reads it before its next step
 #[derive(Debug, Args)]
 pub(crate) struct Steer {
     #[command(flatten)]
-    which: Which,
-    /// What to tell it; `-` reads it from stdin
+    which: TaskSelection,
+    /// Text for the task; `-` reads it from stdin
     text: String,
 }
 
-/// Which task, and how to say what became of it.
+/// Selects the task and the output format.
 #[derive(Debug, Args)]
-struct Which {
-    /// The task's id, or the beginning of it
+struct TaskSelection {
+    /// Id of the task, or a unique prefix of at least 8 characters
     id: String,
     /// Prints the task as JSON
     #[arg(long)]
@@ -116,7 +116,7 @@ impl Steer {
     }
 }
 
-impl Which {
+impl TaskSelection {
     /// Applies an operation to the task; returns the record of the resulting task.
     async fn with(
         &self,

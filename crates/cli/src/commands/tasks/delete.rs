@@ -12,12 +12,12 @@ use crate::output;
 use crate::problem::Problem;
 use crate::settings::Settings;
 
-/// Deletes a task and everything it started; cancels it first if it has not ended
+/// Deletes a task and its descendants; cancels active ones first
 #[derive(Debug, Args)]
 pub(crate) struct Delete {
-    /// The task's id, or the beginning of it
+    /// Id of the task, or a unique prefix of at least 8 characters
     id: String,
-    /// Prints JSON
+    /// Prints the result as JSON
     #[arg(long)]
     json: bool,
 }

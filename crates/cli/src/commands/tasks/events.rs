@@ -17,15 +17,15 @@ use crate::settings::Settings;
 /// Columns of an entry in a line; `--json` prints all of it.
 const DETAIL_COLUMNS: usize = 120;
 
-/// Prints a task's journal, one line for each entry
+/// Prints the journal of a task, one event per line
 #[derive(Debug, Args)]
 pub(crate) struct Events {
-    /// The task's id, or the beginning of it
+    /// Id of the task, or a unique prefix of at least 8 characters
     id: String,
-    /// Goes on printing until the task has ended
+    /// Prints new events until the task has ended
     #[arg(long, short)]
     follow: bool,
-    /// Prints whole entries as lines of JSON
+    /// Prints complete events, one JSON object per line
     #[arg(long)]
     json: bool,
 }

@@ -8,33 +8,33 @@ use sortie_protocol::Task;
 use sortie_runtime::ProcessClock;
 use sortie_text::t;
 
-use super::{all_records, output_columns, prefixes, resolve};
+use super::{output_columns, prefixes, resolve};
 use crate::arguments::StatusArgument;
 use crate::exit::Exit;
 use crate::output;
 use crate::problem::Problem;
 use crate::settings::Settings;
-use crate::table::{self, Look};
+use crate::table::{self, TableOptions};
 
 /// Lists tasks as a tree, newest first
 #[derive(Debug, Args)]
 pub(crate) struct List {
-    /// Only tasks in this state
+    /// Lists only tasks with this status
     #[arg(long, value_enum)]
     status: Option<StatusArgument>,
-    /// Only tasks of this session, written channel:chat_id
+    /// Lists only tasks of this session, written channel:chat_id
     #[arg(long, value_name = "SESSION")]
     session: Option<SessionKey>,
-    /// Only children of this task
+    /// Lists only children of this task
     #[arg(long, value_name = "ID")]
     parent: Option<String>,
-    /// Archived ones too, and as many as there are
+    /// Lists archived tasks as well, and ignores --limit
     #[arg(long)]
     all: bool,
-    /// At most so many; 0 is no limit
+    /// Lists at most this many tasks; 0 is no limit
     #[arg(long, value_name = "N", default_value_t = 50)]
     limit: u32,
-    /// Prints JSON
+    /// Prints the result as JSON
     #[arg(long)]
     json: bool,
 }
@@ -65,11 +65,12 @@ impl List {
             output::note(&t!(settings.lang, "no-tasks"));
             return Ok(Exit::Ok);
         }
-        let all = all_records(&store).await?;
+        let ids = records.iter().map(|record| record.run_id);
+        let prefixes = prefixes(&store, ids).await?;
         output::text(&table::tasks(
             &records,
-            &prefixes(&all),
-            Look {
+            &prefixes,
+            TableOptions {
                 lang: settings.lang,
                 columns: output_columns(settings),
                 now: ProcessClock::start().now(),

@@ -4,7 +4,6 @@
 mod budget;
 mod cancel;
 mod changes;
-mod circumstances;
 mod control;
 mod delete;
 mod events;
@@ -19,7 +18,6 @@ use std::time::Duration;
 
 use clap::Subcommand;
 use sortie_core::id::{MIN_PREFIX_CHARS, RunId};
-use sortie_core::ports::store::ListFilter;
 use sortie_core::run::RunRecord;
 use sortie_store::ReadStore;
 
@@ -97,18 +95,14 @@ pub(super) fn long_enough(id: &str) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Returns all records: a short id has to be unique among all of them.
-pub(super) async fn all_records(store: &ReadStore) -> Result<Vec<RunRecord>, Problem> {
-    let filter = ListFilter {
-        archived: true,
-        ..ListFilter::default()
-    };
-    Ok(store.list(filter).await?)
-}
-
-/// Returns the short ids of these records.
-pub(super) fn prefixes(all: &[RunRecord]) -> Prefixes {
-    Prefixes::of(all.iter().map(|record| record.run_id))
+/// Returns the short ids of these tasks, each unique among all tasks of the store.
+pub(super) async fn prefixes(
+    store: &ReadStore,
+    tasks: impl Iterator<Item = RunId>,
+) -> Result<Prefixes, Problem> {
+    let mut ids: Vec<RunId> = tasks.collect();
+    ids.extend(store.neighbours(ids.clone()).await?);
+    Ok(Prefixes::of(ids.into_iter()))
 }
 
 /// Returns the width of the terminal on stdout, if it is one.

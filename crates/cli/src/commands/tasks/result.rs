@@ -12,10 +12,10 @@ use crate::problem::Problem;
 use crate::report;
 use crate::settings::Settings;
 
-/// Prints a task's result text, and exits by its status
+/// Prints the result of a task; the exit code follows its status
 #[derive(Debug, Args)]
 pub(crate) struct ResultText {
-    /// The task's id, or the beginning of it
+    /// Id of the task, or a unique prefix of at least 8 characters
     id: String,
     /// Prints the task as JSON
     #[arg(long)]

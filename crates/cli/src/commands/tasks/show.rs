@@ -1,21 +1,23 @@
 //! `sortie tasks show`.
 
 use clap::Args;
-use serde::Serialize;
+use sortie_base::hidden::write_out_line;
 use sortie_core::id::Seq;
 use sortie_core::message::Usage;
+use sortie_core::ports::store::ListFilter;
 use sortie_core::request::{OpenRequest, RequestFilter};
 use sortie_core::request_view::RequestView;
-use sortie_core::run::RunRecord;
+use sortie_core::run::{ChangesFate, Isolation, RunDetails, RunRecord};
 use sortie_core::time::{Clock, Timestamp};
 use sortie_core::words::Lang;
-use sortie_protocol::Task;
+use sortie_protocol::TaskDetail;
 use sortie_runtime::ProcessClock;
+use sortie_sandbox::Neutralised;
 use sortie_text::{one_line, strip_sequences, t, truncate_middle};
 
-use super::circumstances::Circumstances;
-use super::{all_records, budget, open, prefixes};
+use super::{budget, open, prefixes};
 use crate::commands::approvals::what;
+use crate::commands::audit::backend;
 use crate::exit::Exit;
 use crate::ids::Prefixes;
 use crate::output;
@@ -26,13 +28,15 @@ use crate::table;
 
 /// The most characters of the instruction that are printed; `--json` prints all of it.
 const TASK_CHARS: usize = 2_000;
+/// The characters of a policy hash that are printed.
+const HASH_CHARS: usize = 12;
 
-/// Shows a task: how far it is, what it used, its children and its result
+/// Shows a task: progress, usage, children and result
 #[derive(Debug, Args)]
 pub(crate) struct Show {
-    /// The task's id, or the beginning of it
+    /// Id of the task, or a unique prefix of at least 8 characters
     id: String,
-    /// Prints JSON
+    /// Prints the result as JSON
     #[arg(long)]
     json: bool,
 }
@@ -40,25 +44,34 @@ pub(crate) struct Show {
 impl Show {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
         let (store, record) = open(settings, &self.id).await?;
-        let circumstances = Circumstances::of(&record, store.read(record.run_id, Seq(0)).await?);
+        let run = record.run_id;
+        let journal = RunDetails::of(&store.read(run, Seq(0)).await?);
         let filter = RequestFilter {
-            run: Some(record.run_id),
+            run: Some(run),
             ..RequestFilter::default()
         };
         let requests = store.requests(filter).await?;
+        let children = store
+            .list(ListFilter {
+                parent: Some(run),
+                archived: true,
+                oldest_first: true,
+                ..ListFilter::default()
+            })
+            .await?;
+        let views = requests.iter().map(RequestView::from).collect();
+        let detail = TaskDetail::new(&record, journal.as_ref(), children.len() as u64, views);
         if self.json {
-            output::json(&Shown {
-                task: Task::from(&record),
-                circumstances,
-                requests: requests.iter().map(RequestView::from).collect(),
-            })?;
+            output::json(&detail)?;
             return Ok(Exit::Ok);
         }
-        let all = all_records(&store).await?;
+        let prefixes = prefixes(&store, children.iter().map(|child| child.run_id)).await?;
         let lang = settings.lang;
         let now = ProcessClock::start().now();
-        let mut rows = fields(lang, &record, now);
-        rows.extend(circumstances.rows(lang));
+        let mut rows = fields(lang, &record, &detail, now);
+        if let Some(journal) = &journal {
+            rows.extend(journal_fields(lang, &detail, journal));
+        }
         for balance in &record.budget {
             rows.push((t!(lang, "field-budget"), budget::balance(lang, *balance)));
         }
@@ -68,7 +81,7 @@ impl Show {
         }
         let task = truncate_middle(&strip_sequences(&record.task), TASK_CHARS, "\n[…]\n").text;
         parts.push(format!("{}\n{}", t!(lang, "field-task"), indented(&task)));
-        if let Some(children) = children(lang, &record, &all, &prefixes(&all)) {
+        if let Some(children) = children_lines(lang, &children, &prefixes) {
             parts.push(children);
         }
         if let Some(outcome) = &record.outcome {
@@ -86,17 +99,6 @@ impl Show {
     }
 }
 
-/// The task as all interfaces return it, with further fields.
-#[derive(Debug, Serialize)]
-struct Shown {
-    #[serde(flatten)]
-    task: Task,
-    #[serde(flatten)]
-    circumstances: Circumstances,
-    /// Its open requests.
-    requests: Vec<RequestView>,
-}
-
 /// Formats the open requests and how to reply to them.
 fn asked(lang: Lang, requests: &[OpenRequest]) -> Option<String> {
     let lines: Vec<String> = requests
@@ -110,8 +112,14 @@ fn asked(lang: Lang, requests: &[OpenRequest]) -> Option<String> {
     Some(format!("{}\n{lines}", t!(lang, "field-asks")))
 }
 
-fn fields(lang: Lang, record: &RunRecord, now: Timestamp) -> Vec<(String, String)> {
-    let task = Task::from(record);
+/// Returns the fields of the record as rows for people.
+fn fields(
+    lang: Lang,
+    record: &RunRecord,
+    detail: &TaskDetail,
+    now: Timestamp,
+) -> Vec<(String, String)> {
+    let task = &detail.task;
     let unknown = || "-".to_owned();
     let mut rows = vec![
         (t!(lang, "field-id"), record.run_id.to_string()),
@@ -139,14 +147,14 @@ fn fields(lang: Lang, record: &RunRecord, now: Timestamp) -> Vec<(String, String
             t!(lang, "field-parent"),
             record.parent.map_or_else(unknown, |run| run.to_string()),
         ),
-        (t!(lang, "field-created"), task.created_at),
+        (t!(lang, "field-created"), task.created_at.clone()),
         (
             t!(lang, "field-started"),
-            task.started_at.unwrap_or_else(unknown),
+            task.started_at.clone().unwrap_or_else(unknown),
         ),
         (
             t!(lang, "field-ended"),
-            task.completed_at.unwrap_or_else(unknown),
+            task.completed_at.clone().unwrap_or_else(unknown),
         ),
         (t!(lang, "field-elapsed"), table::elapsed(record, now)),
         (
@@ -169,16 +177,58 @@ fn fields(lang: Lang, record: &RunRecord, now: Timestamp) -> Vec<(String, String
     rows
 }
 
-fn children(
-    lang: Lang,
-    record: &RunRecord,
-    all: &[RunRecord],
-    prefixes: &Prefixes,
-) -> Option<String> {
-    let lines: Vec<String> = all
+/// Returns the fields that the journal adds as rows for people.
+fn journal_fields(lang: Lang, detail: &TaskDetail, journal: &RunDetails) -> Vec<(String, String)> {
+    let mut rows = vec![(t!(lang, "field-mode"), detail.mode.clone())];
+    if !detail.policy_hash.is_empty() {
+        let short = detail.policy_hash.chars().take(HASH_CHARS).collect();
+        rows.push((t!(lang, "field-policy"), short));
+    }
+    let applied = detail.sandbox_applied.as_ref().and_then(backend);
+    let sandbox = match applied {
+        Some(backend) => t!(
+            lang,
+            "sandbox-applied",
+            mode = detail.sandbox.as_str(),
+            backend = write_out_line(backend)
+        ),
+        None => detail.sandbox.clone(),
+    };
+    rows.push((t!(lang, "field-sandbox"), sandbox));
+    for thing in &journal.neutralised {
+        if let Ok(thing) = serde_json::from_value::<Neutralised>(thing.clone()) {
+            rows.push((
+                t!(lang, "field-neutralised"),
+                write_out_line(&thing.sentence()),
+            ));
+        }
+    }
+    if detail.isolation != Isolation::None {
+        rows.push((t!(lang, "field-isolation"), detail.isolation.to_string()));
+        if let Some(branch) = &detail.branch {
+            rows.push((t!(lang, "field-branch"), write_out_line(branch)));
+        }
+        if let Some(changes) = &detail.changes {
+            let words = t!(
+                lang,
+                "changes-line",
+                files = changes.files,
+                insertions = changes.insertions,
+                deletions = changes.deletions,
+                fate = detail.changes_fate.map_or("open", ChangesFate::as_str)
+            );
+            rows.push((t!(lang, "field-changes"), words));
+        }
+    }
+    if let Some(limit) = detail.wall_ms {
+        rows.push((t!(lang, "field-budget-time"), table::span(limit)));
+    }
+    rows
+}
+
+fn children_lines(lang: Lang, children: &[RunRecord], prefixes: &Prefixes) -> Option<String> {
+    let lines: Vec<String> = children
         .iter()
-        .rev()
-        .filter(|run| run.parent == Some(record.run_id))
         .map(|run| {
             format!(
                 "{} [{}] {}: {}",

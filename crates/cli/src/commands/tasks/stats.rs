@@ -15,10 +15,10 @@ use crate::table;
 /// Counts tasks by status
 #[derive(Debug, Args)]
 pub(crate) struct Stats {
-    /// Only tasks of this session, written channel:chat_id
+    /// Counts only tasks of this session, written channel:chat_id
     #[arg(long, value_name = "SESSION")]
     session: Option<SessionKey>,
-    /// Prints JSON
+    /// Prints the result as JSON
     #[arg(long)]
     json: bool,
 }

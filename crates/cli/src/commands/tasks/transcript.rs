@@ -12,12 +12,12 @@ use crate::output;
 use crate::problem::Problem;
 use crate::settings::Settings;
 
-/// Prints what a task was told, said and did, for people to read
+/// Prints the conversation of a task with its tool calls, for people
 #[derive(Debug, Args)]
 pub(crate) struct Transcript {
-    /// The task's id, or the beginning of it
+    /// Id of the task, or a unique prefix of at least 8 characters
     id: String,
-    /// Prints JSON
+    /// Prints the result as JSON
     #[arg(long)]
     json: bool,
 }

@@ -13,18 +13,18 @@ use sortie_runtime::ProcessClock;
 use sortie_store::ReadStore;
 use sortie_text::{one_line, t, truncate_columns};
 
-use super::{READ_INTERVAL, all_records, output_columns, prefixes};
+use super::{READ_INTERVAL, output_columns, prefixes};
 use crate::exit::Exit;
 use crate::ids::Prefixes;
 use crate::lock::is_free;
 use crate::output;
 use crate::problem::Problem;
 use crate::settings::Settings;
-use crate::table::{self, Look};
+use crate::table::{self, TableOptions};
 
-/// Follows what is active until nothing is
+/// Follows active tasks until all have ended
 ///
-/// On a terminal the table changes in place; elsewhere each change is a line.
+/// On a terminal the table is updated in place; elsewhere each change is one line.
 #[derive(Debug, Args)]
 pub(crate) struct Watch {
     /// Prints each change as a line of JSON
@@ -59,15 +59,11 @@ impl Watch {
 }
 
 async fn active(store: &ReadStore) -> Result<Vec<RunRecord>, Problem> {
-    let mut records = Vec::new();
-    for status in [Status::Pending, Status::Running] {
-        let filter = ListFilter {
-            statuses: vec![status],
-            ..ListFilter::default()
-        };
-        records.extend(store.list(filter).await?);
-    }
-    Ok(records)
+    let filter = ListFilter {
+        statuses: vec![Status::Pending, Status::Running],
+        ..ListFilter::default()
+    };
+    Ok(store.list(filter).await?)
 }
 
 #[derive(Debug)]
@@ -110,8 +106,8 @@ impl<'a> View<'a> {
     }
 
     async fn show(&mut self, store: &ReadStore, records: &[RunRecord]) -> Result<(), Problem> {
-        let all = all_records(store).await?;
-        let prefixes = prefixes(&all);
+        let ids = records.iter().map(|record| record.run_id);
+        let prefixes = prefixes(store, ids).await?;
         if self.terminal.is_some() {
             self.draw(records, &prefixes)?;
         }
@@ -143,7 +139,7 @@ impl<'a> View<'a> {
         let text = table::tasks(
             records,
             prefixes,
-            Look {
+            TableOptions {
                 lang: self.settings.lang,
                 columns: output_columns(self.settings),
                 now: self.clock.now(),

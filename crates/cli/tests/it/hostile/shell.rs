@@ -333,7 +333,8 @@ fn without_a_sandbox_nothing_is_started() {
     let said = super::bare_machine::run(&world, &run);
     assert_eq!(said.code, Some(0), "{said:#?}");
     assert!(
-        said.out.contains("No sandbox works on this machine"),
+        said.out
+            .contains("No sandbox backend works on this machine"),
         "{said:#?}"
     );
     assert!(!world.workspace().join("made").exists());

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use sortie_test_support::provider::{
-    Asked, Call, Provider, Recorded, Reply, Settings, Tokens, Wire,
+    Call, Provider, ReceivedPrompt, Recorded, Reply, Settings, Tokens, Wire,
 };
 
 use super::site::{Site, model};
@@ -15,7 +15,7 @@ const SIBLINGS: usize = 8;
 const LONG_PROMPT: &str = "[subagents.tools]\nallow_nested_subagents = true\n";
 
 /// The main run sends siblings out; each answers at once, or looks around first.
-fn siblings(turns: usize) -> impl Fn(&Asked) -> Reply + Send + Sync + 'static {
+fn siblings(turns: usize) -> impl Fn(&ReceivedPrompt) -> Reply + Send + Sync + 'static {
     move |asked| match (asked.task.starts_with("Sibling"), asked.turn) {
         (false, 1) => Reply::Calls((0..SIBLINGS).map(sibling).collect()),
         (false, _) => Reply::text("All is done."),
@@ -95,7 +95,7 @@ fn without_the_warm_up_every_sibling_pays() {
 
 #[test]
 fn prompts_only_grow_at_the_end() {
-    for wire in Wire::ALL {
+    for &wire in Wire::ALL {
         let provider = Provider::start(Settings::default(), siblings(3));
         let site = Site::new(provider, "");
         run(&site, &model(wire));

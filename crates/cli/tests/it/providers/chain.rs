@@ -2,7 +2,7 @@
 //! one it was.
 
 use serde_json::{Value, json};
-use sortie_test_support::provider::{Asked, Provider, Reply, Settings, Wire};
+use sortie_test_support::provider::{Provider, ReceivedPrompt, Reply, Settings, Wire};
 
 use super::site::{Site, model};
 
@@ -45,7 +45,7 @@ fn check(first: Reply, asked_first: usize, answers: bool) {
     }
 }
 
-fn start(script: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Site {
+fn start(script: impl Fn(&ReceivedPrompt) -> Reply + Send + Sync + 'static) -> Site {
     Site::new(Provider::start(Settings::default(), script), "")
 }
 

@@ -1,5 +1,5 @@
 //! Each fault of a provider, on each wire where it can happen: no run hangs, no tool runs with
-//! guessed arguments, and the user is told.
+//! guessed arguments, and the user gets a message.
 
 use std::time::{Duration, Instant};
 
@@ -43,7 +43,7 @@ struct Seen {
 }
 
 impl Fault {
-    /// Replies after which the run goes on to its end, with one request for each.
+    /// Replies after which the run continues to its end, with one request for each.
     fn then_done(mut replies: Vec<Reply>) -> Self {
         replies.push(Reply::text("All is done."));
         Self {
@@ -315,10 +315,10 @@ fn silence_has_an_end() {
         late,
         Box::new(Reply::text("late")),
     )])
-    .stderr("sent nothing for 2 s")
+    .stderr("sent no data for 2 s")
     .check();
     Fault::then_done(vec![Reply::Stall])
-        .stderr("sent nothing for 2 s")
+        .stderr("sent no data for 2 s")
         .check();
 }
 
@@ -474,7 +474,7 @@ fn a_history_that_is_too_long_is_made_shorter() {
         );
     };
     std::thread::scope(|scope| {
-        for wire in Wire::ALL {
+        for &wire in Wire::ALL {
             scope.spawn(move || check(wire));
         }
     });
@@ -567,7 +567,7 @@ fn arguments_that_no_journal_could_hold_are_not_kept() {
         "read_file".to_owned(),
         deep,
     )])
-    // Gemini's arguments are a part of its document, which is refused as a whole.
+    // Gemini's arguments are a part of its document, which is rejected as a whole.
     .on(&[Wire::Anthropic, Wire::Chat, Wire::Responses])
     .sees(|seen| {
         // Whatever was written can be read back, and decided again.
@@ -599,7 +599,7 @@ fn a_provider_that_repeats_the_key_does_not_get_it_kept() {
 }
 
 #[test]
-fn nobody_is_asked_again_unsaid_after_words_were_shown() {
+fn retry_after_shown_text_is_reported() {
     let replies = vec![Reply::ResetMidway, Reply::text("All is done.")];
     let site = Site::new(Provider::in_turn(replies), "");
     let run = ["run", "Do it.", "--stream-json", "--model"];
@@ -616,5 +616,9 @@ fn nobody_is_asked_again_unsaid_after_words_were_shown() {
         panic!("{said:#?}");
     };
     assert_eq!(retrying["shown"], true, "{retrying}");
-    assert!(said.err.contains("asking anthropic/"), "{}", said.err);
+    assert!(
+        said.err.contains("retrying with anthropic/"),
+        "{}",
+        said.err
+    );
 }

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use sortie_test_support::provider::{Asked, Call, Limit, Provider, Reply, Settings, Wire};
+use sortie_test_support::provider::{Call, Limit, Provider, ReceivedPrompt, Reply, Settings, Wire};
 
 use super::site::{Site, model};
 
@@ -17,7 +17,7 @@ const REQUESTS: usize = 2 * CHILDREN + 2;
 /// How much longer than the limit alone it may take.
 const SLACK: f64 = 1.3;
 
-fn script(asked: &Asked) -> Reply {
+fn script(asked: &ReceivedPrompt) -> Reply {
     let is_child = asked.task.starts_with("Child");
     match (is_child, asked.turn) {
         (false, 1) => Reply::Calls((0..CHILDREN).map(child).collect()),

@@ -22,7 +22,8 @@ impl Site {
         let folder = world.workspace().with_file_name("config");
         std::fs::create_dir_all(folder.join("sortie")).unwrap();
         let timeouts: String = Wire::ALL
-            .into_iter()
+            .iter()
+            .copied()
             .map(|wire| {
                 format!(
                     "[providers.{}]\nfirst_byte_timeout_seconds = 2\nidle_timeout_seconds = 2\n",

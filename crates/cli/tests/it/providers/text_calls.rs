@@ -2,7 +2,7 @@
 //! the answer.
 
 use serde_json::{Value, json};
-use sortie_test_support::provider::{Asked, Provider, Reply, Settings, Wire};
+use sortie_test_support::provider::{Provider, ReceivedPrompt, Reply, Settings, Wire};
 
 use super::site::{Site, model, vendor};
 
@@ -40,9 +40,9 @@ fn answer(words: &str) -> String {
     json!({"answer": words}).to_string()
 }
 
-/// A small model: it writes calls as text where tools are offered by the wire, and does what it is
-/// told where they are described in its prompt.
-fn small_model(spelling: &str) -> impl Fn(&Asked) -> Reply + Send + Sync + 'static {
+/// A small model: it writes calls as text where tools are offered by the wire, and follows the
+/// prompt where they are described in it.
+fn small_model(spelling: &str) -> impl Fn(&ReceivedPrompt) -> Reply + Send + Sync + 'static {
     let spelling = spelling.to_owned();
     move |asked| {
         if !asked.tools.is_empty() {
@@ -55,7 +55,7 @@ fn small_model(spelling: &str) -> impl Fn(&Asked) -> Reply + Send + Sync + 'stat
     }
 }
 
-fn site(config: &str, script: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Site {
+fn site(config: &str, script: impl Fn(&ReceivedPrompt) -> Reply + Send + Sync + 'static) -> Site {
     let site = Site::new(Provider::start(Settings::default(), script), config);
     site.world.write("notes.txt", "the notes\n");
     site
@@ -72,7 +72,8 @@ fn failures(site: &Site, task: &Value) -> Vec<Value> {
 #[test]
 fn a_call_written_as_text_runs_in_schema_mode() {
     let ways: Vec<(Wire, bool)> = Wire::ALL
-        .into_iter()
+        .iter()
+        .copied()
         .flat_map(|wire| [(wire, true), (wire, false)])
         .collect();
     for (index, spelling) in spellings().into_iter().enumerate() {
@@ -167,7 +168,7 @@ fn children_are_asked_again_in_schema_mode() {
         .unwrap_or_else(|| panic!("{tasks:#}"));
     assert_eq!(child["status"], "completed", "{child:#}");
     assert_eq!(child["tool_calls"], 1, "{child:#}");
-    // A model whose calls the wire carries goes on with them.
+    // A model with native tool calls continues to use them.
     let last = site.provider.requests().pop().unwrap();
     assert!(!last.asked.tools.is_empty(), "{:#?}", site.summary());
 }
@@ -207,15 +208,15 @@ fn an_example_of_a_call_is_an_answer_when_the_model_says_so() {
     assert!(!requests[before].asked.tools.is_empty());
 }
 
-/// Neither a model that goes on writing calls as its answer, nor one whose steps cannot be read, nor
-/// one that may not be asked otherwise, ends with raw JSON as its answer.
+/// Neither a model that keeps writing calls as its answer, nor one whose steps cannot be parsed,
+/// nor one without another tool mode, ends with raw JSON as its answer.
 #[test]
 fn a_model_that_fails_in_schema_mode_fails_the_run() {
     let call = json!({"name": "read_file", "arguments": {"path": "notes.txt"}}).to_string();
     let native = format!("[models.{:?}]\ntools = \"native\"\n", model(Wire::Chat));
     let in_answer = answer(&call);
     for (config, in_words, expected) in [
-        ("", in_answer, "gave a tool call as its answer"),
+        ("", in_answer, "wrote a tool call as text"),
         ("", call.clone(), "malformed tool calls"),
         (&native, call.clone(), "tools = \"auto\""),
     ] {

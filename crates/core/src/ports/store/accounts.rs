@@ -3,7 +3,7 @@
 use crate::budget::{Amount, Balance};
 use crate::id::Fence;
 
-/// Requests a reservation.
+/// Request to reserve an amount in an account.
 #[derive(Clone, Copy, Debug)]
 pub struct Reserve {
     pub fence: Fence,

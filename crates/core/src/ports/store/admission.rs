@@ -43,13 +43,13 @@ pub enum Admission {
     },
     /// The parent's call already has this child.
     Existing { run: RunId },
-    /// Nothing was written.
-    Refused(Refusal),
+    /// Refused; nothing was written.
+    Refused(AdmissionRefusal),
 }
 
 /// Why a run was not admitted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum AdmissionRefusal {
     TreeFull {
         max: u32,
     },

@@ -6,7 +6,7 @@ use crate::ports::store::{EndReport, StoreResult};
 use crate::run::{Cancellation, Lane};
 use crate::time::Timestamp;
 
-/// Requests claims.
+/// Request to claim queued runs.
 #[derive(Clone, Debug)]
 pub struct Claim {
     /// The process that claims.
@@ -31,7 +31,7 @@ pub struct Claim {
 pub struct DeathLimits {
     /// Deaths without a new journal entry in between, before the run ends as interrupted.
     pub without_progress: u32,
-    /// Deaths in total.
+    /// Deaths of the executing process, in total.
     pub total: u32,
 }
 
@@ -41,7 +41,6 @@ pub struct LaneLimit {
     pub max_concurrent: u32,
 }
 
-/// A claimed run.
 #[derive(Debug)]
 pub struct Claimed {
     pub fence: Fence,

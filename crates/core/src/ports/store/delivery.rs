@@ -19,6 +19,15 @@ pub struct Delivered {
     pub accepted: bool,
 }
 
+/// Results that were not delivered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Undelivered {
+    /// Deliveries that are due, or will be retried.
+    pub pending: u64,
+    /// Runs with a delivery that is not retried, without archived ones.
+    pub blocked: u64,
+}
+
 /// The result of an attempt to deliver to a sink.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeliveryAttempt {
@@ -38,6 +47,6 @@ pub enum DeliveryAttempt {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unblock {
     Retry,
-    /// Drops the delivery.
+    /// Drops the delivery for good.
     Dismiss,
 }

@@ -16,7 +16,6 @@ pub struct AuditFilter {
     pub limit: u32,
 }
 
-/// Selects runs.
 #[derive(Clone, Debug, Default)]
 pub struct ListFilter {
     pub session: Option<SessionKey>,
@@ -24,7 +23,6 @@ pub struct ListFilter {
     pub statuses: Vec<Status>,
     pub parent: Option<RunId>,
     pub root: Option<RunId>,
-    /// Only root runs.
     pub roots_only: bool,
     pub agent: Option<String>,
     pub tenant: Option<Tenant>,
@@ -38,7 +36,7 @@ pub struct ListFilter {
     pub oldest_first: bool,
     /// Any of these; all if empty.
     pub runs: Vec<RunId>,
-    /// Includes archived runs.
+    /// Includes archived runs as well.
     pub archived: bool,
     /// The page size; 0 is unlimited.
     pub limit: u32,

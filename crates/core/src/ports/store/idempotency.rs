@@ -40,7 +40,6 @@ pub enum Begun {
     },
     /// The request has a response.
     Done {
-        /// The HTTP status.
         status: u16,
         body: Vec<u8>,
         /// The id reserved for it.

@@ -25,11 +25,32 @@ pub struct Append {
     pub spent: Option<Amount>,
 }
 
-/// A long output.
+/// A long output, stored outside the journal.
 #[derive(Clone, Debug)]
 pub struct Blob {
     pub id: BlobId,
     pub bytes: Vec<u8>,
+}
+
+/// The folded history of a conversation up to a run. A copy: the journals stay the truth.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    /// The last run that it contains.
+    pub run: RunId,
+    /// The head of that run's journal.
+    pub head: Seq,
+    /// The history, as the runtime encoded it.
+    pub body: Vec<u8>,
+}
+
+/// Saves a snapshot.
+#[derive(Clone, Debug)]
+pub struct SaveSnapshot {
+    pub snapshot: Snapshot,
+    /// The last run of the snapshot that this one continues.
+    pub base: Option<RunId>,
+    /// The runs whose journals were folded into it. All are roots of one session and tenant.
+    pub folded: Vec<RunId>,
 }
 
 /// The result of an append.
@@ -61,7 +82,7 @@ pub struct Hold {
     pub position: Option<u32>,
 }
 
-/// Ends a run.
+/// Request to end a run.
 #[derive(Clone, Debug)]
 pub struct Finish {
     pub fence: Fence,
@@ -97,7 +118,7 @@ pub enum Finishing {
     Unread,
 }
 
-/// Renews leases.
+/// Request to renew the leases of runs.
 #[derive(Clone, Debug)]
 pub struct Heartbeat {
     pub fences: Vec<Fence>,

@@ -26,7 +26,7 @@ use crate::id::{BlobId, Fence, RunId, Seq, SessionKey};
 use crate::inbox::{InboxItem, OutboxEntry};
 use crate::message::Usage;
 use crate::request::{OpenRequest, RequestFilter, RequestId, SessionGrant};
-use crate::run::{Cancellation, ChangesFate, RunRecord, Status};
+use crate::run::{Cancellation, RecordField, RunRecord, Status};
 use crate::session::{SessionFilter, SessionSummary};
 use crate::stats::{LaneCount, Stats, UsageLine, UsagePlace, UsagePoint};
 use crate::tenant::Tenant;
@@ -82,7 +82,7 @@ pub enum StoreError {
     #[error("there is no task {0}")]
     NotFound(String),
     /// A prefix matches more than one run.
-    #[error("{prefix} fits {count} tasks; type more of the id")]
+    #[error("{prefix} matches {count} tasks; give more characters of the id")]
     Ambiguous { prefix: String, count: usize },
     /// The journal does not match its hash chain: it was changed or torn.
     #[error("the journal of run {run} is damaged at entry {seq}: {what}")]
@@ -101,7 +101,6 @@ pub enum StoreError {
         /// The reason, and what to do instead.
         what: &'static str,
     },
-    /// The database failed.
     #[error("the store could not {doing}")]
     Failed {
         /// The attempted operation, after "could not".
@@ -139,14 +138,18 @@ pub trait Registry: Send + Sync {
     async fn expire_parked(&self, now: Timestamp) -> StoreResult<EndReport>;
     /// Changes the label or the priority of a queued run.
     async fn update(&self, update: Update) -> StoreResult<()>;
-    /// Records whether the changes in a run's worktree were applied or discarded.
-    async fn set_changes_fate(&self, run: RunId, fate: ChangesFate) -> StoreResult<()>;
+    /// Sets a field of a record that its executor does not write.
+    async fn set(&self, run: RunId, field: RecordField) -> StoreResult<()>;
     /// Puts a message into a run's inbox.
     async fn send(&self, run: RunId, item: InboxItem, at: Timestamp) -> StoreResult<()>;
-    /// Returns one record.
     async fn get(&self, run: RunId) -> StoreResult<RunRecord>;
     /// Returns the run whose id begins with a prefix of at least eight characters.
     async fn resolve(&self, prefix: &str) -> StoreResult<RunId>;
+    /// Returns, for each of these ids, the ids before and after it among all runs: enough to
+    /// shorten an id without reading the others.
+    async fn neighbours(&self, runs: Vec<RunId>) -> StoreResult<Vec<RunId>>;
+    /// Returns those of these ids that belong to no run.
+    async fn missing(&self, runs: Vec<RunId>) -> StoreResult<Vec<RunId>>;
     /// Returns records, newest first unless the filter asks for the opposite.
     async fn list(&self, filter: ListFilter) -> StoreResult<Vec<RunRecord>>;
     /// Counts runs for each status.
@@ -225,15 +228,26 @@ pub trait Journal: Send + Sync {
     /// Returns the first entry, checked as far as one entry can be; `None` if the journal was
     /// deleted.
     async fn first(&self, run: RunId) -> StoreResult<Option<JournalEntry>>;
+    /// Returns the snapshot of a conversation, if its last run's journal still has the same head.
+    async fn snapshot(
+        &self,
+        session: SessionKey,
+        tenant: Option<Tenant>,
+    ) -> StoreResult<Option<Snapshot>>;
+    /// Replaces the snapshot of a conversation. Returns `false`, and writes nothing, if one of the
+    /// journals or the earlier snapshot that it was folded from is gone or has changed.
+    async fn save_snapshot(&self, save: SaveSnapshot) -> StoreResult<bool>;
     /// Returns a long output of a run.
     async fn blob(&self, run: RunId, id: &BlobId) -> StoreResult<Option<Vec<u8>>>;
 }
 
-/// Delivers results.
+/// Deliveries of results to parents and sinks.
 #[async_trait]
 pub trait Outbox: Send + Sync {
     /// Moves due announcements to the inboxes of parents, exactly once.
     async fn deliver(&self, now: Timestamp) -> StoreResult<Vec<Delivered>>;
+    /// Counts the results that were not delivered.
+    async fn undelivered(&self) -> StoreResult<Undelivered>;
     /// Returns due deliveries to sinks.
     async fn due_outside(&self, now: Timestamp) -> StoreResult<Vec<OutboxEntry>>;
     /// Records the result of a delivery to a sink.
@@ -284,7 +298,6 @@ pub trait Accounts: Send + Sync {
     async fn balances(&self, run: RunId) -> StoreResult<Vec<Balance>>;
 }
 
-/// Reads the audit.
 #[async_trait]
 pub trait Audit: Send + Sync {
     /// Returns lines in order.

@@ -4,7 +4,7 @@ use crate::id::RunId;
 use crate::request::{Reply, RequestId};
 use crate::time::Timestamp;
 
-/// Records a reply.
+/// Request to record a reply.
 #[derive(Clone, Debug)]
 pub struct ReplyTo {
     pub request: RequestId,

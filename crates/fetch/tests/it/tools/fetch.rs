@@ -105,7 +105,7 @@ async fn kinds_and_charsets() {
         "abc",
     )
     .await;
-    check("", b"", "(nothing to read)").await;
+    check("", b"", "(no readable text)").await;
 }
 
 #[tokio::test]
@@ -147,7 +147,7 @@ async fn failures_say_what_to_do() {
     check(|| answer(200, "content-type: application/pdf\r\n", "%PDF-1.4"), "The URL is not text but application/pdf, 8 bytes. Use a page that describes it, or the same content as HTML or text.").await;
     check(
         || answer(200, "content-encoding: gzip\r\n", "\x1f"),
-        "127.0.0.1 sends only gzip content, which is not unpacked. Use another source.",
+        "127.0.0.1 sends only gzip content, which cannot be decoded. Use another source.",
     )
     .await;
     check(|| redirect(302, "http://10.0.0.1/"), "10.0.0.1 resolves to 10.0.0.1, which is on a private network; only the public internet is reachable. Use another source, or ask the operator to allow 10.0.0.1.").await;
@@ -158,7 +158,7 @@ async fn failures_say_what_to_do() {
     .await;
     check(
         || Answer { bytes: b"HTTP/1.1 200 Said\r\ncontent-length: 9\r\n\r\nhalf".to_vec(), then: Then::Close },
-        "127.0.0.1 could not be reached, or the connection broke (end of file before message length reached). Check the URL, or use another source.",
+        "127.0.0.1 could not be reached, or the connection was lost (end of file before message length reached). Check the URL, or use another source.",
     )
     .await;
 }
@@ -176,7 +176,7 @@ async fn bad_urls_are_refused_before_anything_is_asked() {
         ("http://localhost./", "localhost resolves to"),
         (
             "http://u:p@example.org/",
-            "The URL for example.org has a user name in it",
+            "The URL for example.org contains a user name",
         ),
     ] {
         let text = call(&stage.tool, json!({"url": url})).await;
@@ -272,7 +272,7 @@ async fn results_are_limited() {
     );
     let text = stage.get("/endless").await;
     assert!(
-        text.ends_with("its end is missing)"),
+        text.ends_with("exceeds the size limit)"),
         "{}",
         &text[text.len() - 200..]
     );
@@ -289,7 +289,7 @@ async fn a_silent_server_times_out() {
     let begin = tokio::time::Instant::now();
     let text = stage.get("/").await;
     assert!(
-        text.starts_with("! 127.0.0.1 did not answer in time."),
+        text.starts_with("! 127.0.0.1 did not respond in time."),
         "{text}"
     );
     assert!(begin.elapsed() <= Duration::from_secs(60));

@@ -237,25 +237,25 @@ fn search_is_offered_only_if_configured() {
         "brave",
         None,
         "",
-        "the search provider brave needs a key; set it, or choose another provider",
+        "the search provider brave needs an API key; set it, or choose another provider",
     );
     check(
         "tavily",
         Some(" \n"),
         "",
-        "the search provider tavily needs a key; set it, or choose another provider",
+        "the search provider tavily needs an API key; set it, or choose another provider",
     );
     check(
         "tavily",
         Some("a\nb"),
         "",
-        "the search provider tavily needs a key; set it, or choose another provider",
+        "the search provider tavily needs an API key; set it, or choose another provider",
     );
     check(
         "searxng",
         None,
         "",
-        "the search provider searxng has no address of its own; set base_url",
+        "the search provider searxng has no default address; set base_url",
     );
     check("searxng", None, "localhost:8888", base);
     check("searxng", None, "file:///etc", base);

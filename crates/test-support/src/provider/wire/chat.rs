@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use super::data;
 use crate::provider::answer::{Answer, CallPart, Part, Stop, pieces};
-use crate::provider::asked::Asked;
+use crate::provider::asked::ReceivedPrompt;
 
-pub(super) fn events(answer: &Answer, asked: &Asked) -> Vec<String> {
+pub(super) fn events(answer: &Answer, asked: &ReceivedPrompt) -> Vec<String> {
     let mut events = vec![chunk(
         answer,
         &json!({"role": "assistant", "content": ""}),

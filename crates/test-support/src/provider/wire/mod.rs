@@ -8,10 +8,10 @@ mod responses;
 use serde_json::{Value, json};
 
 use super::answer::Answer;
-use super::asked::{Asked, Wire};
+use super::{ReceivedPrompt, Wire};
 
 /// Encodes a completion as chunks of a body: one for each stream event, or one in all.
-pub(super) fn chunks(asked: &Asked, answer: &Answer) -> Vec<Vec<u8>> {
+pub(super) fn chunks(asked: &ReceivedPrompt, answer: &Answer) -> Vec<Vec<u8>> {
     if !asked.streaming {
         return vec![whole(asked.wire, answer).to_string().into_bytes()];
     }
@@ -72,7 +72,7 @@ pub(super) fn refusal(wire: Wire, grievance: Grievance) -> Value {
 }
 
 /// Returns an error in the middle of a completion: a stream event, or the whole body.
-pub(super) fn refusal_inside(asked: &Asked) -> Vec<u8> {
+pub(super) fn refusal_inside(asked: &ReceivedPrompt) -> Vec<u8> {
     let body = refusal(asked.wire, Grievance::Status(529));
     let text = match (asked.streaming, asked.wire) {
         (false, _) => body.to_string(),

@@ -163,8 +163,38 @@ fn a_loop_of_links_ends() {
     home.link(".ssh", Path::new(".aws"));
     home.link(".aws", Path::new(".ssh"));
     let root = std::fs::canonicalize(home.path()).unwrap();
-    let inside = kept(home.path()).inside(&root);
+    let inside = kept(home.path()).inside(&root, Instant::now());
     assert!(inside.hides(Path::new(".ssh/x")) && !inside.hides(Path::new("x")));
+}
+
+#[test]
+fn link_that_an_agent_makes_protects_its_target_at_once() {
+    let home = home();
+    let kept = kept(home.path());
+    let now = Instant::now();
+    // The way to `.docker` leads through the first folder, and the second one contains `.gnupg`.
+    for (root, link, target) in [
+        ("work", "work/later", "f"),
+        (".", ".gnupg", "dotfiles/zshrc"),
+    ] {
+        let root = std::fs::canonicalize(home.path().join(root)).unwrap();
+        assert!(!kept.inside(&root, now).hides(Path::new(target)), "{link}");
+        home.link(link, Path::new(target));
+        assert!(kept.inside(&root, now).hides(Path::new(target)), "{link}");
+    }
+}
+
+#[test]
+fn link_that_the_user_makes_protects_its_target_within_a_second() {
+    let home = home();
+    let kept = kept(home.path());
+    let root = std::fs::canonicalize(home.path().join(".state/trees/one")).unwrap();
+    let (now, secret) = (Instant::now(), Path::new("f"));
+    assert!(!kept.inside(&root, now).hides(secret));
+    assert_eq!(kept.without.lock().unwrap().len(), 1, "it is remembered");
+    home.link(".netrc", &root.join("f"));
+    assert!(!kept.inside(&root, now).hides(secret));
+    assert!(kept.inside(&root, now + REMEMBERED_FOR).hides(secret));
 }
 
 fn hidden(path: &str) -> String {
@@ -187,10 +217,10 @@ async fn no_tool_shows_a_secret() {
         check_tool(&home, tool, arguments, expected).await;
     };
     let key = ".ssh/id_ed25519";
-    let read = ReadFile::new().keeping(&kept);
+    let read = ReadFile::keeping(&kept);
     check(&read, json!({"path": key}), &hidden(key)).await;
     check(&read, json!({"path": "work/key"}), &hidden("work/key")).await;
-    let list = ListDir::new().keeping(&kept);
+    let list = ListDir::keeping(&kept);
     check(&list, json!({"path": ".ssh"}), &hidden(".ssh")).await;
     check(
         &list,
@@ -198,7 +228,7 @@ async fn no_tool_shows_a_secret() {
         "fish/\n  config.fish (6 B)\nother/\n  f (5 B)\n(1 left out: policy does not permit them)",
     )
     .await;
-    let grep = Grep::new().keeping(&kept);
+    let grep = Grep::keeping(&kept);
     check(
         &grep,
         json!({"pattern": "swordfish|fine", "output": "files"}),
@@ -206,7 +236,7 @@ async fn no_tool_shows_a_secret() {
     )
     .await;
     check(&grep, json!({"pattern": "s", "path": key}), &hidden(key)).await;
-    let glob = Glob::new().keeping(&kept);
+    let glob = Glob::keeping(&kept);
     let keys = json!({"pattern": "id_*", "path": "work/way"});
     check(&glob, keys, &hidden("work/way")).await;
 }
@@ -216,13 +246,13 @@ async fn no_tool_changes_a_protected_file() {
     let home = home();
     let kept = Arc::new(kept(home.path()));
     let new = ".ssh/authorized_keys";
-    let write = WriteFile::new().keeping(&kept);
+    let write = WriteFile::keeping(&kept);
     let arguments = json!({"path": new, "content": "x"});
     check_tool(&home, &write, arguments, &hidden(new)).await;
     assert!(!home.path().join(new).exists());
-    let edit = EditFile::new().keeping(&kept);
+    let edit = EditFile::keeping(&kept);
     let arguments = json!({"path": ".bashrc", "old_string": "alias", "new_string": "x"});
-    let protected = "! .bashrc is protected: programs of a person run or obey it by themselves. Do not write it; report what should stand there.";
+    let protected = "! .bashrc is protected: programs of a person read or run it automatically. Do not write it; report what it should contain.";
     check_tool(&home, &edit, arguments, protected).await;
     assert_eq!(home.read(".bashrc"), "alias\n");
 }

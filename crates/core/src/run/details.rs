@@ -4,14 +4,15 @@
 use std::path::PathBuf;
 
 use serde_json::Value;
-use sortie_core::event::{Event, JournalEntry};
-use sortie_core::id::{RunId, Seq};
-use sortie_core::message::Todo;
-use sortie_core::policy::Mode;
-use sortie_core::run::{Changes, Isolation, RunSpec, SandboxMode};
+
+use crate::event::{Event, JournalEntry};
+use crate::id::{RunId, Seq};
+use crate::message::Todo;
+use crate::policy::Mode;
+use crate::run::{Changes, Isolation, RunSpec, SandboxMode, Worktree};
 
 /// The most neutralised items that one view of a task lists; each call has all of its own.
-pub const MAX_NEUTRALISED: usize = 200;
+const MAX_NEUTRALISED: usize = 200;
 
 /// What a journal tells about a run besides its record.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,11 +35,15 @@ pub struct RunDetails {
     pub skills: Vec<String>,
     /// The run whose history it continues.
     pub continues: Option<RunId>,
-    /// The branch with its changes.
-    pub branch: Option<String>,
+    /// The most time that the run and its tree may take.
+    pub wall_ms: Option<u64>,
+    pub worktree: Option<Worktree>,
+    /// Whether its worktree was collected.
+    pub collected: bool,
     /// What it changed in its worktree.
     pub changes: Option<Changes>,
-    /// Its todo list.
+    /// The sandbox that was applied to its last command.
+    pub sandbox_applied: Option<Value>,
     pub todos: Vec<Todo>,
     /// What its commands left behind that could have acted later, and was neutralised.
     pub neutralised: Vec<Value>,
@@ -77,8 +82,11 @@ impl RunDetails {
             tools: spec.tools.clone(),
             skills: spec.skills.iter().map(|skill| skill.name.clone()).collect(),
             continues: spec.continues,
-            branch: None,
+            wall_ms: spec.limits.budget.wall_ms,
+            worktree: None,
+            collected: false,
             changes: None,
+            sandbox_applied: None,
             todos: Vec::new(),
             neutralised: Vec::new(),
             head,
@@ -86,40 +94,26 @@ impl RunDetails {
     }
 
     fn add(&mut self, event: &Event) {
-        match event {
-            Event::Isolated { worktree } => self.branch = Some(worktree.branch.clone()),
-            Event::Collected { changes } => self.changes.clone_from(changes),
-            Event::ToolFinished { todos, sandbox, .. } => {
-                if let Some(todos) = todos {
-                    self.todos.clone_from(todos);
-                }
-                self.neutralised.extend(neutralised(sandbox.as_ref()));
-                self.neutralised.truncate(MAX_NEUTRALISED);
+        if let Event::Isolated { worktree } = event {
+            self.worktree = Some(worktree.clone());
+        } else if let Event::Collected { changes } = event {
+            self.collected = true;
+            self.changes.clone_from(changes);
+        } else if let Event::ToolFinished { todos, sandbox, .. } = event {
+            if let Some(todos) = todos {
+                self.todos.clone_from(todos);
             }
-            Event::Admitted { .. }
-            | Event::Updated { .. }
-            | Event::Paused
-            | Event::Resumed
-            | Event::Claimed { .. }
-            | Event::InboxTaken { .. }
-            | Event::Answered { .. }
-            | Event::ModelFailed { .. }
-            | Event::Compacted { .. }
-            | Event::Intended { .. }
-            | Event::Asked { .. }
-            | Event::Delegated { .. }
-            | Event::BudgetLow { .. }
-            | Event::BudgetSpent { .. }
-            | Event::Finished { .. } => {}
+            if let Some(applied) = sandbox {
+                self.neutralised.extend(neutralised(applied));
+                self.neutralised.truncate(MAX_NEUTRALISED);
+                self.sandbox_applied = Some(applied.clone());
+            }
         }
     }
 }
 
 /// Returns what was neutralised after a command, by the record of its sandbox.
-pub fn neutralised(sandbox: Option<&Value>) -> Vec<Value> {
-    let things = sandbox.and_then(|sandbox| sandbox.get("neutralised"));
-    things
-        .and_then(Value::as_array)
-        .cloned()
-        .unwrap_or_default()
+fn neutralised(sandbox: &Value) -> Vec<Value> {
+    let things = sandbox.get("neutralised").and_then(Value::as_array);
+    things.cloned().unwrap_or_default()
 }

@@ -11,58 +11,53 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 
-use crate::http::Http;
+use crate::http::{Address, Http};
 
 /// How long it may take to start and to stop.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The polling interval.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// More concurrent children than any scene has.
 const MAX_CONCURRENT: &str = "512";
 /// The rate limit of one key: the server is measured, not its limit.
 const RATE: &str = "1000000";
 
-/// The address and token file of a server.
-#[derive(Clone)]
-pub(crate) struct Address {
-    /// `127.0.0.1:port`.
-    pub(crate) host: String,
-    pub(crate) token: String,
-}
-
-impl std::fmt::Debug for Address {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.host)
-    }
-}
-
 /// A running server; dropping it stops it.
 #[derive(Debug)]
-pub(crate) struct Server {
+pub struct Server {
     child: Child,
     folder: TempDir,
-    pub(crate) address: Address,
+    pub address: Address,
 }
 
 impl Server {
-    /// Starts it and waits until it responds.
-    pub(crate) async fn start(sortie: &Path) -> Result<Self> {
+    /// Starts it in a folder of its own and waits until it responds.
+    pub async fn start(sortie: &Path) -> Result<Self> {
         let folder = tempfile::tempdir().context("make a folder")?;
-        let home = folder.path().join("home");
         let workspace = folder.path().join("workspace");
         fs::create_dir(&workspace).context("make a workspace")?;
         fs::write(workspace.join("note.txt"), "one\ntwo\nthree\nfour\nfive\n")?;
+        Self::start_in(sortie, folder, &[]).await
+    }
+
+    /// Starts it in a folder that has a `workspace` and may have a `home`, with more variables.
+    pub async fn start_in(
+        sortie: &Path,
+        folder: TempDir,
+        variables: &[(&str, String)],
+    ) -> Result<Self> {
+        let home = folder.path().join("home");
         let log = File::create(folder.path().join("log")).context("make a log")?;
         let child = Command::new(sortie)
             .arg("--home")
             .arg(&home)
             .args(["serve", "--listen", "127.0.0.1:0", "--json"])
-            .current_dir(&workspace)
+            .current_dir(folder.path().join("workspace"))
             .env("HOME", folder.path())
             .env("SORTIE__SUBAGENTS__MAX_CONCURRENT", MAX_CONCURRENT)
             .env("SORTIE__SERVER__RATE__PER_SECOND", RATE)
             .env("SORTIE__SERVER__RATE__BURST", RATE)
             .env_remove("SORTIE_HOME")
+            .envs(variables.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log)
@@ -78,6 +73,11 @@ impl Server {
         };
         server.address = server.until_ready(&home).await?;
         Ok(server)
+    }
+
+    /// Returns the folder with its home and its workspace.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     async fn until_ready(&mut self, home: &Path) -> Result<Address> {
@@ -108,7 +108,7 @@ impl Server {
     }
 
     /// Returns the token file.
-    pub(crate) fn token_file(&self) -> PathBuf {
+    pub fn token_file(&self) -> PathBuf {
         self.folder.path().join("home/token")
     }
 
@@ -117,14 +117,14 @@ impl Server {
     }
 
     /// Writes a scenario for the scripted model and returns its name.
-    pub(crate) fn script(&self, name: &str, script: &Value) -> Result<String> {
+    pub fn script(&self, name: &str, script: &Value) -> Result<String> {
         let path = self.folder.path().join(name);
         fs::write(&path, script.to_string()).context("write a scenario")?;
         Ok(format!("script:{}", path.display()))
     }
 
     /// Requests a main run and returns its id.
-    pub(crate) async fn run(&self, http: &mut Http, model: &str, session: &str) -> Result<String> {
+    pub async fn run(&self, http: &mut Http, model: &str, session: &str) -> Result<String> {
         let body = json!({
             "message": "go",
             "label": session,
@@ -141,7 +141,7 @@ impl Server {
     }
 
     /// Waits until a run has completed, and returns its record.
-    pub(crate) async fn end_of(&self, http: &mut Http, run: &str) -> Result<Value> {
+    pub async fn end_of(&self, http: &mut Http, run: &str) -> Result<Value> {
         let deadline = Instant::now() + PATIENCE * 3;
         loop {
             let task = http.json(&format!("GET /api/tasks/{run}"), None).await?;
@@ -156,7 +156,7 @@ impl Server {
     }
 
     /// Returns a line of its /proc/PID/status in MiB, for example `VmRSS`.
-    pub(crate) fn memory_mib(&self, name: &str) -> Result<f64> {
+    pub fn memory_mib(&self, name: &str) -> Result<f64> {
         let path = format!("/proc/{}/status", self.child.id());
         let status = fs::read_to_string(path).context("read the server's size")?;
         let line = status
@@ -167,7 +167,7 @@ impl Server {
     }
 
     /// Returns its CPU time so far, in seconds.
-    pub(crate) fn cpu_seconds(&self) -> Result<f64> {
+    pub fn cpu_seconds(&self) -> Result<f64> {
         let path = format!("/proc/{}/stat", self.child.id());
         let stat = fs::read_to_string(path).context("read the server's times")?;
         let rest = stat

@@ -27,7 +27,7 @@ const MAX_ID_CHARS: usize = 64;
 
 /// A client of the hub.
 #[derive(Debug)]
-pub(crate) struct Listener {
+pub(crate) struct Subscriber {
     app: Arc<App>,
     caller: Caller,
     /// Signals a new event.
@@ -71,7 +71,7 @@ struct CatchingUp {
 #[derive(Debug)]
 struct Gone;
 
-/// A validated subscription.
+/// A subscription that passed validation.
 #[derive(Debug)]
 pub(crate) struct NewSubscription {
     pub(crate) id: String,
@@ -124,7 +124,7 @@ impl Outgoing {
     }
 }
 
-impl Listener {
+impl Subscriber {
     pub(crate) fn new(app: &Arc<App>, caller: Caller) -> Self {
         let event_added = app.hub.0.event_added.subscribe();
         Self {
@@ -211,7 +211,7 @@ impl Listener {
         is_resumed
     }
 
-    /// Ends a subscription.
+    /// Ends the subscription with this id.
     pub(crate) fn unsubscribe(&mut self, id: &str) {
         // Queued messages may belong to other subscriptions too, so they are sent.
         self.subscriptions

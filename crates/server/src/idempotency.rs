@@ -27,7 +27,7 @@ use crate::routes::{Access, tasks};
 
 /// The name of the header.
 const NAME: HeaderName = HeaderName::from_static("idempotency-key");
-/// The longest key.
+/// Most characters of an idempotency key.
 const MAX_KEY_CHARS: usize = 200;
 /// The largest response that is recorded; real ones are far below.
 const MAX_KEPT_BYTES: usize = 16 * 1024 * 1024;
@@ -35,9 +35,9 @@ const MAX_KEPT_BYTES: usize = 16 * 1024 * 1024;
 /// The id of the run that a request creates: the same at every attempt. Only handlers of routes that
 /// are declared to create a run can take it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Reserved(pub(crate) RunId);
+pub(crate) struct ReservedRun(pub(crate) RunId);
 
-impl FromRequestParts<Shared> for Reserved {
+impl FromRequestParts<Shared> for ReservedRun {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, Shared(app): &Shared) -> Result<Self, Problem> {
@@ -95,7 +95,7 @@ impl Drop for Entry {
 }
 
 /// Replays the recorded response of a repeated request.
-pub(crate) async fn once(
+pub(crate) async fn middleware(
     State(Shared(app)): State<Shared>,
     request: Request,
     next: Next,
@@ -214,7 +214,7 @@ impl Attempt {
                 ));
             }
         };
-        request.extensions_mut().insert(Reserved(run));
+        request.extensions_mut().insert(ReservedRun(run));
         let response = next.run(request).await;
         keep(&app, &entry.key, response).await
     }

@@ -9,22 +9,32 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::server::Address;
-
 /// How long a response may take before it counts as missing.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// The longest response.
 const MAX_BODY_BYTES: usize = 64 * 1024 * 1024;
 
-/// One connection.
+/// The address of a server, and the token that it accepts.
+#[derive(Clone)]
+pub struct Address {
+    /// Address of the server, as `127.0.0.1:port`.
+    pub host: String,
+    pub token: String,
+}
+
+impl std::fmt::Debug for Address {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.host)
+    }
+}
+
 #[derive(Debug)]
-pub(crate) struct Http {
+pub struct Http {
     stream: BufReader<TcpStream>,
     address: Address,
 }
 
 impl Http {
-    pub(crate) async fn connect(address: &Address) -> Result<Self> {
+    pub async fn connect(address: &Address) -> Result<Self> {
         let stream = timeout(PATIENCE, TcpStream::connect(&address.host))
             .await
             .context("connecting takes too long")?
@@ -37,15 +47,25 @@ impl Http {
     }
 
     /// Sends a request and reads the whole response.
-    pub(crate) async fn ask(&mut self, line: &str, body: Option<&Value>) -> Result<(u16, Vec<u8>)> {
-        timeout(PATIENCE, self.exchange(line, body))
+    pub async fn ask(&mut self, line: &str, body: Option<&Value>) -> Result<(u16, Vec<u8>)> {
+        self.ask_for("application/json", line, body).await
+    }
+
+    /// Sends a request that accepts a media type and reads the whole response, also a stream.
+    pub async fn ask_for(
+        &mut self,
+        accept: &str,
+        line: &str,
+        body: Option<&Value>,
+    ) -> Result<(u16, Vec<u8>)> {
+        timeout(PATIENCE, self.exchange(accept, line, body))
             .await
             .with_context(|| format!("{line}: no answer in time"))?
             .with_context(|| line.to_owned())
     }
 
     /// Requests JSON; fails unless the status is a success.
-    pub(crate) async fn json(&mut self, line: &str, body: Option<&Value>) -> Result<Value> {
+    pub async fn json(&mut self, line: &str, body: Option<&Value>) -> Result<Value> {
         let (status, bytes) = self.ask(line, body).await?;
         ensure!(
             (200..300).contains(&status),
@@ -55,10 +75,15 @@ impl Http {
         serde_json::from_slice(&bytes).with_context(|| format!("{line}: the answer is not JSON"))
     }
 
-    async fn exchange(&mut self, line: &str, body: Option<&Value>) -> Result<(u16, Vec<u8>)> {
+    async fn exchange(
+        &mut self,
+        accept: &str,
+        line: &str,
+        body: Option<&Value>,
+    ) -> Result<(u16, Vec<u8>)> {
         let Address { host, token } = &self.address;
         let mut request = format!(
-            "{line} HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {token}\r\naccept: application/json\r\n"
+            "{line} HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {token}\r\naccept: {accept}\r\n"
         );
         let body = body.map(Value::to_string);
         if let Some(body) = &body {
