@@ -157,8 +157,8 @@ struct SummaryPosition {
 
 fn places(history: &[SharedMessage]) -> Vec<SummaryPosition> {
     let mut places = Vec::new();
-    for (message, said) in history.iter().enumerate() {
-        match &**said {
+    for (message, content) in history.iter().enumerate() {
+        match &**content {
             Message::Tools { results } => {
                 places.extend(
                     results
@@ -211,7 +211,7 @@ fn candidates(lang: Lang, history: &[SharedMessage]) -> Vec<Candidate<'_>> {
     for (index, message) in history.iter().enumerate() {
         match &**message {
             Message::Tools { results } => {
-                let asked = index.checked_sub(1).and_then(|before| history.get(before));
+                let previous = index.checked_sub(1).and_then(|before| history.get(before));
                 for (place, result) in results.iter().enumerate() {
                     found.push(Candidate {
                         message: index,
@@ -220,7 +220,7 @@ fn candidates(lang: Lang, history: &[SharedMessage]) -> Vec<Candidate<'_>> {
                         chars: weight(result),
                         full: result.full.as_ref(),
                         images: result.images.len(),
-                        title: tool_name(asked, &result.call),
+                        title: tool_name(previous, &result.call),
                     });
                 }
             }
@@ -246,8 +246,8 @@ fn weight(result: &ToolResult) -> usize {
     result.text.chars().count() + result.images.len() * PICTURE_CHARS
 }
 
-fn tool_name(asked: Option<&SharedMessage>, call: &CallId) -> String {
-    let Some(Message::Assistant { blocks }) = asked.map(|message| &**message) else {
+fn tool_name(previous: Option<&SharedMessage>, call: &CallId) -> String {
+    let Some(Message::Assistant { blocks }) = previous.map(|message| &**message) else {
         return String::new();
     };
     let name = blocks.iter().find_map(|block| match block {
@@ -258,7 +258,7 @@ fn tool_name(asked: Option<&SharedMessage>, call: &CallId) -> String {
 }
 
 fn summary(lang: Lang, candidate: &Candidate<'_>, id: &BlobId) -> String {
-    let words = t!(
+    let summary_text = t!(
         lang,
         "compact-summary",
         title = candidate.title.as_str(),
@@ -268,10 +268,10 @@ fn summary(lang: Lang, candidate: &Candidate<'_>, id: &BlobId) -> String {
         id = id.as_str()
     );
     if candidate.images == 0 {
-        return words;
+        return summary_text;
     }
     format!(
-        "{words} {}",
+        "{summary_text} {}",
         t!(lang, "compact-images", count = candidate.images as u64)
     )
 }

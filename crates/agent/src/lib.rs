@@ -9,10 +9,10 @@
 //! Nothing here waits, reads a clock or touches a file. Main agent and child are the same machine
 //! on different contexts.
 
-mod asking;
 mod batch;
 mod builtin;
 mod compact;
+mod model_chain;
 mod prompt;
 mod render;
 mod repeats;

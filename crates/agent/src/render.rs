@@ -149,7 +149,7 @@ pub fn announcement_notice(
 /// Returns what a child changed in its own worktree, and what the parent can do about it.
 fn changed(lang: Lang, announcement: &Announcement) -> Option<String> {
     let changes = announcement.changes.as_ref()?;
-    let words = text(
+    let message = text(
         lang,
         "announce-changes",
         &[
@@ -160,16 +160,16 @@ fn changed(lang: Lang, announcement: &Announcement) -> Option<String> {
             ("id", announcement.child.to_string().into()),
         ],
     );
-    Some(format!("{words}\n"))
+    Some(format!("{message}\n"))
 }
 
 /// Returns the message for a steer in a run's history.
-pub(crate) fn steer_notice(lang: Lang, from: Sender, words: &str) -> String {
+pub(crate) fn steer_notice(lang: Lang, from: Sender, message: &str) -> String {
     let key = match from {
         Sender::Person => "notice-steer-person",
         Sender::Parent => "notice-steer-parent",
     };
-    text(lang, key, &[("text", bounded(lang, words).into())])
+    text(lang, key, &[("text", bounded(lang, message).into())])
 }
 
 /// Returns the blocking call that this item answers.

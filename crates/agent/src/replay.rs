@@ -110,8 +110,8 @@ impl<'a> Replay<'a> {
                 replayed: "an admission".to_owned(),
             });
         };
-        let past = past(tapes, first, MAX_EARLIER_RUNS)?;
-        let state = RunState::fold(&past, &tape[..1])
+        let prior = prior_history(tapes, first, MAX_EARLIER_RUNS)?;
+        let state = RunState::fold(&prior, &tape[..1])
             .map_err(|illegal| differs(first, &illegal.to_string()))?;
         Ok(Self {
             state,
@@ -240,7 +240,11 @@ impl<'a> Replay<'a> {
 }
 
 /// Folds the history that a run continues, as far back as `most` runs.
-fn past(tapes: &Tapes, first: &JournalEntry, most: usize) -> Result<PriorHistory, Divergence> {
+fn prior_history(
+    tapes: &Tapes,
+    first: &JournalEntry,
+    most: usize,
+) -> Result<PriorHistory, Divergence> {
     let mut chain = Vec::new();
     let mut next = earlier(first);
     while let Some((run, up_to)) = next
@@ -258,18 +262,18 @@ fn past(tapes: &Tapes, first: &JournalEntry, most: usize) -> Result<PriorHistory
         chain.push(&tape[..count]);
         next = earlier(beginning);
     }
-    let mut past = match next {
+    let mut prior = match next {
         None => PriorHistory::default(),
         Some(_) => PriorHistory::missing(),
     };
     for tape in chain.into_iter().rev() {
-        let state = RunState::fold(&past, tape).map_err(|illegal| {
+        let state = RunState::fold(&prior, tape).map_err(|illegal| {
             let beginning = tape.first().unwrap_or(first);
             differs(beginning, &illegal.to_string())
         })?;
-        past = state.into_prior_history();
+        prior = state.into_prior_history();
     }
-    Ok(past)
+    Ok(prior)
 }
 
 /// Returns the run that another continues, and the last entry of it that counts; `None` is all.

@@ -9,8 +9,8 @@ const SHOWN_PROBLEMS: usize = 5;
 const PROBLEM_CHARS: usize = 300;
 
 /// Returns the result as valid JSON without a code fence, or what is wrong with it.
-pub(crate) fn fit(schema: &Value, words: &str) -> Result<String, String> {
-    let bare = without_fence(words);
+pub(crate) fn fit(schema: &Value, text: &str) -> Result<String, String> {
+    let bare = without_fence(text);
     let value: Value =
         serde_json::from_str(bare).map_err(|error| format!("it is not JSON: {error}"))?;
     let unusable = |error: String| format!("the schema is invalid: {error}");
@@ -21,8 +21,8 @@ pub(crate) fn fit(schema: &Value, words: &str) -> Result<String, String> {
         .iter_errors(&value)
         .take(SHOWN_PROBLEMS)
         .map(|error| {
-            let words = format!("{}: {error}", error.instance_path());
-            sortie_text::first_chars(&words, PROBLEM_CHARS).to_owned()
+            let text = format!("{}: {error}", error.instance_path());
+            sortie_text::first_chars(&text, PROBLEM_CHARS).to_owned()
         })
         .collect();
     if problems.is_empty() {
@@ -33,11 +33,11 @@ pub(crate) fn fit(schema: &Value, words: &str) -> Result<String, String> {
 }
 
 /// Removes the code fence that models like to put around JSON.
-fn without_fence(words: &str) -> &str {
-    let words = words.trim();
-    let inside = words
+fn without_fence(text: &str) -> &str {
+    let text = text.trim();
+    let inside = text
         .strip_prefix("```json")
-        .or_else(|| words.strip_prefix("```"))
+        .or_else(|| text.strip_prefix("```"))
         .and_then(|rest| rest.strip_suffix("```"));
-    inside.map_or(words, str::trim)
+    inside.map_or(text, str::trim)
 }

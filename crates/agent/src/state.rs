@@ -22,9 +22,9 @@ use sortie_core::run::{Changes, Outcome, Reason, RunSpec, Worktree};
 use sortie_core::time::Timestamp;
 use sortie_text::{Arg, text};
 
-use crate::asking::{Asking, Verdict};
 use crate::batch::{Batch, CallStatus};
 use crate::compact;
+use crate::model_chain::{ModelChain, Verdict};
 use crate::render;
 use crate::repeats::{REPEATS_BEFORE_END, REPEATS_BEFORE_NOTICE, Repeats};
 use crate::schema;
@@ -61,7 +61,7 @@ pub struct RunState {
     children: BTreeMap<RunId, ChildRef>,
     announced: BTreeSet<RunId>,
     repeats: Repeats,
-    asking: Asking,
+    model_chain: ModelChain,
     reminders: Reminders,
     /// How often the run continued after its final answer, because a message had arrived.
     continuations: u32,
@@ -151,8 +151,8 @@ impl std::fmt::Display for IllegalEvent {
 impl std::error::Error for IllegalEvent {}
 
 impl RunState {
-    /// Folds a whole journal. `past` is the history that the run continues or is forked from.
-    pub fn fold(past: &PriorHistory, entries: &[JournalEntry]) -> Result<Self, IllegalEvent> {
+    /// Folds a whole journal. `prior` is the history that the run continues or is forked from.
+    pub fn fold(prior: &PriorHistory, entries: &[JournalEntry]) -> Result<Self, IllegalEvent> {
         let Some((first, rest)) = entries.split_first() else {
             return Err(IllegalEvent {
                 seq: Seq(0),
@@ -163,13 +163,13 @@ impl RunState {
             return Err(illegal(first, "the first event is not an admission"));
         };
         let spec = Arc::new((**spec).clone());
-        Self::admitted(first.run, spec, past).followed_by(first.seq, rest)
+        Self::admitted(first.run, spec, prior).followed_by(first.seq, rest)
     }
 
     /// The same for a journal that the caller does not need: the spec, which is most of a short
     /// journal, is not copied.
     pub fn fold_owned(
-        past: &PriorHistory,
+        prior: &PriorHistory,
         mut entries: Vec<JournalEntry>,
     ) -> Result<Self, IllegalEvent> {
         let rest = entries.split_off(entries.len().min(1));
@@ -179,9 +179,9 @@ impl RunState {
                 seq,
                 event: Event::Admitted { spec },
                 ..
-            }) => Self::admitted(run, Arc::new(*spec), past).followed_by(seq, &rest),
+            }) => Self::admitted(run, Arc::new(*spec), prior).followed_by(seq, &rest),
             // Returns the error that describes what is wrong.
-            other => Self::fold(past, &Vec::from_iter(other)),
+            other => Self::fold(prior, &Vec::from_iter(other)),
         }
     }
 
@@ -193,24 +193,24 @@ impl RunState {
         Ok(self)
     }
 
-    fn admitted(run: RunId, spec: Arc<RunSpec>, past: &PriorHistory) -> Self {
-        let mut history = Vec::with_capacity(past.history.len() + 2);
-        if past.is_truncated {
+    fn admitted(run: RunId, spec: Arc<RunSpec>, prior: &PriorHistory) -> Self {
+        let mut history = Vec::with_capacity(prior.history.len() + 2);
+        if prior.is_truncated {
             history.push(Arc::new(Message::Notice {
                 text: text(spec.lang, "notice-beginning-missing", &[]),
             }));
         }
-        history.extend(past.history.iter().cloned());
+        history.extend(prior.history.iter().cloned());
         let todos = match spec.fork {
             // A fork continues in the middle of its history, but never right after an answer of the
             // model.
-            Some(_) if !past.history.is_empty() => {
+            Some(_) if !prior.history.is_empty() => {
                 if let Some(Message::Assistant { .. }) = history.last().map(|last| &**last) {
                     history.push(Arc::new(Message::Notice {
                         text: text(spec.lang, "notice-fork", &[]),
                     }));
                 }
-                past.todos.clone()
+                prior.todos.clone()
             }
             // The run that this one was forked from may have been removed since.
             Some(_) | None => {
@@ -237,7 +237,7 @@ impl RunState {
             children: BTreeMap::new(),
             announced: BTreeSet::new(),
             repeats: Repeats::default(),
-            asking: Asking::default(),
+            model_chain: ModelChain::default(),
             reminders: Reminders::default(),
             continuations: 0,
             result: None,
@@ -292,16 +292,16 @@ impl RunState {
                 };
                 self.spent(*usage);
                 self.model = Some(model.clone());
-                let asked = self.next_model().to_owned();
+                let prompted = self.next_model().to_owned();
                 let read = self.history.len();
                 self.answered(blocks, *stop);
                 self.counted = usage.total_tokens().map(|tokens| {
-                    let said = usize::from(self.history.len() > read);
+                    let completion = usize::from(self.history.len() > read);
                     let counted = CountedTokens {
-                        messages: read + said,
+                        messages: read + completion,
                         tokens,
                     };
-                    (asked, counted)
+                    (prompted, counted)
                 });
             }
             Event::ModelFailed { fault, message, .. } => self.model_failed(*fault, message),
@@ -316,7 +316,7 @@ impl RunState {
                     fingerprint: fingerprint.clone(),
                 };
             }
-            Event::Asked { call, request } => self.asked(entry, call, request)?,
+            Event::Asked { call, request } => self.request_opened(entry, call, request)?,
             Event::Delegated { call, wait, .. } => self.delegated(entry, call, wait)?,
             Event::ToolFinished {
                 result,
@@ -360,13 +360,13 @@ impl RunState {
     fn answered(&mut self, blocks: &[Block], stop: StopReason) {
         let wrapping_up = self.must_wrap_up();
         self.turn += 1;
-        let words = spoken(blocks);
+        let message = spoken(blocks);
         let calls: Vec<ToolCall> = blocks.iter().filter_map(call_of).cloned().collect();
-        self.asking.answered(unreadable(&calls).is_none());
-        if words.is_some() {
-            self.last_text.clone_from(&words);
+        self.model_chain.answered(unreadable(&calls).is_none());
+        if message.is_some() {
+            self.last_text.clone_from(&message);
         }
-        if words.is_some() || !calls.is_empty() {
+        if message.is_some() || !calls.is_empty() {
             self.push(Message::Assistant {
                 blocks: blocks.to_vec(),
             });
@@ -385,19 +385,19 @@ impl RunState {
             self.reminders.truncated = false;
             self.begin_batch(calls);
         } else {
-            self.answered_without_calls(words, stop);
+            self.answered_without_calls(message, stop);
         }
     }
 
     fn begin_batch(&mut self, calls: Vec<ToolCall>) {
         self.iterations += 1;
         if calls.len() > MAX_CALLS {
-            let words = text(
+            let message = text(
                 self.spec.lang,
                 "call-too-many",
                 &[("max", MAX_CALLS.into()), ("count", calls.len().into())],
             );
-            let results = Batch::new(calls).close(&words);
+            let results = Batch::new(calls).close(&message);
             self.push(Message::Tools { results });
             return;
         }
@@ -440,13 +440,13 @@ impl RunState {
         if calls.is_empty() {
             return;
         }
-        let words = text(self.spec.lang, key, &[]);
-        let results = Batch::new(calls).close(&words);
+        let message = text(self.spec.lang, key, &[]);
+        let results = Batch::new(calls).close(&message);
         self.push(Message::Tools { results });
     }
 
-    fn answered_without_calls(&mut self, words: Option<String>, stop: StopReason) {
-        match (stop, words) {
+    fn answered_without_calls(&mut self, message: Option<String>, stop: StopReason) {
+        match (stop, message) {
             (StopReason::Refusal, _) => self.conclude_failed(Reason::Error, "fail-refusal", &[]),
             (StopReason::ContentFilter, _) => {
                 self.conclude_failed(Reason::Error, "fail-filter", &[]);
@@ -459,8 +459,8 @@ impl RunState {
             (StopReason::EndTurn | StopReason::ToolUse, None) => {
                 self.conclude_failed(Reason::EmptyResult, "fail-empty", &[]);
             }
-            (StopReason::EndTurn | StopReason::ToolUse, Some(words)) => {
-                self.answered_with_text(words);
+            (StopReason::EndTurn | StopReason::ToolUse, Some(message)) => {
+                self.answered_with_text(message);
             }
         }
     }
@@ -475,14 +475,14 @@ impl RunState {
         }
     }
 
-    fn answered_with_text(&mut self, words: String) {
+    fn answered_with_text(&mut self, message: String) {
         if !self.children.is_empty() {
             self.phase = Phase::AwaitingChildren;
             return;
         }
         let fitting = match &self.spec.result_schema {
-            None => Ok(words),
-            Some(schema) => schema::fit(schema, &words),
+            None => Ok(message),
+            Some(schema) => schema::fit(schema, &message),
         };
         match fitting {
             Ok(text) => {
@@ -508,13 +508,13 @@ impl RunState {
         if let Fault::TextCall { usage } = fault {
             self.spent(usage);
         }
-        let was_shortened = self.asking.was_shortened();
+        let was_shortened = self.model_chain.was_shortened();
         let can_shrink = fault == Fault::ContextOverflow && self.compaction().is_some();
         let verdict = self
-            .asking
+            .model_chain
             .failed(fault, self.spec.fallbacks.len(), can_shrink);
         match verdict {
-            Verdict::Ask | Verdict::Compact => {}
+            Verdict::Prompt | Verdict::Compact => {}
             Verdict::GiveUp => {
                 let key = match fault {
                     Fault::ContextOverflow if was_shortened => "fail-context-still",
@@ -538,7 +538,7 @@ impl RunState {
         // The event proves that the history could be shortened, even if this fold cannot tell: the
         // shortened part may be in a history that was removed since.
         self.call_model_again();
-        self.asking.shortened();
+        self.model_chain.shortened();
         self.repeats.invalidate();
         let mut notice = text(
             self.spec.lang,
@@ -552,7 +552,7 @@ impl RunState {
         self.push(Message::Notice { text: notice });
     }
 
-    fn asked(
+    fn request_opened(
         &mut self,
         entry: &JournalEntry,
         call: &CallId,
@@ -605,9 +605,9 @@ impl RunState {
             // A call about children may return something else as they progress.
             self.repeats.invalidate();
         } else if self.repeats.returned(&results) {
-            let words = text(self.spec.lang, "call-repeated", &[]);
+            let message = text(self.spec.lang, "call-repeated", &[]);
             for result in &mut results {
-                result.text.clone_from(&words);
+                result.text.clone_from(&message);
                 result.full = None;
                 result.images.clear();
             }
@@ -625,8 +625,8 @@ impl RunState {
     fn close_batch(&mut self, key: &str) {
         match std::mem::replace(&mut self.phase, Phase::AwaitingModel) {
             Phase::RunningCalls(batch) => {
-                let words = text(self.spec.lang, key, &[]);
-                self.push_results(batch.close(&words));
+                let message = text(self.spec.lang, key, &[]);
+                self.push_results(batch.close(&message));
             }
             other @ (Phase::AwaitingModel
             | Phase::AwaitingChildren
@@ -661,8 +661,8 @@ impl RunState {
     }
 
     fn notice(&mut self, key: &str, args: &[(&str, Arg)]) {
-        let words = text(self.spec.lang, key, args);
-        self.push(Message::Notice { text: words });
+        let message = text(self.spec.lang, key, args);
+        self.push(Message::Notice { text: message });
     }
 
     fn push(&mut self, message: Message) {
@@ -745,13 +745,13 @@ fn is_truncated(call: &ToolCall) -> bool {
 }
 
 fn spoken(blocks: &[Block]) -> Option<String> {
-    let words: Vec<&str> = blocks
+    let message: Vec<&str> = blocks
         .iter()
         .filter_map(|block| match block {
             Block::Text { text } => Some(text.as_str()),
             Block::Reasoning { .. } | Block::Call(_) => None,
         })
         .collect();
-    let words = words.join("\n");
-    (!words.trim().is_empty()).then_some(words)
+    let message = message.join("\n");
+    (!message.trim().is_empty()).then_some(message)
 }

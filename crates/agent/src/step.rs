@@ -41,7 +41,7 @@ pub struct ModelCall {
     pub has_fallback: bool,
     /// Whether its last reply was a tool call written as text: the tools are described in the
     /// prompt.
-    pub in_words: bool,
+    pub after_text_call: bool,
 }
 
 impl RunState {
@@ -106,7 +106,7 @@ impl RunState {
     }
 
     fn call_model(&self) -> Step {
-        if self.asking().must_shorten()
+        if self.model_chain().must_shorten()
             && let Some(compaction) = self.compaction()
         {
             return Step::Compact(Box::new(compaction));
@@ -120,10 +120,10 @@ impl RunState {
             turn: self.turn() + 1,
             messages,
             with_tools: !wrap_up && !self.must_answer(),
-            delay_ms: self.asking().delay_ms(self.run()),
+            delay_ms: self.model_chain().delay_ms(self.run()),
             model: self.next_model().to_owned(),
-            has_fallback: self.asking().has_next(self.spec().fallbacks.len()),
-            in_words: self.asking().in_words(),
+            has_fallback: self.model_chain().has_next(self.spec().fallbacks.len()),
+            after_text_call: self.model_chain().after_text_call(),
         })
     }
 

@@ -122,14 +122,14 @@ pub fn timeline(root: RunId, mut tasks: Vec<TaskTimeline>, now: Timestamp) -> Ti
     tasks.sort_by_key(|task| task.run);
     let walk = CriticalPath::over(&tasks);
     let mut critical_path = Vec::new();
-    let life = walk.life(root);
-    if let Some((from, until)) = life {
+    let lifetime = walk.lifetime(root);
+    if let Some((from, until)) = lifetime {
         walk.back(root, (from, until), 0, &mut critical_path);
     }
     critical_path.reverse();
     let critical_path = merged(critical_path);
     mark(&mut tasks, &critical_path);
-    let (from, until) = life.unwrap_or((now, now));
+    let (from, until) = lifetime.unwrap_or((now, now));
     Timeline {
         root,
         from,
@@ -158,7 +158,7 @@ pub fn task_timeline(
     let Event::Admitted { spec } = &first.event else {
         return None;
     };
-    let mut life = TimelineBuilder {
+    let mut builder = TimelineBuilder {
         // The messages of earlier runs do not change what this run waits for.
         state: RunState::fold(&PriorHistory::default(), std::slice::from_ref(first)).ok(),
         custody: Custody::Queued,
@@ -178,21 +178,21 @@ pub fn task_timeline(
         spans: Vec::new(),
     };
     for entry in rest {
-        life.take(entry);
+        builder.take(entry);
         if let Event::Claimed { .. } = &entry.event {
             task.status = Status::Running;
-            task.started.get_or_insert(life.cursor);
+            task.started.get_or_insert(builder.cursor);
         } else if let Event::Updated { label, .. } = &entry.event {
             task.label = label.clone().unwrap_or(task.label);
         } else if let Event::Finished { outcome } = &entry.event {
             task.status = Outcome::status(outcome);
-            task.ended = Some(life.cursor);
+            task.ended = Some(builder.cursor);
         }
     }
     if task.ended.is_none() {
-        life.until(now, None);
+        builder.until(now, None);
     }
-    task.spans = coarsened(life.spans, max_spans);
+    task.spans = coarsened(builder.spans, max_spans);
     Some(task)
 }
 
@@ -260,10 +260,10 @@ impl TimelineBuilder {
         if let Some(Event::Answered { held_ms, .. }) = next
             && kind == SpanKind::Model
         {
-            let held = i64::try_from(*held_ms).unwrap_or(i64::MAX);
+            let waited = i64::try_from(*held_ms).unwrap_or(i64::MAX);
             let name = self.name(kind, next);
             self.push(
-                self.cursor.plus_ms(held).min(moment),
+                self.cursor.plus_ms(waited).min(moment),
                 SpanKind::RateLimit,
                 name,
             );
@@ -369,7 +369,7 @@ impl<'a> CriticalPath<'a> {
     }
 
     /// Returns from when until when a run existed.
-    fn life(&self, run: RunId) -> Option<(Timestamp, Timestamp)> {
+    fn lifetime(&self, run: RunId) -> Option<(Timestamp, Timestamp)> {
         let task = self.tasks.get(&run)?;
         Some((task.admitted, end_of(task)))
     }

@@ -81,15 +81,15 @@ fn prompts_are_small() {
 }
 
 #[test]
-fn languages_differ_in_words_only() {
-    let without_words = |lang| {
+fn languages_differ_only_in_texts() {
+    let structure = |lang| {
         all(lang).into_iter().map(|agent| AgentDefinition {
             prompt: String::new(),
             when_to_use: String::new(),
             ..agent
         })
     };
-    assert!(without_words(Lang::En).eq(without_words(Lang::Zh)));
+    assert!(structure(Lang::En).eq(structure(Lang::Zh)));
     let han = |text: &str| {
         text.chars()
             .any(|letter| ('\u{4e00}'..='\u{9fff}').contains(&letter))

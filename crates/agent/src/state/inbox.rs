@@ -83,9 +83,7 @@ impl RunState {
                 let pending: Vec<&ChildRef> = self.children.values().collect();
                 Some(render::announcement_notice(lang, announcement, &pending))
             }
-            InboxItem::Steer { from, text: words } => {
-                Some(render::steer_notice(lang, *from, words))
-            }
+            InboxItem::Steer { from, text } => Some(render::steer_notice(lang, *from, text)),
             InboxItem::Reply { .. } => None,
             InboxItem::Question {
                 request,

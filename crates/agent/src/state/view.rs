@@ -11,8 +11,8 @@ use sortie_core::time::Timestamp;
 use sortie_text::text;
 
 use super::{CountedTokens, IllegalEvent, Phase, PriorHistory, RunState};
-use crate::asking::Asking;
 use crate::compact::{self, Compaction};
+use crate::model_chain::ModelChain;
 
 /// Computes the summaries that a record may have, from the journal alone: that of the whole journal
 /// before its end, and that of its last append. The store writes some entries by itself, a read
@@ -296,11 +296,12 @@ impl RunState {
 
     /// Returns the model that is called next.
     pub fn next_model(&self) -> &str {
-        self.asking.model(&self.spec.model, &self.spec.fallbacks)
+        self.model_chain
+            .model(&self.spec.model, &self.spec.fallbacks)
     }
 
-    pub(crate) const fn asking(&self) -> Asking {
-        self.asking
+    pub(crate) const fn model_chain(&self) -> ModelChain {
+        self.model_chain
     }
 
     pub(crate) fn compaction(&self) -> Option<Compaction> {

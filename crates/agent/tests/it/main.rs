@@ -4,7 +4,7 @@
     clippy::wildcard_enum_match_arm,
     reason = "tests look for one kind among all"
 )]
-mod asking;
+mod model_chain;
 #[expect(
     clippy::wildcard_enum_match_arm,
     reason = "tests look for one kind among all"

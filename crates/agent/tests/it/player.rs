@@ -90,7 +90,7 @@ impl Player {
     }
 
     /// A run that continues from the history of another.
-    pub(crate) fn after(past: &PriorHistory, spec: RunSpec) -> Self {
+    pub(crate) fn after(prior: &PriorHistory, spec: RunSpec) -> Self {
         let first = JournalEntry {
             run: RUN,
             seq: Seq(1),
@@ -101,7 +101,7 @@ impl Player {
             },
         };
         let entries = vec![first];
-        let state = RunState::fold(past, &entries).expect("an admission is a journal");
+        let state = RunState::fold(prior, &entries).expect("an admission is a journal");
         let mut player = Self {
             entries,
             state,
@@ -142,7 +142,7 @@ impl Player {
         })
     }
 
-    pub(crate) fn say(&mut self, words: &str) -> &mut Self {
+    pub(crate) fn complete(&mut self, words: &str) -> &mut Self {
         self.answer(words, &[], StopReason::EndTurn)
     }
 

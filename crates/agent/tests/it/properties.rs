@@ -49,7 +49,7 @@ fn drive(dice: &Dice) -> Player {
             }
             Step::CallTools(calls) => {
                 let open = &calls[usize::from(die) % calls.len()];
-                settle(
+                resolve_call(
                     &mut player,
                     die,
                     &open.call.id,
@@ -69,8 +69,8 @@ fn drive(dice: &Dice) -> Player {
 
 fn answer(player: &mut Player, die: u8, with_tools: bool) {
     match die % 8 {
-        0 => player.say("words"),
-        1 => player.say(""),
+        0 => player.complete("words"),
+        1 => player.complete(""),
         2 => player.fail(match die / 8 % 8 {
             0 => Fault::BadRequest,
             1 => Fault::ContextOverflow,
@@ -89,7 +89,13 @@ fn answer(player: &mut Player, die: u8, with_tools: bool) {
     };
 }
 
-fn settle(player: &mut Player, die: u8, call: &CallId, status: &CallStatus, next_child: &mut u128) {
+fn resolve_call(
+    player: &mut Player,
+    die: u8,
+    call: &CallId,
+    status: &CallStatus,
+    next_child: &mut u128,
+) {
     *next_child += 1;
     let child = child_ref(*next_child);
     match (die % 5, status) {
@@ -229,11 +235,11 @@ proptest! {
         if outcome.status() == Status::Completed {
             prop_assert!(outcome.text().is_some_and(|text| !text.trim().is_empty()));
             // The run may have continued since, with children that its end stops.
-            let was_said = (1..=player.entries.len()).any(|count| {
+            let was_completed = (1..=player.entries.len()).any(|count| {
                 let state = RunState::fold(&PriorHistory::default(), &player.entries[..count]).expect("a journal");
                 state.conclusion() == Some(&outcome) && state.open_children().is_empty()
             });
-            prop_assert!(was_said);
+            prop_assert!(was_completed);
             prop_assert_eq!(player.state.progress(), 100);
         } else {
             prop_assert!(player.state.progress() <= 90);

@@ -47,7 +47,7 @@ fn question() -> RequestKind {
     })
 }
 
-fn ask(player: &mut Player, call: &str, kind: RequestKind) -> RequestId {
+fn open_request(player: &mut Player, call: &str, kind: RequestKind) -> RequestId {
     let request = request(player, call, kind);
     let id = request.id.clone();
     player.push(Event::Asked {
@@ -80,7 +80,7 @@ fn calls_behind_a_pending_approval_wait() {
     let mut player = Player::new(spec());
     player.call(&[read("a"), ("exec", json!({"command": "make"})), read("b")]);
     player.result("1-0", "A");
-    let id = ask(&mut player, "1-1", approval());
+    let id = open_request(&mut player, "1-1", approval());
     assert_eq!(player.next(), "wait for ");
     assert_eq!(player.state.waiting_on(), Some(WaitingOn::Approval));
     reply(&mut player, "1-1", &id, yes());
@@ -91,7 +91,7 @@ fn calls_behind_a_pending_approval_wait() {
 fn a_pending_question_does_not_block_other_calls() {
     let mut player = Player::new(spec());
     player.call(&[("ask", json!({"question": "which?"})), read("b")]);
-    let id = ask(&mut player, "1-0", question());
+    let id = open_request(&mut player, "1-0", question());
     assert_eq!(player.next(), "run 1-1");
     player.result("1-1", "B");
     assert_eq!(player.next(), "wait for ");
@@ -109,7 +109,7 @@ fn a_pending_question_does_not_block_other_calls() {
 fn a_reply_without_a_pending_request_changes_nothing() {
     let mut player = Player::new(spec());
     player.call(&[("exec", json!({"command": "make"}))]);
-    let id = ask(&mut player, "1-0", approval());
+    let id = open_request(&mut player, "1-0", approval());
     let other = RequestId::from_text("ffffffffffff");
     reply(&mut player, "1-0", &other, yes());
     assert_eq!(player.next(), "wait for ");

@@ -16,7 +16,7 @@ use crate::player::{Player, announcement, read, spec};
 fn a_completion_without_calls_completes_the_run() {
     let mut player = Player::new(spec());
     assert_eq!(player.next(), "ask turn 1");
-    player.say("all is well");
+    player.complete("all is well");
     assert_eq!(player.next(), "finish completed: all is well");
     player.push(Event::Finished {
         outcome: Outcome::Completed {
@@ -51,7 +51,7 @@ fn the_iteration_limit_allows_one_call_without_tools_and_keeps_the_partial_resul
         player.result(&format!("{turn}-0"), "text");
     }
     assert_eq!(player.next(), "ask turn 4 without tools");
-    player.say("half of it");
+    player.complete("half of it");
     assert_eq!(player.next(), "finish failed (max_iterations): half of it");
 }
 
@@ -73,9 +73,9 @@ fn tool_calls_in_the_last_completion_are_not_run() {
 #[test]
 fn an_empty_completion_gets_one_reminder_then_fails() {
     let mut player = Player::new(spec());
-    player.say("");
+    player.complete("");
     assert_eq!(player.next(), "ask turn 2");
-    player.say("  ");
+    player.complete("  ");
     assert_eq!(player.next(), "finish failed (empty_result)");
     assert!(
         player
@@ -169,7 +169,7 @@ fn the_deadline_ends_a_run_and_survives_a_new_claim() {
 #[test]
 fn an_existing_result_takes_precedence_over_cancel_and_deadline() {
     let mut player = Player::new(spec());
-    player.say("all of it");
+    player.complete("all of it");
     player.now = Timestamp(60_000);
     assert_eq!(player.next_cancelled(), "finish completed: all of it");
 }
@@ -214,14 +214,14 @@ fn an_idle_run_waits_for_its_children_without_calling_the_model() {
         ("spawn_subagent", json!({"task": 2})),
     ]);
     player.spawned("1-0", 7).spawned("1-1", 8);
-    player.say("two are out");
+    player.complete("two are out");
     assert_eq!(player.next(), "wait for child 7 child 8");
     player.announce(7, EdgeMode::Background, "1-0");
     assert_eq!(player.next(), "ask turn 3");
-    player.say("one is back");
+    player.complete("one is back");
     assert_eq!(player.next(), "wait for child 8");
     player.announce(8, EdgeMode::Background, "1-1");
-    player.say("both are back");
+    player.complete("both are back");
     assert_eq!(player.next(), "finish completed: both are back");
     insta::assert_snapshot!(player.seen(), @"
     user: look around
@@ -263,7 +263,7 @@ fn a_child_that_reported_before_it_was_recorded_is_not_waited_for() {
     background.claim();
     background.announce(7, EdgeMode::Background, "1-0");
     assert_eq!(background.next(), "run 1-0");
-    background.spawned("1-0", 7).say("done");
+    background.spawned("1-0", 7).complete("done");
     assert_eq!(background.next(), "finish completed: done");
 
     let mut blocking = Player::new(spec());
@@ -321,9 +321,9 @@ fn a_steer_follows_the_results_it_came_between() {
 #[test]
 fn a_message_during_the_final_completion_is_answered() {
     let mut player = Player::new(spec());
-    player.say("all is well").steer("and the cellar?");
+    player.complete("all is well").steer("and the cellar?");
     assert_eq!(player.next(), "ask turn 2");
-    player.say("wet");
+    player.complete("wet");
     assert_eq!(player.next(), "finish completed: wet");
     insta::assert_snapshot!(player.seen(), @"
     user: look around
@@ -332,16 +332,16 @@ fn a_message_during_the_final_completion_is_answered() {
     assistant: wet
     ");
     // Messages cannot keep a run from its end for ever.
-    player.steer("and now?").say("dry");
-    player.steer("and now?").say("wet again");
+    player.steer("and now?").complete("dry");
+    player.steer("and now?").complete("wet again");
     player.steer("and now?");
     assert_eq!(player.next(), "finish completed: wet again");
 }
 
 /// A run that had its result when a message asked for more.
-fn asked_for_more() -> Player {
+fn steered_after_result() -> Player {
     let mut player = Player::new(spec());
-    player.say("all is well").steer("and the cellar?");
+    player.complete("all is well").steer("and the cellar?");
     assert_eq!(player.next(), "ask turn 2");
     player
 }
@@ -349,46 +349,47 @@ fn asked_for_more() -> Player {
 #[test]
 fn a_result_survives_messages_after_it() {
     const KEPT: &str = "finish completed: all is well";
-    let player = asked_for_more();
+    let player = steered_after_result();
     assert_eq!(player.next_cancelled(), KEPT);
-    let mut late = asked_for_more();
+    let mut late = steered_after_result();
     late.now = Timestamp(60_000);
     assert_eq!(late.next(), KEPT);
-    let mut faulty = asked_for_more();
+    let mut faulty = steered_after_result();
     faulty.fail(Fault::Auth);
     assert_eq!(faulty.next(), KEPT);
-    let mut poor = asked_for_more();
+    let mut poor = steered_after_result();
     poor.push(Event::BudgetSpent {
         kind: BudgetKind::Tokens,
         limit: 1,
         left: 0,
     });
     assert_eq!(poor.next(), KEPT);
-    let mut busy = asked_for_more();
+    let mut busy = steered_after_result();
     busy.answer("on my way", &[read("cellar")], StopReason::ToolUse);
     assert_eq!(busy.next_cancelled(), KEPT);
     // The summary has the result too, for a store that ends the run without its fold.
     let summary = busy.state.summary();
     assert_eq!(summary.last_text.as_deref(), Some("all is well"));
     // The next result replaces it.
-    busy.result("2-0", "wet").say("the cellar is wet");
+    busy.result("2-0", "wet").complete("the cellar is wet");
     assert_eq!(busy.next_cancelled(), "finish completed: the cellar is wet");
     // A message can ask for more although the last attempt failed.
     faulty.steer("try again");
     assert_eq!(faulty.next_cancelled(), KEPT);
-    faulty.say("dry");
+    faulty.complete("dry");
     assert_eq!(faulty.next(), "finish completed: dry");
 }
 
 #[test]
 fn a_result_survives_compaction() {
-    let mut past = Player::new(spec());
-    past.call(&[read("a")])
+    let mut prior = Player::new(spec());
+    prior
+        .call(&[read("a")])
         .result("1-0", &"words ".repeat(400))
-        .say("one");
-    let mut player = Player::after(&past.state.clone().into_prior_history(), spec());
+        .complete("one");
+    let mut player = Player::after(&prior.state.clone().into_prior_history(), spec());
     player
-        .say("two")
+        .complete("two")
         .steer("and now?")
         .fail(Fault::ContextOverflow)
         .shorten();
@@ -448,7 +449,7 @@ fn unread_messages_of_an_ended_run_answer_nothing() {
     waiting.assert_replays();
 
     let mut done = Player::new(spec());
-    done.say("all is well");
+    done.complete("all is well");
     done.push(Event::InboxTaken {
         items: vec![InboxItem::Steer {
             from: Sender::Person,
@@ -465,7 +466,7 @@ fn unread_messages_of_an_ended_run_answer_nothing() {
 #[test]
 fn a_run_that_the_store_ended_replays() {
     let mut queued = Player::new(spec());
-    queued.say("all is well");
+    queued.complete("all is well");
     let stopped = |partial: &str| Event::Finished {
         outcome: Outcome::Cancelled {
             cancellation: Cancellation {
@@ -477,7 +478,7 @@ fn a_run_that_the_store_ended_replays() {
     };
     queued.push_as(Epoch(2), stopped("all is well"));
     queued.assert_replays();
-    let mut parked = asked_for_more();
+    let mut parked = steered_after_result();
     parked.call(&[("task", json!({}))]).delegate("2-0", 7);
     parked.push_as(Epoch(2), stopped("all is well"));
     parked.assert_replays();
@@ -486,7 +487,7 @@ fn a_run_that_the_store_ended_replays() {
 #[test]
 fn messages_to_a_run_with_a_collected_worktree_are_only_kept() {
     let mut player = Player::new(spec());
-    player.say("all is well");
+    player.complete("all is well");
     player.push(Event::Collected { changes: None });
     player.steer("and the cellar?");
     assert_eq!(player.next(), "finish completed: all is well");
@@ -501,8 +502,8 @@ fn messages_between_calls_stay_when_the_calls_never_run() {
             .call(&[read("a")])
             .steer("look in b, too")
             .push(event);
-        let past = player.state.clone().into_prior_history();
-        let words = format!("{:?}", past.history.last());
+        let prior = player.state.clone().into_prior_history();
+        let words = format!("{:?}", prior.history.last());
         assert!(words.contains("look in b, too"), "{words}");
     };
     let spent = Event::BudgetSpent {

@@ -69,7 +69,7 @@ fn answered(turn: u32, blocks: Vec<Block>, held_ms: u64) -> Event {
     }
 }
 
-fn said() -> Vec<Block> {
+fn text_block() -> Vec<Block> {
     vec![Block::Text {
         text: "done".to_owned(),
     }]
@@ -210,13 +210,13 @@ fn of_one(events: Vec<(i64, Event)>, now: i64) -> Vec<String> {
 
 #[test]
 fn a_timeline_is_divided_by_what_the_run_waited_for() {
-    let life = vec![
+    let events = vec![
         (0, admitted(0, None)),
         (10, claimed(1)),
         (40, answered(1, vec![call(0, "read"), call(1, "grep")], 20)),
         (50, result(1)),
         (70, result(0)),
-        (90, answered(2, said(), 0)),
+        (90, answered(2, text_block(), 0)),
         (91, finished()),
     ];
     let expected = [
@@ -228,12 +228,12 @@ fn a_timeline_is_divided_by_what_the_run_waited_for() {
         "*model 70-90 m",
         "*other 90-91",
     ];
-    assert_eq!(of_one(life, 500), expected);
+    assert_eq!(of_one(events, 500), expected);
 }
 
 #[test]
 fn approvals_questions_and_pauses_are_in_the_timeline() {
-    let life = vec![
+    let events = vec![
         (0, admitted(0, None)),
         (5, Event::Paused),
         (15, Event::Resumed),
@@ -260,19 +260,19 @@ fn approvals_questions_and_pauses_are_in_the_timeline() {
         "*slot 95-99",
         "*model 99-120 script",
     ];
-    assert_eq!(of_one(life, 120), expected);
+    assert_eq!(of_one(events, 120), expected);
 }
 
 #[test]
 fn time_without_an_executor_is_other_and_backward_clocks_are_tolerated() {
-    let life = vec![
+    let events = vec![
         (0, admitted(0, None)),
         (10, claimed(1)),
         (80, claimed(2)),
-        (60, answered(1, said(), 0)),
+        (60, answered(1, text_block(), 0)),
         (90, finished()),
     ];
-    assert_eq!(of_one(life, 500), ["*slot 0-10", "*other 10-90"]);
+    assert_eq!(of_one(events, 500), ["*slot 0-10", "*other 10-90"]);
 }
 
 #[test]
@@ -284,19 +284,19 @@ fn the_critical_path_follows_the_child_that_ended_last() {
         (22, delegated(2)),
         (100, claimed(2)),
         (101, reported(2)),
-        (120, answered(2, said(), 0)),
+        (120, answered(2, text_block(), 0)),
         (120, finished()),
     ];
     let early = vec![
         (15, admitted(1, Some(0))),
         (16, claimed(1)),
-        (50, answered(1, said(), 0)),
+        (50, answered(1, text_block(), 0)),
         (50, finished()),
     ];
     let late = vec![
         (21, admitted(2, Some(0))),
         (30, claimed(1)),
-        (90, answered(1, said(), 0)),
+        (90, answered(1, text_block(), 0)),
         (90, finished()),
     ];
     let tapes = tapes(vec![
@@ -340,8 +340,12 @@ fn any_event() -> impl Strategy<Value = Event> {
         Just(claimed(1)),
         Just(Event::Paused),
         Just(Event::Resumed),
-        (1..4_u32, 0..60_u64).prop_map(|(turn, held)| answered(turn, vec![call(0, "t")], held)),
-        (1..4_u32).prop_map(|turn| answered(turn, said(), 0)),
+        (1..4_u32, 0..60_u64).prop_map(|(turn, held_ms)| answered(
+            turn,
+            vec![call(0, "t")],
+            held_ms
+        )),
+        (1..4_u32).prop_map(|turn| answered(turn, text_block(), 0)),
         Just(result(0)),
         (1..6_u8).prop_map(delegated),
         (1..6_u8).prop_map(reported),
@@ -352,12 +356,12 @@ fn any_event() -> impl Strategy<Value = Event> {
 }
 
 fn any_tree() -> impl Strategy<Value = Tapes> {
-    let life = (
+    let events = (
         0..100_i64,
         proptest::collection::vec((0..50_i64, any_event()), 0..14),
     );
-    proptest::collection::vec((life, any::<u8>()), 1..6).prop_map(|lives| {
-        let journals = lives
+    proptest::collection::vec((events, any::<u8>()), 1..6).prop_map(|runs| {
+        let journals = runs
             .into_iter()
             .enumerate()
             .map(|(index, ((start, steps), parent))| {

@@ -161,7 +161,7 @@ pub struct TurnOptions {
     pub has_fallback: bool,
     /// Whether the model's previous completion wrote its tool call as text. The turn is repeated
     /// with the tools described in the prompt, unless the configuration forbids it.
-    pub in_words: bool,
+    pub after_text_call: bool,
 }
 
 /// The run that prompts a model.

@@ -86,7 +86,7 @@ impl Model for HttpModel {
         deltas: &dyn DeltaSink,
     ) -> Result<ModelAnswer, ModelError> {
         let known = self.known_mode().await;
-        let mut mode = match request.options.in_words {
+        let mut mode = match request.options.after_text_call {
             true => after_text_call(known, self.facts.tools),
             false => known,
         };
@@ -158,7 +158,7 @@ impl HttpModel {
         let answer = match mode {
             // A server that ignores the schema lets the model reply in plain text.
             ToolMode::Schema
-                if request.options.in_words
+                if request.options.after_text_call
                     && is_plain(&answer)
                     && !is_text_call(&answer, request, ToolMode::Native) =>
             {

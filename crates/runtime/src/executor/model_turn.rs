@@ -197,7 +197,7 @@ impl Executor {
                 sampling: self.spec.sampling,
                 schema: self.spec.result_schema.clone(),
                 has_fallback: call.has_fallback,
-                in_words: call.in_words,
+                after_text_call: call.after_text_call,
             },
         })
     }

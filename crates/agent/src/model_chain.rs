@@ -19,11 +19,11 @@ const FIRST_DELAY_MS: u64 = 500;
 /// The longest delay that the provider did not request.
 const LONGEST_DELAY_MS: u64 = 30_000;
 /// The longest delay that a provider can request; a day would amount to a refusal.
-const LONGEST_WISH_MS: u64 = 15 * 60 * 1000;
+const LONGEST_REQUESTED_DELAY_MS: u64 = 15 * 60 * 1000;
 
 /// The position of a run in its chain of models.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Asking {
+pub(crate) struct ModelChain {
     /// The current model's index in the chain.
     place: usize,
     /// Consecutive failures of the current model.
@@ -31,7 +31,7 @@ pub(crate) struct Asking {
     /// Consecutive replies of the current model that were tool calls written as text.
     text_calls: u32,
     /// The delay that the provider requested with its last error.
-    wish_ms: Option<u64>,
+    requested_delay_ms: Option<u64>,
     overflow: Overflow,
     /// The index of the model that rejected the history as too long, until a model completes a
     /// prompt.
@@ -54,14 +54,14 @@ enum Overflow {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// Prompt again: the same model or the next one.
-    Ask,
+    Prompt,
     /// Compact the history, then prompt again.
     Compact,
     /// Ends the run with this failure.
     GiveUp,
 }
 
-impl Asking {
+impl ModelChain {
     /// Records a failure. `others` is the number of fallbacks; `can_shrink` says whether the
     /// history can be compacted.
     pub(crate) fn failed(&mut self, fault: Fault, others: usize, can_shrink: bool) -> Verdict {
@@ -70,7 +70,7 @@ impl Asking {
             return self.wrote_call(has_next);
         }
         self.failures += 1;
-        self.wish_ms = None;
+        self.requested_delay_ms = None;
         if fault == Fault::ContextOverflow {
             self.too_long_for = Some(self.place);
         }
@@ -78,7 +78,7 @@ impl Asking {
             Fault::Transient => self.again_or_next(has_next),
             Fault::RateLimited { .. } if has_next => self.next_model(),
             Fault::RateLimited { retry_after_ms } => {
-                self.wish_ms = retry_after_ms;
+                self.requested_delay_ms = retry_after_ms;
                 self.again_or_next(has_next)
             }
             Fault::ContextOverflow if self.overflow == Overflow::Fits && can_shrink => {
@@ -102,9 +102,9 @@ impl Asking {
     fn wrote_call(&mut self, has_next: bool) -> Verdict {
         self.text_calls += 1;
         self.failures = 0;
-        self.wish_ms = None;
+        self.requested_delay_ms = None;
         if self.text_calls < MAX_TEXT_CALLS {
-            Verdict::Ask
+            Verdict::Prompt
         } else if has_next {
             self.next_model()
         } else {
@@ -118,7 +118,7 @@ impl Asking {
         } else if self.failures >= MAX_FAILURES {
             Verdict::GiveUp
         } else {
-            Verdict::Ask
+            Verdict::Prompt
         }
     }
 
@@ -127,7 +127,7 @@ impl Asking {
         self.failures = 0;
         self.text_calls = 0;
         self.overflow = Overflow::Fits;
-        Verdict::Ask
+        Verdict::Prompt
     }
 
     /// Records a completion. One whose tool calls cannot be parsed leaves the model in the tool
@@ -137,7 +137,7 @@ impl Asking {
         if is_readable {
             self.text_calls = 0;
         }
-        self.wish_ms = None;
+        self.requested_delay_ms = None;
         self.overflow = Overflow::Fits;
         self.too_long_for = None;
     }
@@ -150,7 +150,7 @@ impl Asking {
     }
 
     /// Returns whether the last reply was a tool call written as text.
-    pub(crate) fn in_words(self) -> bool {
+    pub(crate) fn after_text_call(self) -> bool {
         self.text_calls > 0
     }
 
@@ -187,8 +187,8 @@ impl Asking {
             .saturating_mul(1 << doublings.min(16))
             .min(LONGEST_DELAY_MS);
         let spread = whole / 2 + whole / 2 * u64::from(lot(run, self.failures)) / 255;
-        match self.wish_ms {
-            Some(wish) => spread.max(wish.min(LONGEST_WISH_MS)),
+        match self.requested_delay_ms {
+            Some(requested) => spread.max(requested.min(LONGEST_REQUESTED_DELAY_MS)),
             None => spread,
         }
     }

@@ -16,7 +16,7 @@ const LIMITED: Fault = Fault::RateLimited {
 };
 
 #[test]
-fn a_model_that_fails_is_asked_again_later_and_given_up_in_the_end() {
+fn a_failing_model_is_retried_with_growing_delays_until_the_run_ends() {
     let mut player = Player::new(spec());
     for longest in [500, 1_000, 2_000, 4_000] {
         player.fail(Fault::Transient);
@@ -35,7 +35,7 @@ fn a_model_that_fails_is_asked_again_later_and_given_up_in_the_end() {
 }
 
 #[test]
-fn runs_that_failed_together_do_not_come_back_together() {
+fn runs_that_failed_together_retry_after_different_delays() {
     let delays: std::collections::BTreeSet<u64> = (1..=20)
         .map(|number| {
             let first = JournalEntry {
@@ -69,23 +69,23 @@ fn runs_that_failed_together_do_not_come_back_together() {
 }
 
 #[test]
-fn a_call_written_as_text_is_asked_again_in_words_at_once() {
+fn a_tool_call_written_as_text_is_retried_at_once_in_schema_mode() {
     let usage = Usage {
         output_tokens: Some(7),
         ..Usage::default()
     };
     let written = Fault::TextCall { usage };
-    let in_words = |player: &Player| match player.state.next_step(Timestamp(0), None) {
-        Step::CallModel(call) => Some((call.in_words, call.delay_ms)),
+    let after_text_call = |player: &Player| match player.state.next_step(Timestamp(0), None) {
+        Step::CallModel(call) => Some((call.after_text_call, call.delay_ms)),
         _ => None,
     };
     let mut player = Player::new(spec());
-    assert_eq!(in_words(&player), Some((false, 0)));
+    assert_eq!(after_text_call(&player), Some((false, 0)));
     player.fail(written);
-    assert_eq!(in_words(&player), Some((true, 0)));
+    assert_eq!(after_text_call(&player), Some((true, 0)));
     player.call(&[("read_file", json!({"path": "a"}))]);
     player.result("1-0", "A");
-    assert_eq!(in_words(&player), Some((false, 0)));
+    assert_eq!(after_text_call(&player), Some((false, 0)));
     assert_eq!(player.state.usage().output_tokens, Some(12));
     for _ in 0..3 {
         player.fail(written);
@@ -98,18 +98,18 @@ fn a_call_written_as_text_is_asked_again_in_words_at_once() {
         chain.fail(written);
     }
     assert_eq!(chain.state.next_model(), "other");
-    assert_eq!(in_words(&chain), Some((false, 0)));
+    assert_eq!(after_text_call(&chain), Some((false, 0)));
 }
 
 #[test]
-fn what_follows_from_which_failure() {
+fn each_fault_retries_falls_back_or_ends_the_run() {
     let check = |fault: Fault, alone: &str, with_another: &str| {
         let mut player = Player::new(spec());
         player.fail(fault);
-        assert_eq!(asks(&player), alone, "{fault:?}");
+        assert_eq!(next_prompt(&player), alone, "{fault:?}");
         let mut player = Player::with(|spec| spec.fallbacks = vec!["second".to_owned()]);
         player.fail(fault);
-        assert_eq!(asks(&player), with_another, "{fault:?}");
+        assert_eq!(next_prompt(&player), with_another, "{fault:?}");
     };
     check(Fault::Transient, "script", "script");
     check(LIMITED, "script after 90000 ms", "second");
@@ -121,27 +121,27 @@ fn what_follows_from_which_failure() {
 }
 
 #[test]
-fn a_chain_is_walked_to_its_end_and_the_run_stays_with_who_answered() {
+fn the_chain_is_tried_in_order_and_the_run_keeps_the_model_that_replied() {
     let mut player = Player::with(|spec| {
         spec.fallbacks = vec!["second".to_owned(), "third".to_owned()];
     });
     player.fail(Fault::Transient).fail(Fault::Transient);
-    assert_eq!(asks(&player), "second");
+    assert_eq!(next_prompt(&player), "second");
     player.call(&[read("a")]).result("1-0", "text");
     player.fail(Fault::Auth);
-    assert_eq!(asks(&player), "third");
+    assert_eq!(next_prompt(&player), "third");
     player.call(&[read("b")]).result("2-0", "text");
-    assert_eq!(asks(&player), "third");
+    assert_eq!(next_prompt(&player), "third");
     for _ in 0..4 {
         player.fail(Fault::Transient);
-        assert!(asks(&player).starts_with("third"));
+        assert!(next_prompt(&player).starts_with("third"));
     }
     player.fail(Fault::Transient);
     assert_eq!(player.next(), "finish failed (error)");
 }
 
 /// Whom the machine asks, leaving out waits that a die decides.
-fn asks(player: &Player) -> String {
+fn next_prompt(player: &Player) -> String {
     match player.state.next_step(player.now, None) {
         Step::CallModel(call) if call.delay_ms > 30_000 => {
             format!("{} after {} ms", call.model, call.delay_ms)
@@ -154,7 +154,7 @@ fn asks(player: &Player) -> String {
 }
 
 #[test]
-fn a_history_that_is_too_long_becomes_shorter_once_and_keeps_task_todos_and_newest() {
+fn an_overflowing_history_is_compacted_once_and_keeps_task_todos_and_newest() {
     let mut player = Player::with(|spec| spec.limits.max_iterations = 9);
     let long = "line of an old file\n".repeat(1_000);
     player.call(&[read("old")]).result("1-0", &long);
@@ -209,7 +209,7 @@ fn whole(message: &std::sync::Arc<Message>) -> String {
 }
 
 #[test]
-fn a_long_history_with_nothing_to_shorten_is_a_clear_end_with_what_there_is() {
+fn an_overflowing_history_that_cannot_be_compacted_ends_with_the_partial_result() {
     let mut player = Player::new(spec());
     player
         .answer(
@@ -223,14 +223,14 @@ fn a_long_history_with_nothing_to_shorten_is_a_clear_end_with_what_there_is() {
 }
 
 #[test]
-fn a_result_with_a_schema_has_to_fit_it() {
+fn a_result_must_match_its_schema() {
     let schema = json!({
         "type": "object", "required": ["count"], "properties": {"count": {"type": "integer"}}
     });
-    let check = |said: &str, expected: &str| {
+    let check = |completion: &str, expected: &str| {
         let mut player = Player::with(|spec| spec.result_schema = Some(schema.clone().into()));
-        player.say(said);
-        assert_eq!(player.next(), expected, "{said}");
+        player.complete(completion);
+        assert_eq!(player.next(), expected, "{completion}");
     };
     check(r#"{"count": 3}"#, r#"finish completed: {"count": 3}"#);
     check(
@@ -241,25 +241,25 @@ fn a_result_with_a_schema_has_to_fit_it() {
         check(misfit, "ask turn 2");
     }
     let mut player = Player::with(|spec| spec.result_schema = Some(schema.clone().into()));
-    player.say("one").say("two").say("three");
+    player.complete("one").complete("two").complete("three");
     assert_eq!(player.next(), "finish failed (schema): three");
 }
 
 #[test]
-fn a_fork_goes_on_where_the_other_run_was() {
+fn a_fork_continues_from_the_history_of_its_source() {
     let mut player = Player::new(spec());
     player
         .call(&[("todo_write", json!({}))])
         .todos("1-0", 1, 2)
         .call(&[read("a"), read("b")])
         .result("2-0", "text of a");
-    let past = player.state.clone().into_prior_history();
+    let prior = player.state.clone().into_prior_history();
     let mut spec = spec();
     spec.fork = Some(ForkPoint {
         run: RUN,
         at: player.state.head(),
     });
-    let forked = Player::after(&past, spec);
+    let forked = Player::after(&prior, spec);
     insta::assert_snapshot!(forked.seen(), @"
     user: look around
     assistant: todo_write#1-0
@@ -272,16 +272,16 @@ fn a_fork_goes_on_where_the_other_run_was() {
 }
 
 #[test]
-fn a_fork_after_the_last_word_is_asked_to_go_on() {
+fn a_fork_of_a_completed_run_is_prompted_to_continue() {
     let mut player = Player::new(spec());
-    player.say("done");
-    let past = player.state.clone().into_prior_history();
+    player.complete("done");
+    let prior = player.state.clone().into_prior_history();
     let mut spec = spec();
     spec.fork = Some(ForkPoint {
         run: RUN,
         at: player.state.head(),
     });
-    insta::assert_snapshot!(Player::after(&past, spec).seen(), @"
+    insta::assert_snapshot!(Player::after(&prior, spec).seen(), @"
     user: look around
     assistant: done
     notice: [Forked] This run continues from here. If the task has open work, finish it; otherwise give your result again.
@@ -290,13 +290,13 @@ fn a_fork_after_the_last_word_is_asked_to_go_on() {
 
 /// A conversation whose beginning is removed: what was shortened of it is nowhere to be found.
 #[test]
-fn a_journal_means_the_same_however_much_of_the_past_is_left() {
+fn a_journal_folds_alike_with_full_or_truncated_prior_history() {
     let long = |word: &str| word.repeat(400);
     let mut first = Player::new(spec());
     first
         .call(&[read("a")])
         .result("1-0", &long("first "))
-        .say("one");
+        .complete("one");
     let mut second = Player::after(&first.state.clone().into_prior_history(), spec());
     second
         .call(&[read("b")])
@@ -305,7 +305,7 @@ fn a_journal_means_the_same_however_much_of_the_past_is_left() {
         .result("2-0", &long("third "))
         .fail(Fault::ContextOverflow)
         .shorten()
-        .say("two");
+        .complete("two");
     let own = |state: &RunState, from: usize| state.messages()[from..].to_vec();
     let before = first.state.messages().len();
     let alone = RunState::fold(&PriorHistory::default(), &second.entries).expect("a journal");
@@ -325,17 +325,20 @@ fn a_journal_means_the_same_however_much_of_the_past_is_left() {
         third.fail(Fault::ContextOverflow).shorten();
         let alone = RunState::fold(&PriorHistory::default(), &third.entries).expect("a journal");
         assert_eq!(alone.next_model(), "script");
-        third.say("three");
+        third.complete("three");
         let alone = RunState::fold(&PriorHistory::default(), &third.entries).expect("a journal");
         assert_eq!(own(&alone, 0), own(&third.state, before));
     }
 }
 
 #[test]
-fn what_became_short_in_a_past_that_is_gone_is_not_looked_for_in_what_is_left() {
+fn compaction_of_a_dropped_prior_history_does_not_affect_the_rest() {
     let long = "the same words ".repeat(400);
     let mut first = Player::new(spec());
-    first.call(&[read("a")]).result("1-0", &long).say("one");
+    first
+        .call(&[read("a")])
+        .result("1-0", &long)
+        .complete("one");
     let mut second = Player::after(&first.state.clone().into_prior_history(), spec());
     second
         .call(&[read("a")])
@@ -350,7 +353,7 @@ fn what_became_short_in_a_past_that_is_gone_is_not_looked_for_in_what_is_left() 
 }
 
 #[test]
-fn a_call_that_was_cut_off_may_be_made_again_once() {
+fn a_truncated_tool_call_is_retried_once() {
     let mut player = Player::new(spec());
     player.cut_call();
     assert_eq!(player.next(), "ask turn 2");
