@@ -18,7 +18,7 @@ use crate::{Call, Compiled};
 pub struct AtUse<'a> {
     policy: &'a Compiled,
     call: Call<'a>,
-    in_words: OnceLock<Ruling>,
+    call_ruling: OnceLock<Ruling>,
 }
 
 impl<'a> AtUse<'a> {
@@ -27,7 +27,7 @@ impl<'a> AtUse<'a> {
         Self {
             policy,
             call,
-            in_words: OnceLock::new(),
+            call_ruling: OnceLock::new(),
         }
     }
 
@@ -36,8 +36,8 @@ impl<'a> AtUse<'a> {
     pub fn permits_path(&self, path: &Path) -> Result<(), Ruling> {
         let real = Object::really(self.call, Real::Path(path));
         self.permits(&real, || {
-            let words = Object::of(self.call);
-            same_place(words.place(), real.place(), words.looks_into())
+            let named = Object::of(self.call);
+            same_place(named.place(), real.place(), named.looks_into())
         })
     }
 
@@ -45,8 +45,8 @@ impl<'a> AtUse<'a> {
     pub fn permits_host(&self, host: &str) -> Result<(), Ruling> {
         let real = Object::really(self.call, Real::Host(host));
         self.permits(&real, || {
-            let words = Object::of(self.call);
-            words.host().is_some() && words.host() == real.host()
+            let named = Object::of(self.call);
+            named.host().is_some() && named.host() == real.host()
         })
     }
 
@@ -56,10 +56,12 @@ impl<'a> AtUse<'a> {
             Decision::Allow => Ok(()),
             Decision::Deny => Err(ruling),
             Decision::Ask => {
-                let in_words = self.in_words.get_or_init(|| self.policy.decide(&self.call));
-                let was_asked = in_words.decision == Decision::Ask
-                    && (in_words.layer, &in_words.rule) == (ruling.layer, &ruling.rule);
-                if was_asked && is_same() {
+                let call_ruling = self
+                    .call_ruling
+                    .get_or_init(|| self.policy.decide(&self.call));
+                let same_rule = call_ruling.decision == Decision::Ask
+                    && (call_ruling.layer, &call_ruling.rule) == (ruling.layer, &ruling.rule);
+                if same_rule && is_same() {
                     return Ok(());
                 }
                 ruling.decision = Decision::Deny;
@@ -102,11 +104,11 @@ fn name_of<'a>(real: &'a Object<'_>) -> &'a str {
 
 /// Returns whether the approval of one place covers the other: it is the same place, or it is
 /// beneath a folder and the tool searches folders.
-fn same_place(words: Option<&Place>, real: Option<&Place>, looks_into: bool) -> bool {
-    let (Some(Place::Inside(words)), Some(Place::Inside(real))) = (words, real) else {
+fn same_place(named: Option<&Place>, real: Option<&Place>, looks_into: bool) -> bool {
+    let (Some(Place::Inside(named)), Some(Place::Inside(real))) = (named, real) else {
         return false;
     };
-    words == real || (looks_into && is_beneath(real, words))
+    named == real || (looks_into && is_beneath(real, named))
 }
 
 fn is_beneath(path: &str, folder: &str) -> bool {

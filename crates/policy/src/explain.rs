@@ -88,27 +88,27 @@ impl Compiled {
 
 fn view(layer: &Rules, object: &Object<'_>) -> LayerView {
     let mut opinions = Vec::new();
-    let mut say = |view, rule| opinions.push(Opinion { view, rule });
+    let mut add = |view, rule| opinions.push(Opinion { view, rule });
     if let Some(rule) = layer.deny.restricts(object) {
         match layer.denies(object) {
-            Some(_) => say(View::Denies, Some(rule.as_str().to_owned())),
-            None => say(View::Lifts, layer.except.permits(object)),
+            Some(_) => add(View::Denies, Some(rule.as_str().to_owned())),
+            None => add(View::Lifts, layer.except.permits(object)),
         }
     }
     match &layer.allow {
         None => {}
         Some(allow) => match allow.permits(object) {
-            Some(rule) => say(View::Allows, Some(rule)),
-            None => say(View::LeavesOut, None),
+            Some(rule) => add(View::Allows, Some(rule)),
+            None => add(View::LeavesOut, None),
         },
     }
     if let Some(rule) = layer.ask.restricts(object) {
-        say(View::Asks, Some(rule.as_str().to_owned()));
+        add(View::Asks, Some(rule.as_str().to_owned()));
     }
     if layer.may_approve()
         && let Some(rule) = layer.approve.permits(object)
     {
-        say(View::Approves, Some(rule));
+        add(View::Approves, Some(rule));
     }
     LayerView {
         layer: layer.layer,

@@ -1,16 +1,16 @@
 //! Pure decisions about authority: whether a run may spawn, with which tools, and whether it may
 //! make a call.
 //!
-//! [`admit()`] creates the policy of a new run, [`Compiled`] decides about its calls, [`AtUse`]
+//! [`derive_policy`] creates the policy of a new run, [`Compiled`] decides about its calls, [`AtUse`]
 //! about the files and servers that they really use. A policy is a list of layers, each of which
 //! can only narrow; the policy of a child begins with that of its parent. Deny wins in any order,
 //! an empty list means none, and what cannot be understood is denied.
 
-mod admit;
 mod at_use;
 mod command;
 mod compiled;
 mod decide;
+mod derive;
 mod explain;
 mod hash;
 mod host;
@@ -26,12 +26,12 @@ use std::path::Path;
 
 use serde_json::Value;
 
-pub use admit::{
-    AdmissionRequest, Admitted, AgentRules, DENIED_TO_CHILDREN, DefaultDeny, Denial, Parent,
-    SubagentRules, admit,
-};
 pub use at_use::AtUse;
 pub use compiled::{Compiled, MAX_RULES};
+pub use derive::{
+    AgentRules, DENIED_TO_CHILDREN, DefaultDeny, Denial, Parent, PolicyInputs, RunPolicy,
+    SubagentRules, derive_policy,
+};
 pub use explain::{Explanation, LayerView, Opinion, View};
 pub use hash::hash;
 pub use rule::{MAX_RULE_CHARS, Rule, RuleError};

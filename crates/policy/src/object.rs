@@ -142,7 +142,7 @@ impl<'a> Object<'a> {
             }
             Some(Real::Path(path)) => Some(Place::of(self.call.workspace, path)),
             Some(Real::Host(_)) => None,
-            None => self.place_in_words(),
+            None => self.named_place(),
         };
         self.place.get_or_init(find).as_ref()
     }
@@ -157,7 +157,7 @@ impl<'a> Object<'a> {
         self.host.get_or_init(find).as_ref()
     }
 
-    fn place_in_words(&self) -> Option<Place> {
+    fn named_place(&self) -> Option<Place> {
         let is_missing = self.subject.is_some_and(|subject| {
             self.call
                 .arguments
@@ -172,7 +172,7 @@ impl<'a> Object<'a> {
     }
 
     /// Returns the argument that contains the object of the call.
-    pub(crate) fn words(&self) -> Option<&'a str> {
+    pub(crate) fn object_argument(&self) -> Option<&'a str> {
         let kind = self.kind().filter(|_| !self.looks_into())?;
         self.argument(kind)
     }

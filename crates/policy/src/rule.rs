@@ -61,7 +61,7 @@ impl Rule {
     pub(crate) fn means(&self, names: &Names<'_>) -> bool {
         match &self.subject {
             Subject::Name(pattern) => names.any(|name| pattern.fits_folded(name)),
-            Subject::Group(group) => group.holds(names.touches()),
+            Subject::Group(group) => group.includes(names.touches()),
         }
     }
 
@@ -149,12 +149,12 @@ fn read_subject(text: &str) -> Result<Subject, String> {
     if text.is_empty() {
         return Err("the name of the tool is missing".to_owned());
     }
-    if let Some(word) = text.to_lowercase().strip_prefix("group:") {
-        return match Group::of_word(word) {
+    if let Some(name) = text.to_lowercase().strip_prefix("group:") {
+        return match Group::from_name(name) {
             Some(group) => Ok(Subject::Group(group)),
             None => Err(format!(
-                "there is no group `{word}`; the groups are {}",
-                Group::words()
+                "there is no group `{name}`; the groups are {}",
+                Group::names()
             )),
         };
     }

@@ -8,8 +8,8 @@ use crate::object::Object;
 /// Returns what a call would run, verbatim: its command, path or URL; all arguments as JSON if it
 /// has no single object.
 pub fn exact(call: &Call<'_>) -> String {
-    match Object::of(*call).words() {
-        Some(words) => words.to_owned(),
+    match Object::of(*call).object_argument() {
+        Some(text) => text.to_owned(),
         None => call.arguments.to_string(),
     }
 }
@@ -18,10 +18,10 @@ pub fn exact(call: &Call<'_>) -> String {
 pub fn dangers(call: &Call<'_>) -> Vec<Danger> {
     let object = Object::of(*call);
     let found = object.command().map(sortie_shell::dangers);
-    let told = |danger: sortie_shell::Danger| Danger {
+    let describe = |danger: sortie_shell::Danger| Danger {
         command: danger.command,
         why: danger.why.trim_end_matches('.').to_owned(),
         instead: danger.instead.to_owned(),
     };
-    found.into_iter().flatten().map(told).collect()
+    found.into_iter().flatten().map(describe).collect()
 }

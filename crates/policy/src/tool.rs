@@ -79,17 +79,17 @@ impl Group {
         ("mcp", Self::Mcp),
     ];
 
-    pub(crate) fn of_word(word: &str) -> Option<Self> {
-        let found = Self::ALL.iter().find(|(name, _)| *name == word);
+    pub(crate) fn from_name(wanted: &str) -> Option<Self> {
+        let found = Self::ALL.iter().find(|(name, _)| *name == wanted);
         found.map(|(_, group)| *group)
     }
 
     /// Returns the names of all groups, for a sentence.
-    pub(crate) fn words() -> String {
+    pub(crate) fn names() -> String {
         Self::ALL.map(|(name, _)| name).join(", ")
     }
 
-    pub(crate) const fn holds(self, touches: Touches) -> bool {
+    pub(crate) const fn includes(self, touches: Touches) -> bool {
         match self {
             Self::Files => matches!(touches, Touches::Reads | Touches::Files),
             Self::Read => matches!(touches, Touches::Reads),

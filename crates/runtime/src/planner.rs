@@ -27,8 +27,8 @@ use sortie_core::tenant::Tenant;
 use sortie_core::time::Timestamp;
 use sortie_core::words::Lang;
 use sortie_policy::{
-    AdmissionRequest, Admitted, AgentRules, DefaultDeny, Denial, Parent, SubagentRules, ToolFacts,
-    admit,
+    AgentRules, DefaultDeny, Denial, Parent, PolicyInputs, RunPolicy, SubagentRules, ToolFacts,
+    derive_policy,
 };
 use sortie_text::{first_chars, one_line, t, text};
 
@@ -175,7 +175,7 @@ impl Planner {
         let sampling = asking.sampling();
         let fallbacks = chain(&model, request.fallbacks.clone().or(asking.fallbacks));
         let confinement = self.confinement(settings, parent);
-        let admitted = self.admitted_with(&Candidate {
+        let derived = self.policy_for(&Candidate {
             request: &request,
             settings,
             models: &[std::slice::from_ref(&model), &fallbacks].concat(),
@@ -185,7 +185,7 @@ impl Planner {
         let skills = self.skills_for(&request, settings)?;
         let limits = self.limits_for(&request, settings);
         let schema = result_schema.as_deref();
-        let agent = self.with_prompt(lang, request.agent, &admitted.tools, &skills, schema);
+        let agent = self.with_prompt(lang, request.agent, &derived.tools, &skills, schema);
         let account = if limits.budget.needs_account() {
             Some(run)
         } else {
@@ -220,12 +220,12 @@ impl Planner {
             account,
             announce: request.announce,
             cleanup: request.cleanup,
-            tools: admitted.tools,
+            tools: derived.tools,
             continues: request.continues,
             fork: None,
             report_to: request.report_to,
-            policy_hash: self.hashes.of(&admitted.policy),
-            policy: admitted.policy,
+            policy_hash: self.hashes.of(&derived.policy),
+            policy: derived.policy,
             operator: parent
                 .map_or_else(|| self.operator.clone(), |parent| parent.operator.clone()),
             skills,
@@ -402,7 +402,7 @@ impl Planner {
     }
 
     /// Decides what the new run may do, or which layers removed every tool.
-    fn admitted_with(&self, candidate: &Candidate<'_>) -> Result<Admitted, Refusal> {
+    fn policy_for(&self, candidate: &Candidate<'_>) -> Result<RunPolicy, Refusal> {
         let request = candidate.request;
         let parent = request.parent_spec();
         let offered: Vec<ToolFacts> = self
@@ -425,7 +425,7 @@ impl Planner {
                 layer.approve.clear();
             }
         }
-        admit(&AdmissionRequest {
+        derive_policy(&PolicyInputs {
             registered: &offered,
             depth: request.depth(),
             parent: parent.map(|parent| Parent {

@@ -153,19 +153,19 @@ fn denial_names_layer_and_rule() {
 #[test]
 fn a_refusal_in_default_mode_names_the_target_of_a_link() {
     let compiled = Compiled::new(&policy(&[], "default"), &[]);
-    let said = |path: &str| {
+    let denial = |path: &str| {
         let found = with_call("write_file CLAUDE.md", true, |call| {
             AtUse::new(&compiled, *call).path(Path::new(path))
         });
         found.expect_err("refused")
     };
-    let named = said("AGENTS.md");
+    let named = denial("AGENTS.md");
     assert!(
         named.contains("call the tool again with AGENTS.md itself"),
         "{named}"
     );
     // A name that could break the sentence is not shown.
-    let unnamed = said("a\nb");
+    let unnamed = denial("a\nb");
     assert!(
         unnamed.contains("call the tool again with this one itself"),
         "{unnamed}"

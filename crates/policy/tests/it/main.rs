@@ -1,8 +1,8 @@
 //! Tests of policy through its public API, as the runtime uses it.
 
-mod admission;
 mod at_use;
 mod decisions;
+mod derivation;
 mod explanations;
 mod properties;
 mod speed;

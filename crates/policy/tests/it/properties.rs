@@ -9,8 +9,8 @@ use sortie_core::policy::{Decision, Layer, Mode, Policy, PolicyLayer, Rules};
 use sortie_core::ports::tool::Touches;
 use sortie_core::run::ToolNarrowing;
 use sortie_policy::{
-    AdmissionRequest, AgentRules, Call, Compiled, DefaultDeny, Parent, SubagentRules, ToolFacts,
-    admit,
+    AgentRules, Call, Compiled, DefaultDeny, Parent, PolicyInputs, SubagentRules, ToolFacts,
+    derive_policy,
 };
 
 use crate::stage::{WORKSPACE, all_names, arguments, tool, tools};
@@ -163,13 +163,13 @@ fn strictness(decision: Decision) -> u8 {
     }
 }
 
-/// Lets two policies decide random calls, and passes both rulings to `holds`.
+/// Lets two policies decide random calls, and passes both rulings to `property`.
 fn compare(
     rng: &mut Rng,
     calls: &[Ready],
     one: (&Compiled, &[String]),
     other: (&Compiled, &[String]),
-    holds: impl Fn(&Call<'_>, &sortie_core::policy::Ruling, &sortie_core::policy::Ruling) -> bool,
+    property: impl Fn(&Call<'_>, &sortie_core::policy::Ruling, &sortie_core::policy::Ruling) -> bool,
 ) -> Result<usize, String> {
     for _ in 0..CALLS_PER_POLICY {
         let ready = &calls[rng.usize(..calls.len())];
@@ -177,7 +177,7 @@ fn compare(
         let call = ready.call(one.1, sandboxed);
         let first = one.0.decide(&call);
         let second = other.0.decide(&ready.call(other.1, sandboxed));
-        if !holds(&call, &first, &second) {
+        if !property(&call, &first, &second) {
             let shown = ready.shown;
             return Err(format!(
                 "{shown} (sandboxed: {sandboxed}): {first:?} and {second:?}"
@@ -198,10 +198,10 @@ struct Family {
 
 fn some_family(rng: &mut Rng) -> Option<Family> {
     let ceiling = some_policy(rng);
-    let asked = compiled(&ceiling);
+    let ceiling_policy = compiled(&ceiling);
     let ceiling_tools: Vec<String> = tools()
         .iter()
-        .filter(|tool| asked.offers(tool, true).is_ok())
+        .filter(|tool| ceiling_policy.offers(tool, true).is_ok())
         .map(|tool| tool.name.clone())
         .collect();
     let settings = some_operator_rules(rng);
@@ -216,7 +216,7 @@ fn some_family(rng: &mut Rng) -> Option<Family> {
         inherit: maybe(rng, 20, Rng::bool),
     };
     let depth = rng.u32(1..4);
-    let admitted = admit(&AdmissionRequest {
+    let derived = derive_policy(&PolicyInputs {
         registered: &tools(),
         depth,
         parent: Some(Parent {
@@ -242,10 +242,10 @@ fn some_family(rng: &mut Rng) -> Option<Family> {
         allow_dangerous: rng.bool(),
         sandboxed: true,
     });
-    let admitted = admitted.ok()?;
+    let derived = derived.ok()?;
     Some(Family {
-        child: admitted.policy,
-        child_tools: admitted.tools,
+        child: derived.policy,
+        child_tools: derived.tools,
         ceiling,
         ceiling_tools,
         own_approvals: [settings.approve, subagents.approve].concat(),

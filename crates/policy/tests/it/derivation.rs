@@ -4,8 +4,8 @@ use sortie_core::agent::ToolSelection;
 use sortie_core::policy::{Mode, Policy, PolicyLayer, Rules};
 use sortie_core::run::ToolNarrowing;
 use sortie_policy::{
-    AdmissionRequest, Admitted, AgentRules, Compiled, DENIED_TO_CHILDREN, DefaultDeny, Denial,
-    Parent, SubagentRules, admit, hash,
+    AgentRules, Compiled, DENIED_TO_CHILDREN, DefaultDeny, Denial, Parent, PolicyInputs, RunPolicy,
+    SubagentRules, derive_policy, hash,
 };
 
 use crate::stage::{layer, policy, shown, strings, tools, with_call, word};
@@ -52,8 +52,8 @@ fn child() -> Child<'static> {
 }
 
 impl Child<'_> {
-    fn admit(&self) -> Result<Admitted, Denial> {
-        admit(&AdmissionRequest {
+    fn derive_policy(&self) -> Result<RunPolicy, Denial> {
+        derive_policy(&PolicyInputs {
             registered: &tools(),
             depth: self.depth,
             parent: (self.depth > 0).then_some(Parent {
@@ -85,8 +85,8 @@ impl Child<'_> {
 fn check(change: impl FnOnce(&mut Child<'_>), expected: &str) {
     let mut child = child();
     change(&mut child);
-    let shown = match child.admit() {
-        Ok(admitted) => admitted.tools.join(" "),
+    let shown = match child.derive_policy() {
+        Ok(derived) => derived.tools.join(" "),
         Err(denial) => denial
             .removed
             .iter()
@@ -159,7 +159,7 @@ fn each_layer_removes_tools() {
 }
 
 #[test]
-fn an_empty_list_means_none_and_says_why() {
+fn an_empty_list_means_none_and_reports_why() {
     check(
         |child| {
             child.agent.allow = Some(Vec::new());
@@ -179,7 +179,7 @@ fn an_empty_list_means_none_and_says_why() {
 fn unparsable_rule_is_reported_in_the_denial() {
     let mut child = child();
     child.settings.deny = strings("exec(");
-    let denial = child.admit().unwrap_err();
+    let denial = child.derive_policy().unwrap_err();
     let why = "the rule `exec(` of config agents.explore cannot be parsed, so the policy denies everything: it does not end with `)`";
     assert_eq!(denial.unreadable.as_deref(), Some(why));
 }
@@ -317,8 +317,8 @@ fn a_narrow_controller_delegates_within_its_ceiling() {
     delegating(&mut child);
     child.mode = Mode::Yolo;
     child.parent.mode = Mode::Yolo;
-    let admitted = child.admit().unwrap();
-    let compiled = Compiled::new(&admitted.policy, &[]);
+    let derived = child.derive_policy().unwrap();
+    let compiled = Compiled::new(&derived.policy, &[]);
     let decided = |call: &str| with_call(call, true, |call| shown(&compiled.decide(call)));
     assert_eq!(decided("exec git status"), "allow mode");
     assert_eq!(decided("exec ls"), "deny parent");
@@ -327,7 +327,7 @@ fn a_narrow_controller_delegates_within_its_ceiling() {
 
 #[test]
 fn child_mode_never_permits_more_than_its_parents() {
-    for (parent, asked, expected) in [
+    for (parent, requested, expected) in [
         (Mode::Yolo, Mode::Default, Mode::Default),
         (Mode::Default, Mode::Yolo, Mode::Default),
         (Mode::Plan, Mode::Yolo, Mode::Plan),
@@ -335,8 +335,8 @@ fn child_mode_never_permits_more_than_its_parents() {
     ] {
         let mut child = child();
         child.parent.mode = parent;
-        child.mode = asked;
-        assert_eq!(child.admit().unwrap().policy.mode, expected);
+        child.mode = requested;
+        assert_eq!(child.derive_policy().unwrap().policy.mode, expected);
     }
 }
 
@@ -345,12 +345,12 @@ fn layers_are_not_repeated_from_parent_to_child() {
     let mut first = child();
     first.max_depth = 9;
     first.operator = vec![layer("global: deny exec(curl *)")];
-    let parent = first.admit().unwrap();
+    let parent = first.derive_policy().unwrap();
     let mut second = first.clone();
     second.depth = 2;
     second.parent = parent.policy.clone();
     second.parent_tools = parent.tools.clone();
-    let grandchild = second.admit().unwrap();
+    let grandchild = second.derive_policy().unwrap();
     assert_eq!(grandchild.policy, parent.policy);
     assert_eq!(hash(&grandchild.policy), hash(&parent.policy));
     assert_eq!(grandchild.tools, parent.tools);

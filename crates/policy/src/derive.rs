@@ -64,7 +64,7 @@ impl DefaultDeny {
 
 /// Everything that determines what a new run may do.
 #[derive(Clone, Copy, Debug)]
-pub struct AdmissionRequest<'a> {
+pub struct PolicyInputs<'a> {
     pub registered: &'a [ToolFacts],
     /// The depth of the run below the root.
     pub depth: u32,
@@ -124,7 +124,7 @@ pub struct SubagentRules<'a> {
 
 /// What a new run may do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Admitted {
+pub struct RunPolicy {
     pub policy: Policy,
     /// The names of its tools, in registration order.
     pub tools: Vec<String>,
@@ -146,9 +146,9 @@ pub struct Denial {
 /// for the agent of the parent: this list then replaces the layers that narrow only the parent
 /// itself, which are the rules of its agent and the allow list that it was spawned with. All layers
 /// that bind other runs too stay.
-pub fn admit(question: &AdmissionRequest<'_>) -> Result<Admitted, Denial> {
-    let own = own_layers(question);
-    let policy = policy_of(question, own.clone());
+pub fn derive_policy(inputs: &PolicyInputs<'_>) -> Result<RunPolicy, Denial> {
+    let own = own_layers(inputs);
+    let policy = policy_of(inputs, own.clone());
     let compiled = Compiled::new(&policy, &[]);
     let alone = Compiled::new(
         &Policy {
@@ -159,8 +159,8 @@ pub fn admit(question: &AdmissionRequest<'_>) -> Result<Admitted, Denial> {
     );
     let mut tools = Vec::new();
     let mut removed = Vec::new();
-    for tool in question.registered {
-        match removing_layer(question, tool, &alone, &compiled) {
+    for tool in inputs.registered {
+        match removing_layer(inputs, tool, &alone, &compiled) {
             None => tools.push(tool.name.clone()),
             Some(layer) => removed.push((tool.name.clone(), layer)),
         }
@@ -172,25 +172,25 @@ pub fn admit(question: &AdmissionRequest<'_>) -> Result<Admitted, Denial> {
             unreadable,
         });
     }
-    Ok(Admitted { policy, tools })
+    Ok(RunPolicy { policy, tools })
 }
 
 /// Returns the layer that removes a tool. The layers of the run itself come first, because the
 /// caller asked for them.
 fn removing_layer(
-    question: &AdmissionRequest<'_>,
+    inputs: &PolicyInputs<'_>,
     tool: &ToolFacts,
     alone: &Compiled,
     whole: &Compiled,
 ) -> Option<Layer> {
-    if let Err(ruling) = alone.offers(tool, question.sandboxed) {
+    if let Err(ruling) = alone.offers(tool, inputs.sandboxed) {
         return Some(ruling.layer);
     }
-    if question.parent.is_some_and(|parent| parent.lacks(tool)) {
+    if inputs.parent.is_some_and(|parent| parent.lacks(tool)) {
         return Some(Layer::Parent);
     }
     whole
-        .offers(tool, question.sandboxed)
+        .offers(tool, inputs.sandboxed)
         .err()
         .map(|ruling| ruling.layer)
 }
@@ -238,29 +238,29 @@ impl Parent<'_> {
     }
 }
 
-fn policy_of(question: &AdmissionRequest<'_>, own: Vec<PolicyLayer>) -> Policy {
-    let mut layers = question
+fn policy_of(inputs: &PolicyInputs<'_>, own: Vec<PolicyLayer>) -> Policy {
+    let mut layers = inputs
         .parent
-        .map(|parent| parent.ceiling(question.depth))
+        .map(|parent| parent.ceiling(inputs.depth))
         .unwrap_or_default();
     for layer in own {
         if !layers.contains(&layer) {
             layers.push(layer);
         }
     }
-    let parent = question.parent.map(|parent| parent.policy);
+    let parent = inputs.parent.map(|parent| parent.policy);
     Policy {
         layers,
-        mode: parent.map_or(question.mode, |parent| question.mode.within(parent.mode)),
-        read_only: question.agent.read_only || parent.is_some_and(|parent| parent.read_only),
-        allow_dangerous: question.allow_dangerous
+        mode: parent.map_or(inputs.mode, |parent| inputs.mode.within(parent.mode)),
+        read_only: inputs.agent.read_only || parent.is_some_and(|parent| parent.read_only),
+        allow_dangerous: inputs.allow_dangerous
             && parent.is_none_or(|parent| parent.allow_dangerous),
     }
 }
 
-fn own_layers(question: &AdmissionRequest<'_>) -> Vec<PolicyLayer> {
-    let agent = question.agent;
-    let mut layers = question.operator.to_vec();
+fn own_layers(inputs: &PolicyInputs<'_>) -> Vec<PolicyLayer> {
+    let agent = inputs.agent;
+    let mut layers = inputs.operator.to_vec();
     layers.push(PolicyLayer {
         allow: agent.selection.allow.clone(),
         deny: agent.selection.deny.clone(),
@@ -268,22 +268,22 @@ fn own_layers(question: &AdmissionRequest<'_>) -> Vec<PolicyLayer> {
     });
     let settings = agent.settings.clone();
     layers.push(settings.into_layer(Layer::Agent, settings_source(agent.name)));
-    layers.extend(subagent_layers(question));
+    layers.extend(subagent_layers(inputs));
     layers.push(PolicyLayer {
-        allow: question.narrowing.allow.clone(),
-        deny: question.narrowing.deny.clone(),
-        ..PolicyLayer::new(Layer::Spawn, spawn_source(question.depth))
+        allow: inputs.narrowing.allow.clone(),
+        deny: inputs.narrowing.deny.clone(),
+        ..PolicyLayer::new(Layer::Spawn, spawn_source(inputs.depth))
     });
     layers.retain(|layer| !layer.is_empty());
     layers
 }
 
-fn subagent_layers(question: &AdmissionRequest<'_>) -> Vec<PolicyLayer> {
+fn subagent_layers(inputs: &PolicyInputs<'_>) -> Vec<PolicyLayer> {
     let SubagentRules {
         default_deny,
         rules,
         ..
-    } = question.subagents;
+    } = inputs.subagents;
     let lifted = rules.allow.clone().unwrap_or_default();
     let mut layers = Vec::new();
     match default_deny {
@@ -303,7 +303,7 @@ fn subagent_layers(question: &AdmissionRequest<'_>) -> Vec<PolicyLayer> {
             .clone()
             .into_layer(Layer::Subagent, "config subagents.tools"),
     );
-    layers.extend(not_inheriting(question));
+    layers.extend(not_inheriting(inputs));
     layers
 }
 
@@ -321,13 +321,13 @@ fn default_layer(mut lifted: Vec<String>, always: &[&str]) -> PolicyLayer {
 
 /// Returns the layer of an agent that names no tools and inherits none: it has only the tools that
 /// the spawn call or the subagent rules name.
-fn not_inheriting(question: &AdmissionRequest<'_>) -> Option<PolicyLayer> {
-    let inherits = question.subagents.inherit && question.narrowing.inherit.unwrap_or(true);
-    let agent = question.agent;
+fn not_inheriting(inputs: &PolicyInputs<'_>) -> Option<PolicyLayer> {
+    let inherits = inputs.subagents.inherit && inputs.narrowing.inherit.unwrap_or(true);
+    let agent = inputs.agent;
     if inherits || agent.selection.allow.is_some() || agent.settings.allow.is_some() {
         return None;
     }
-    let named = [&question.subagents.rules.allow, &question.narrowing.allow];
+    let named = [&inputs.subagents.rules.allow, &inputs.narrowing.allow];
     Some(PolicyLayer {
         allow: Some(named.into_iter().flatten().flatten().cloned().collect()),
         ..PolicyLayer::new(Layer::Subagent, "inherit_tools")
