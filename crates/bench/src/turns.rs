@@ -15,7 +15,8 @@ use sortie_core::message::{
     Arguments, Block, Message, ResultStatus, SharedMessage, ToolCall, ToolResult,
 };
 use sortie_core::ports::model::{
-    Asker, DeltaSink, Held, Model, ModelDirectory, ModelRequest, NoDeltas, TurnOptions, Wire,
+    Asker, DeltaSink, Model, ModelDirectory, ModelRequest, NoDeltas, RateLimitWait, TurnOptions,
+    Wire,
 };
 use sortie_core::ports::tool::{
     Recovery, Tool, ToolAnswer, ToolContext, ToolReply, ToolSpec, Touches,
@@ -157,7 +158,7 @@ impl DeltaSink for DeltaCounter {
         }
     }
 
-    fn held(&self, _held: Option<Held>) {}
+    fn rate_limited(&self, _wait: Option<RateLimitWait>) {}
 }
 
 /// Measures the time from the last byte of a completion to the start of its tool, through the whole

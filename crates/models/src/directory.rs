@@ -21,7 +21,7 @@ use crate::record::{RecordModel, Recorder, ReplayModel};
 use crate::tool_mode::Learned;
 use crate::vendor::{self, Environment, ModelFacts, ProviderSettings};
 use crate::warm::Warm;
-use crate::{GateSnapshot, Governor, OFFLINE_MODEL, OfflineModel, Script, ScriptModel};
+use crate::{GateState, Governor, OFFLINE_MODEL, OfflineModel, Script, ScriptModel};
 
 /// The prefix of a model name that is followed by the path of a script.
 const SCRIPT_PREFIX: &str = "script:";
@@ -353,7 +353,7 @@ impl ModelDirectory for Directory {
     }
 
     fn states(&self, now: Timestamp) -> Vec<ModelState> {
-        let gates = self.governor.snapshot();
+        let gates = self.governor.states();
         gates.iter().map(|gate| state_of(gate, now)).collect()
     }
 
@@ -375,7 +375,7 @@ impl ModelDirectory for Directory {
     }
 }
 
-fn state_of(gate: &GateSnapshot, now: Timestamp) -> ModelState {
+fn state_of(gate: &GateState, now: Timestamp) -> ModelState {
     let state = match (gate.breaker, gate.paused_for) {
         ("open", _) => "resting",
         ("trying", _) => "trying",

@@ -19,7 +19,7 @@ const MAX_BODY_BYTES: usize = 1 << 20;
 /// The maximum number of models that are listed for a server.
 const MAX_MODELS: usize = 200;
 /// The maximum number of models for which the server is queried about tool support.
-const MAX_ASKED: usize = 16;
+const MAX_CAPABILITY_QUERIES: usize = 16;
 /// The timeout for a local server to describe a model: it may be busy computing.
 const DESCRIPTION_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -97,13 +97,13 @@ pub async fn discover(endpoints: &[Endpoint], timeout: Duration) -> Vec<Discover
     let Ok(client) = http::client().build() else {
         return Vec::new();
     };
-    let mut asked = JoinSet::new();
+    let mut queries = JoinSet::new();
     for (place, endpoint) in endpoints.iter().cloned().enumerate() {
         let client = client.clone();
-        asked.spawn(async move { (place, ask(&client, endpoint, timeout).await) });
+        queries.spawn(async move { (place, query(&client, endpoint, timeout).await) });
     }
     let mut found: Vec<(usize, DiscoveredServer)> = Vec::new();
-    while let Some(answer) = asked.join_next().await {
+    while let Some(answer) = queries.join_next().await {
         if let Ok((place, Some(server))) = answer {
             found.push((place, server));
         }
@@ -183,7 +183,7 @@ fn show(client: &reqwest::Client, endpoint: &Endpoint, model: &str) -> reqwest::
         .body(json!({ "model": model }).to_string())
 }
 
-async fn ask(
+async fn query(
     client: &reqwest::Client,
     endpoint: Endpoint,
     timeout: Duration,
@@ -222,11 +222,11 @@ async fn ollama(
 ) -> Option<Vec<FoundModel>> {
     let root = endpoint.base_url.trim_end_matches("/v1");
     let tags: Tags = json(client.get(format!("{root}/api/tags")), timeout).await?;
-    let mut asked = JoinSet::new();
+    let mut queries = JoinSet::new();
     for (place, tag) in tags.models.into_iter().take(MAX_MODELS).enumerate() {
         let question = show(client, endpoint, &tag.name);
-        asked.spawn(async move {
-            let shown: Option<Shown> = match place < MAX_ASKED {
+        queries.spawn(async move {
+            let shown: Option<Shown> = match place < MAX_CAPABILITY_QUERIES {
                 true => json(question, timeout).await,
                 false => None,
             };
@@ -234,7 +234,7 @@ async fn ollama(
             (tools != Some(true), place, tag.name, tools)
         });
     }
-    let mut models = asked.join_all().await;
+    let mut models = queries.join_all().await;
     models.sort();
     let models = models.into_iter().map(|(_, _, name, tools)| FoundModel {
         name: format!("{}/{name}", endpoint.vendor),

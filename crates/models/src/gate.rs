@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use sortie_core::ports::model::{DeltaSink, Fault, Held, ModelError};
+use sortie_core::ports::model::{DeltaSink, Fault, ModelError, RateLimitWait};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -17,13 +17,13 @@ use crate::governor::{
 };
 
 /// The longest total wait of a request before it fails with an error.
-const MAX_HELD: Duration = Duration::from_secs(15 * 60);
+const MAX_WAIT: Duration = Duration::from_secs(15 * 60);
 /// The longest wait of a request if the run can fall back to another model.
-const MAX_HELD_WITH_FALLBACK: Duration = Duration::from_secs(20);
+const MAX_WAIT_WITH_FALLBACK: Duration = Duration::from_secs(20);
 /// How often a waiting request re-checks its turn: a wake-up is only a hint, the check decides.
-const LOOKS_EVERY: Duration = Duration::from_secs(1);
+const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// How long a request waits before the wait is reported: most waits are over by then.
-const TOLD_AFTER: Duration = Duration::from_millis(50);
+const REPORT_AFTER: Duration = Duration::from_millis(50);
 
 /// The gates of all models of this process.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ pub struct Governor {
 
 /// The observable state of the gate of one model.
 #[derive(Clone, Debug, PartialEq)]
-pub struct GateSnapshot {
+pub struct GateState {
     pub provider: String,
     /// The provider's name of the model.
     pub model: String,
@@ -68,14 +68,14 @@ impl Governor {
     }
 
     /// Returns the state of each gate, by provider and model.
-    pub fn snapshot(&self) -> Vec<GateSnapshot> {
+    pub fn states(&self) -> Vec<GateState> {
         let gates: Vec<_> = locked(&self.gates)
             .iter()
             .map(|(names, gate)| (names.clone(), Arc::clone(gate)))
             .collect();
         let show = |((provider, model), gate): ((String, String), Arc<Gate>)| {
             let (state, breaker) = gate.state();
-            GateSnapshot {
+            GateState {
                 provider,
                 model,
                 in_flight: state.in_flight,
@@ -152,7 +152,7 @@ pub(crate) enum Return {
 
 impl Gate {
     /// Appends a request to the queue.
-    pub(crate) fn enter(self: &Arc<Self>, wish: GateRequest) -> QueueEntry {
+    pub(crate) fn enter(self: &Arc<Self>, request: GateRequest) -> QueueEntry {
         let bell = Arc::new(Notify::new());
         let mut inside = locked(&self.inside);
         let ticket = inside.valve.enter();
@@ -161,9 +161,9 @@ impl Gate {
             gate: Arc::clone(self),
             ticket,
             bell,
-            wish,
+            request,
             left: None,
-            held: Duration::ZERO,
+            waited: Duration::ZERO,
         }
     }
 
@@ -174,7 +174,7 @@ impl Gate {
 
     fn state(&self) -> (ValveState, &'static str) {
         let state = locked(&self.inside).valve.state(self.now());
-        (state, locked(&self.breaker).word())
+        (state, locked(&self.breaker).state_name())
     }
 
     fn now(&self) -> Moment {
@@ -197,52 +197,57 @@ pub(crate) struct QueueEntry {
     gate: Arc<Gate>,
     ticket: Ticket,
     bell: Arc<Notify>,
-    wish: GateRequest,
+    request: GateRequest,
     left: Option<Moment>,
-    held: Duration,
+    waited: Duration,
 }
 
 /// The next step of a waiting request.
 enum Step {
     Go,
-    Wait { until: Option<Moment>, held: Held },
+    Wait {
+        until: Option<Moment>,
+        wait: RateLimitWait,
+    },
     GiveUp(ModelError),
 }
 
 impl QueueEntry {
     /// Waits until the request may be sent, and reports the wait to `deltas`.
-    pub(crate) async fn admitted(&mut self, deltas: &dyn DeltaSink) -> Result<(), ModelError> {
+    pub(crate) async fn wait_turn(&mut self, deltas: &dyn DeltaSink) -> Result<(), ModelError> {
         let began = self.gate.now();
-        let before = self.held;
-        let mut told: Option<(Moment, Held)> = None;
-        let admitted = loop {
+        let before = self.waited;
+        let mut reported: Option<(Moment, RateLimitWait)> = None;
+        let outcome = loop {
             let now = self.gate.now();
-            self.held = before + now.saturating_sub(began);
-            let (until, held) = match self.step(now) {
+            self.waited = before + now.saturating_sub(began);
+            let (until, wait) = match self.step(now) {
                 Step::Go => break Ok(()),
                 Step::GiveUp(error) => break Err(error),
-                Step::Wait { until, held } => (until, held),
+                Step::Wait { until, wait } => (until, wait),
             };
-            let tell_at = match told {
-                None if held.resumes_in_ms.is_some() => now,
-                None => began + TOLD_AFTER,
-                Some((last, said)) if said.position != held.position => last + LOOKS_EVERY,
-                Some(_) => now + LOOKS_EVERY,
+            let report_at = match reported {
+                None if wait.resumes_in_ms.is_some() => now,
+                None => began + REPORT_AFTER,
+                Some((last, last_wait)) if last_wait.position != wait.position => {
+                    last + RECHECK_INTERVAL
+                }
+                Some(_) => now + RECHECK_INTERVAL,
             };
-            if tell_at <= now {
-                deltas.held(Some(held));
-                told = Some((now, held));
+            if report_at <= now {
+                deltas.rate_limited(Some(wait));
+                reported = Some((now, wait));
             }
-            let look = now + LOOKS_EVERY;
-            let wake = [until, (tell_at > now).then_some(tell_at)];
+            let look = now + RECHECK_INTERVAL;
+            let wake = [until, (report_at > now).then_some(report_at)];
             let wake = wake.into_iter().flatten().fold(look, Moment::min);
             self.wait_until(wake.max(now + Duration::from_millis(1)))
                 .await;
         };
-        if told.is_some() {
-            deltas.held(None);
+        if reported.is_some() {
+            deltas.rate_limited(None);
         }
-        admitted
+        outcome
     }
 
     /// Records the outcome of the request. Only a rate-limited request may be admitted again.
@@ -270,15 +275,15 @@ impl QueueEntry {
             tokens: Some(really),
         } = how
         {
-            valve.carried(self.wish.tokens, really, now);
+            valve.carried(self.request.tokens, really, now);
         }
         valve.returned(self.ticket, verdict, fastrand::f64(), now);
         inside.wake_next();
     }
 
     /// Returns how long the request has waited in total.
-    pub(crate) const fn held(&self) -> Duration {
-        self.held
+    pub(crate) const fn waited(&self) -> Duration {
+        self.waited
     }
 
     async fn wait_until(&self, moment: Moment) {
@@ -292,53 +297,53 @@ impl QueueEntry {
         let mut inside = locked(&self.gate.inside);
         let mut breaker = locked(&self.gate.breaker);
         let passage = breaker.passage(now);
-        let turn = inside.valve.ask(self.ticket, self.wish.tokens, now);
+        let turn = inside.valve.turn_of(self.ticket, self.request.tokens, now);
         let until = match (turn, passage) {
             (Turn::Go, Passage::Open | Passage::Try) => {
                 breaker.pass(now);
-                inside.valve.depart(self.ticket, self.wish.tokens, now);
+                inside.valve.depart(self.ticket, self.request.tokens, now);
                 self.left = Some(now);
                 inside.wake_next();
                 return Step::Go;
             }
             (Turn::Go, Passage::Closed(until)) => Some(until),
-            (Turn::Wait { until }, Passage::Closed(rest)) => until.max(Some(rest)),
+            (Turn::Wait { until }, Passage::Closed(until_probe)) => until.max(Some(until_probe)),
             (Turn::Wait { until }, Passage::Open | Passage::Try) => until,
         };
-        if let Passage::Closed(rest) = passage
-            && (self.wish.has_fallback || self.held >= MAX_HELD)
+        if let Passage::Closed(until_probe) = passage
+            && (self.request.has_fallback || self.waited >= MAX_WAIT)
         {
-            return Step::GiveUp(self.resting(rest.saturating_sub(now)));
+            return Step::GiveUp(self.suspended(until_probe.saturating_sub(now)));
         }
         let resumes_in = match passage {
-            Passage::Closed(rest) => Some(rest.saturating_sub(now)),
+            Passage::Closed(until_probe) => Some(until_probe.saturating_sub(now)),
             Passage::Open | Passage::Try => inside.valve.paused_for(now),
         };
         if let Some(error) = self.waits_too_long(&inside.valve, now) {
             return Step::GiveUp(error);
         }
-        let held = Held {
+        let wait = RateLimitWait {
             position: inside.valve.position(self.ticket),
             resumes_in_ms: resumes_in.map(millis),
         };
-        Step::Wait { until, held }
+        Step::Wait { until, wait }
     }
 
-    fn resting(&self, rest: Duration) -> ModelError {
+    fn suspended(&self, until_probe: Duration) -> ModelError {
         ModelError::retryable(format!(
             "requests to the provider of {} are suspended after repeated failures; retry in {} s",
             self.gate.name,
-            rest.as_secs() + 1
+            until_probe.as_secs() + 1
         ))
     }
 
     fn waits_too_long(&self, valve: &Valve, now: Moment) -> Option<ModelError> {
         let expected = valve.expected_wait(self.ticket, now);
-        let too_long = if self.wish.has_fallback {
-            self.held.max(expected) > MAX_HELD_WITH_FALLBACK
+        let too_long = if self.request.has_fallback {
+            self.waited.max(expected) > MAX_WAIT_WITH_FALLBACK
         } else {
             // Waiting for requests in flight is no failure: each of them ends.
-            self.held >= MAX_HELD && valve.is_limited(now)
+            self.waited >= MAX_WAIT && valve.is_limited(now)
         };
         too_long.then(|| {
             let retry_after_ms = (!expected.is_zero()).then(|| millis(expected));
@@ -347,7 +352,7 @@ impl QueueEntry {
                 format!(
                     "{} is rate-limited: waited {} s and would wait longer; send fewer prompts at once, or choose another model",
                     self.gate.name,
-                    self.held.as_secs()
+                    self.waited.as_secs()
                 ),
             )
         })

@@ -26,7 +26,7 @@ pub use discover::{
     DiscoveredServer, Endpoint, FoundModel, Suggestion, USUAL_TIMEOUT, discover, suggest_default,
     usual_endpoints,
 };
-pub use gate::{GateSnapshot, Governor};
+pub use gate::{GateState, Governor};
 pub use governor::Limits;
 pub use offline::{OFFLINE_MODEL, OfflineModel, decide};
 pub use price::{Price, prices_as_of};

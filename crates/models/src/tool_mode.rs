@@ -68,7 +68,7 @@ const NO_TOOLS: [&str; 13] = [
     "requires --jinja",
 ];
 /// Names of structured output in such messages.
-const SCHEMA_WORDS: [&str; 6] = [
+const SCHEMA_TERMS: [&str; 6] = [
     "response_format",
     "json_schema",
     "json schema",
@@ -77,7 +77,7 @@ const SCHEMA_WORDS: [&str; 6] = [
     "responsejsonschema",
 ];
 /// Phrases that express a refusal.
-const NO_WORDS: [&str; 6] = [
+const REJECTION_TERMS: [&str; 6] = [
     "not support",
     "unsupported",
     "not available",
@@ -92,11 +92,11 @@ pub(crate) fn unsupported(status: u16, body: &[u8]) -> Option<Unsupported> {
         return None;
     }
     let body = String::from_utf8_lossy(body).to_lowercase();
-    if NO_TOOLS.iter().any(|words| body.contains(words)) {
+    if NO_TOOLS.iter().any(|term| body.contains(term)) {
         return Some(Unsupported::Tools);
     }
-    let about_schema = SCHEMA_WORDS.iter().any(|words| body.contains(words));
-    let refused = NO_WORDS.iter().any(|words| body.contains(words));
+    let about_schema = SCHEMA_TERMS.iter().any(|term| body.contains(term));
+    let refused = REJECTION_TERMS.iter().any(|term| body.contains(term));
     (about_schema && refused && status != 500).then_some(Unsupported::Schema)
 }
 
@@ -114,7 +114,7 @@ pub(crate) struct Learned {
 struct Called {
     native: u32,
     /// In schema or fenced mode, after it had written a call as text.
-    in_words: u32,
+    in_text: u32,
 }
 
 #[derive(Default, Deserialize, Serialize)]
@@ -151,12 +151,12 @@ impl Learned {
             match mode {
                 ToolMode::Native => called.native = called.native.saturating_add(1),
                 ToolMode::Schema | ToolMode::Fenced => {
-                    called.in_words = called.in_words.saturating_add(1);
+                    called.in_text = called.in_text.saturating_add(1);
                 }
             }
             *called
         };
-        if mode != ToolMode::Native && called.in_words > called.native {
+        if mode != ToolMode::Native && called.in_text > called.native {
             self.learn(name, mode);
         }
     }
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_in_words_are_learned_unless_the_wire_carries_calls_too() {
+    fn text_calls_are_learned_unless_the_model_also_calls_natively() {
         let learned = Learned::open(None);
         let mode = |name| learned.mode(name, ToolSetting::Auto);
         learned.called("a/small", ToolMode::Native, ToolMode::Schema);

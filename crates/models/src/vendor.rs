@@ -510,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_told_apart() {
+    fn no_name_is_used_twice() {
         let mut names = Vec::new();
         for vendor in vendors() {
             names.push(vendor.name.as_str());

@@ -8,7 +8,9 @@ use std::time::Duration;
 use sortie_core::id::{BlobId, Fence, RunId, Seq};
 use sortie_core::message::{Message, SharedMessage};
 use sortie_core::notification::NotificationKind;
-use sortie_core::ports::model::{DeltaSink, Held, Images, ModelAnswer, ModelError, ModelRequest};
+use sortie_core::ports::model::{
+    DeltaSink, Images, ModelAnswer, ModelError, ModelRequest, RateLimitWait,
+};
 use sortie_core::ports::store::{Hold, StoreError};
 use sortie_core::run::RunSpec;
 use tokio::sync::watch;
@@ -66,8 +68,8 @@ impl ModelCaller {
     async fn send(
         &self,
         request: ModelRequest,
-        held: watch::Sender<Option<Held>>,
-        changes: watch::Receiver<Option<Held>>,
+        held: watch::Sender<Option<RateLimitWait>>,
+        changes: watch::Receiver<Option<RateLimitWait>>,
     ) -> Result<ModelAnswer, ModelError> {
         let model = self.engine.models.find(&request.model)?;
         let question = async {
@@ -84,7 +86,7 @@ impl ModelCaller {
     }
 
     /// Publishes whether the call waits for its provider, in the record and to subscribers.
-    async fn publish_waits(&self, mut changes: watch::Receiver<Option<Held>>) {
+    async fn publish_waits(&self, mut changes: watch::Receiver<Option<RateLimitWait>>) {
         while changes.changed().await.is_ok() {
             let held = *changes.borrow_and_update();
             self.engine.publisher.notify(
@@ -126,7 +128,7 @@ async fn pause_requested(mut signals: watch::Receiver<Signals>) {
 /// Returns when a pause is requested while the call waits for its provider.
 async fn paused_while_held(
     signals: watch::Receiver<Signals>,
-    mut held: watch::Receiver<Option<Held>>,
+    mut held: watch::Receiver<Option<RateLimitWait>>,
 ) {
     loop {
         if held.wait_for(Option::is_some).await.is_err() {
@@ -145,7 +147,7 @@ async fn paused_while_held(
 }
 
 /// Returns when the call is over.
-async fn closed(changes: &watch::Receiver<Option<Held>>) {
+async fn closed(changes: &watch::Receiver<Option<RateLimitWait>>) {
     let mut changes = changes.clone();
     while changes.changed().await.is_ok() {}
 }
@@ -153,7 +155,7 @@ async fn closed(changes: &watch::Receiver<Option<Held>>) {
 struct DeltaPublisher<'a> {
     engine: &'a Engine,
     run: RunId,
-    held: watch::Sender<Option<Held>>,
+    held: watch::Sender<Option<RateLimitWait>>,
 }
 
 impl DeltaSink for DeltaPublisher<'_> {
@@ -161,7 +163,7 @@ impl DeltaSink for DeltaPublisher<'_> {
         self.engine.publisher.delta(self.run, delta);
     }
 
-    fn held(&self, held: Option<Held>) {
+    fn rate_limited(&self, held: Option<RateLimitWait>) {
         self.held.send_if_modified(|before| {
             let changed = *before != held;
             *before = held;

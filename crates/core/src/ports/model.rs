@@ -109,12 +109,12 @@ pub trait DeltaSink: Send + Sync {
     /// The model generated more text.
     fn text(&self, delta: &str);
     /// The provider's rate limit delays the prompt, or no longer does.
-    fn held(&self, held: Option<Held>);
+    fn rate_limited(&self, wait: Option<RateLimitWait>);
 }
 
 /// A prompt that a rate limit delays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Held {
+pub struct RateLimitWait {
     /// Its position among the prompts to the same model, from 1.
     pub position: u32,
     /// When the provider accepts prompts again, if it said so.
@@ -127,7 +127,7 @@ pub struct NoDeltas;
 
 impl DeltaSink for NoDeltas {
     fn text(&self, _delta: &str) {}
-    fn held(&self, _held: Option<Held>) {}
+    fn rate_limited(&self, _wait: Option<RateLimitWait>) {}
 }
 
 /// A prompt: everything a model needs for one turn.

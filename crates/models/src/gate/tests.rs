@@ -98,13 +98,13 @@ async fn answered(gate: &Arc<Gate>, provider: &Provider) -> Duration {
     let mut place = gate.enter(GateRequest::default());
     loop {
         place
-            .admitted(&sortie_core::ports::model::NoDeltas)
+            .wait_turn(&sortie_core::ports::model::NoDeltas)
             .await
             .unwrap();
         match provider.ask().await {
             Ok(()) => {
                 place.returned(Return::Answered { tokens: None });
-                return place.held();
+                return place.waited();
             }
             Err(retry_after) => place.returned(Return::Refused {
                 retry_after: Some(retry_after),
@@ -192,17 +192,17 @@ async fn thirty_two_children_finish_close_to_the_ideal_schedule() {
 
 /// Records the waiting states that a request reports.
 #[derive(Debug, Default)]
-struct Heard(Mutex<Vec<String>>);
+struct Recorder(Mutex<Vec<String>>);
 
-impl DeltaSink for Heard {
+impl DeltaSink for Recorder {
     fn text(&self, _delta: &str) {}
-    fn held(&self, held: Option<Held>) {
-        let line = match held {
-            Some(Held {
+    fn rate_limited(&self, wait: Option<RateLimitWait>) {
+        let line = match wait {
+            Some(RateLimitWait {
                 position,
                 resumes_in_ms: Some(ms),
             }) => format!("#{position} in {ms}"),
-            Some(Held {
+            Some(RateLimitWait {
                 position,
                 resumes_in_ms: None,
             }) => format!("#{position}"),
@@ -226,7 +226,7 @@ fn gate(start_concurrent: u32) -> (Governor, Arc<Gate>) {
 async fn gone(gate: &Arc<Gate>) -> QueueEntry {
     let mut place = gate.enter(GateRequest::default());
     place
-        .admitted(&sortie_core::ports::model::NoDeltas)
+        .wait_turn(&sortie_core::ports::model::NoDeltas)
         .await
         .unwrap();
     place
@@ -235,41 +235,41 @@ async fn gone(gate: &Arc<Gate>) -> QueueEntry {
 #[tokio::test(start_paused = true)]
 async fn a_rate_limited_request_reports_its_wait_and_is_sent_again() {
     let (governor, gate) = gate(4);
-    let heard = Heard::default();
+    let recorder = Recorder::default();
     let mut place = gone(&gate).await;
     place.returned(Return::Refused {
         retry_after: Some(Duration::from_secs(3)),
     });
-    let snapshot = &governor.snapshot()[0];
-    assert_eq!(snapshot.paused_for, Some(Duration::from_secs(3)));
-    assert_eq!((snapshot.in_flight, snapshot.queued), (0, 1));
-    place.admitted(&heard).await.unwrap();
-    assert_eq!(*locked(&heard.0), ["#1 in 3000", "on"]);
-    assert_eq!(place.held(), Duration::from_secs(3));
+    let states = &governor.states()[0];
+    assert_eq!(states.paused_for, Some(Duration::from_secs(3)));
+    assert_eq!((states.in_flight, states.queued), (0, 1));
+    place.wait_turn(&recorder).await.unwrap();
+    assert_eq!(*locked(&recorder.0), ["#1 in 3000", "on"]);
+    assert_eq!(place.waited(), Duration::from_secs(3));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dropped_question_frees_its_place_and_its_slot() {
+async fn a_dropped_prompt_frees_its_queue_position_and_slot() {
     let (governor, gate) = gate(1);
     let under_way = gone(&gate).await;
     let mut second = gate.enter(GateRequest::default());
     let mut third = gate.enter(GateRequest::default());
-    let heard = Heard::default();
+    let recorder = Recorder::default();
     {
-        let waiting = third.admitted(&heard);
+        let waiting = third.wait_turn(&recorder);
         let waited = tokio::time::timeout(Duration::from_millis(200), waiting).await;
         assert!(waited.is_err());
     }
-    let second_waits = second.admitted(&heard);
+    let second_waits = second.wait_turn(&recorder);
     let waited = tokio::time::timeout(Duration::from_millis(200), second_waits).await;
     assert!(waited.is_err());
     drop(second);
-    assert_eq!(*locked(&heard.0), ["#2", "#1"]);
+    assert_eq!(*locked(&recorder.0), ["#2", "#1"]);
     drop(under_way);
-    third.admitted(&heard).await.unwrap();
+    third.wait_turn(&recorder).await.unwrap();
     drop(third);
-    let snapshot = &governor.snapshot()[0];
-    assert_eq!((snapshot.in_flight, snapshot.queued), (0, 0));
+    let states = &governor.states()[0];
+    assert_eq!((states.in_flight, states.queued), (0, 0));
 }
 
 #[tokio::test(start_paused = true)]
@@ -281,23 +281,23 @@ async fn a_long_wait_ends_with_an_error() {
         (false, 300, 300, "admitted"),
     ] {
         let (_governor, gate) = gate(4);
-        let wish = GateRequest {
+        let request = GateRequest {
             has_fallback,
             tokens: 0,
         };
-        let mut place = gate.enter(wish);
+        let mut place = gate.enter(request);
         place
-            .admitted(&sortie_core::ports::model::NoDeltas)
+            .wait_turn(&sortie_core::ports::model::NoDeltas)
             .await
             .unwrap();
         place.returned(Return::Refused {
             retry_after: Some(Duration::from_secs(retry_after)),
         });
-        let result = place.admitted(&sortie_core::ports::model::NoDeltas).await;
+        let result = place.wait_turn(&sortie_core::ports::model::NoDeltas).await;
         let result = result.map_or_else(|error| error.fault.name(), |()| "admitted");
         assert_eq!(result, expected, "{has_fallback} {retry_after}");
         assert_eq!(
-            place.held().as_secs(),
+            place.waited().as_secs(),
             waited,
             "{has_fallback} {retry_after}"
         );
@@ -305,12 +305,12 @@ async fn a_long_wait_ends_with_an_error() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_provider_that_refuses_for_ever_is_given_up_after_a_quarter_of_an_hour() {
+async fn a_prompt_that_is_always_refused_fails_after_fifteen_minutes() {
     let (_governor, gate) = gate(4);
     let start = Instant::now();
     let mut place = gate.enter(GateRequest::default());
     let error = loop {
-        match place.admitted(&sortie_core::ports::model::NoDeltas).await {
+        match place.wait_turn(&sortie_core::ports::model::NoDeltas).await {
             Ok(()) => place.returned(Return::Refused { retry_after: None }),
             Err(error) => break error,
         }
@@ -334,23 +334,23 @@ async fn a_silent_provider_opens_the_breaker_for_all_its_models() {
     for _ in 0..5 {
         gone(&one).await.returned(Return::Failed);
     }
-    assert_eq!(governor.snapshot()[1].breaker, "open");
+    assert_eq!(governor.states()[1].breaker, "open");
     let mut impatient = other.enter(GateRequest {
         has_fallback: true,
         tokens: 0,
     });
     let error = impatient
-        .admitted(&sortie_core::ports::model::NoDeltas)
+        .wait_turn(&sortie_core::ports::model::NoDeltas)
         .await
         .unwrap_err();
     assert_eq!(error.fault, Fault::Transient);
     drop(impatient);
 
-    let heard = Heard::default();
+    let recorder = Recorder::default();
     let mut patient = other.enter(GateRequest::default());
-    patient.admitted(&heard).await.unwrap();
-    assert_eq!(*locked(&heard.0), ["#1 in 5000", "on"]);
-    assert_eq!(governor.snapshot()[0].breaker, "trying");
+    patient.wait_turn(&recorder).await.unwrap();
+    assert_eq!(*locked(&recorder.0), ["#1 in 5000", "on"]);
+    assert_eq!(governor.states()[0].breaker, "trying");
     patient.returned(Return::Answered { tokens: None });
-    assert_eq!(governor.snapshot()[0].breaker, "closed");
+    assert_eq!(governor.states()[0].breaker, "closed");
 }

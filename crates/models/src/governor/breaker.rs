@@ -7,9 +7,9 @@ use super::Moment;
 /// The number of consecutive failures, over all models of the provider, that opens the breaker.
 const TOO_MANY: u32 = 5;
 /// How long the breaker stays open at first; each failed probe doubles it.
-const FIRST_REST: Duration = Duration::from_secs(5);
+const FIRST_OPEN_TIME: Duration = Duration::from_secs(5);
 /// The longest time for which the breaker stays open.
-const LONGEST_REST: Duration = Duration::from_secs(120);
+const LONGEST_OPEN_TIME: Duration = Duration::from_secs(120);
 /// How long a probe may take before another one is allowed: the run that sent it may have ended.
 const TRY_TAKES: Duration = Duration::from_secs(60);
 
@@ -18,7 +18,7 @@ const TRY_TAKES: Duration = Duration::from_secs(60);
 pub(crate) struct Breaker {
     state: State,
     failures: u32,
-    rests: u32,
+    times_opened: u32,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -78,13 +78,13 @@ impl Breaker {
             State::Closed => {
                 self.failures += 1;
                 if self.failures >= TOO_MANY {
-                    self.rest(now);
+                    self.open(now);
                 }
             }
             // The request was sent before the breaker opened: its failure is not new information.
             State::Open { .. } => {}
             State::Trying { since, .. } if left < since => {}
-            State::Trying { .. } => self.rest(now),
+            State::Trying { .. } => self.open(now),
         }
     }
 
@@ -98,7 +98,7 @@ impl Breaker {
     }
 
     /// Returns the name of the state for display.
-    pub(crate) fn word(&self) -> &'static str {
+    pub(crate) fn state_name(&self) -> &'static str {
         match self.state {
             State::Closed => "closed",
             State::Open { .. } => "open",
@@ -106,11 +106,11 @@ impl Breaker {
         }
     }
 
-    fn rest(&mut self, now: Moment) {
-        let rest = FIRST_REST.saturating_mul(1 << self.rests.min(8));
-        self.rests += 1;
+    fn open(&mut self, now: Moment) {
+        let open_time = FIRST_OPEN_TIME.saturating_mul(1 << self.times_opened.min(8));
+        self.times_opened += 1;
         self.state = State::Open {
-            until: now + rest.min(LONGEST_REST),
+            until: now + open_time.min(LONGEST_OPEN_TIME),
         };
     }
 }

@@ -85,7 +85,7 @@ struct Concurrency {
 struct ProviderRefusal {
     paused_until: Option<Moment>,
     /// The first refusal of the present pause, and its `retry-after`.
-    told: Option<(Moment, Option<Duration>)>,
+    first: Option<(Moment, Option<Duration>)>,
     /// Requests sent before this moment have already been taken into account.
     judged_before: Moment,
     in_a_row: u32,
@@ -168,7 +168,7 @@ impl Valve {
     }
 
     /// Returns whether the request, of about `tokens` tokens, may be sent.
-    pub(crate) fn ask(&mut self, ticket: Ticket, tokens: u64, now: Moment) -> Turn {
+    pub(crate) fn turn_of(&mut self, ticket: Ticket, tokens: u64, now: Moment) -> Turn {
         if self.head() != Some(ticket) {
             return Turn::Wait { until: None };
         }
@@ -305,14 +305,14 @@ impl Valve {
         self.concurrency.limit.max(needed)
     }
 
-    fn refused(&mut self, left: Moment, told: Option<Duration>, jitter: f64, now: Moment) {
-        let news = left >= self.refusal.judged_before && self.refusal.told.is_none();
-        if news {
-            let pause = told.unwrap_or_else(|| untold_pause(self.refusal.in_a_row, jitter));
+    fn refused(&mut self, left: Moment, retry_after: Option<Duration>, jitter: f64, now: Moment) {
+        let is_new = left >= self.refusal.judged_before && self.refusal.first.is_none();
+        if is_new {
+            let pause = retry_after.unwrap_or_else(|| backoff(self.refusal.in_a_row, jitter));
             self.refusal.in_a_row = self.refusal.in_a_row.saturating_add(1);
-            self.refusal.told = Some((now, told));
+            self.refusal.first = Some((now, retry_after));
             self.pause_until(now + pause.min(MAX_PAUSE));
-        } else if let Some(pause) = told {
+        } else if let Some(pause) = retry_after {
             // The request was sent before the pause began: only its `retry-after` is new
             // information.
             self.pause_until(now + pause.min(MAX_PAUSE));
@@ -331,14 +331,16 @@ impl Valve {
             return;
         }
         self.refusal.paused_until = None;
-        let Some((told_at, told)) = self.refusal.told.take() else {
+        let Some((refused_at, retry_after)) = self.refusal.first.take() else {
             return;
         };
         // The wait approximates the window in which the provider counts; no provider counts in less
         // than this.
-        let window = told.unwrap_or(FIRST_PAUSE).clamp(FIRST_PAUSE, REMEMBERED);
+        let window = retry_after
+            .unwrap_or(FIRST_PAUSE)
+            .clamp(FIRST_PAUSE, REMEMBERED);
         let pause_before = std::mem::replace(&mut self.refusal.judged_before, now);
-        let lately = self.departed_since(told_at.saturating_sub(window * 2));
+        let lately = self.departed_since(refused_at.saturating_sub(window * 2));
         self.concurrency.growing_fast = false;
         if lately == 0 && self.in_flight() > 0 {
             // No request was accepted lately and one more was still refused: the provider limits
@@ -349,11 +351,11 @@ impl Valve {
         }
         self.concurrency.halve();
         let taken = Accepted {
-            in_window: self.departed_since(told_at.saturating_sub(window)),
+            in_window: self.departed_since(refused_at.saturating_sub(window)),
             window,
-            told,
+            retry_after,
             since_pause: self.departed_since(pause_before),
-            time: told_at.saturating_sub(pause_before),
+            time: refused_at.saturating_sub(pause_before),
         };
         self.pace.refused(taken, now);
     }
@@ -410,7 +412,7 @@ impl Concurrency {
 
 /// Returns one, two, four seconds and so on, with up to a quarter of jitter so that clients do not
 /// retry in step.
-fn untold_pause(in_a_row: u32, jitter: f64) -> Duration {
+fn backoff(in_a_row: u32, jitter: f64) -> Duration {
     let doubled = FIRST_PAUSE.saturating_mul(1 << in_a_row.min(8));
     doubled
         .min(MAX_UNTOLD_PAUSE)

@@ -67,7 +67,7 @@ pub(super) struct Accepted {
     /// The length of that window.
     pub window: Duration,
     /// The `retry-after` of the refusal.
-    pub told: Option<Duration>,
+    pub retry_after: Option<Duration>,
     /// The number accepted since the previous pause.
     pub since_pause: usize,
     /// The time since the previous pause.
@@ -78,15 +78,17 @@ impl Accepted {
     /// Estimates the accepted requests per second from one burst, and how reliable the estimate is.
     fn first_guess(self) -> (f64, Growth) {
         let seen = self.in_window.max(1) as f64 / self.window.as_secs_f64();
-        let told = self.told.map_or(1.0, |told| told.as_secs_f64());
+        let retry_after = self
+            .retry_after
+            .map_or(1.0, |retry_after| retry_after.as_secs_f64());
         if self.window > SHORT_WINDOW {
             (seen, Growth::Quick)
         } else if self.in_window >= ENOUGH {
             (seen, Growth::Slow)
-        } else if told > 0.0 && told < 1.0 {
+        } else if retry_after > 0.0 && retry_after < 1.0 {
             // Only one request was accepted and the next is due that soon: requests must keep that
             // distance.
-            (1.0 / told, Growth::Slow)
+            (1.0 / retry_after, Growth::Slow)
         } else {
             (seen, Growth::Doubling)
         }
@@ -209,7 +211,7 @@ impl Pace {
 
 impl Known {
     fn grow(&mut self, quiet: Duration, left: Moment, now: Moment) {
-        let Some((hold, each_second)) = self.growth.by_time() else {
+        let Some((quiet_time, each_second)) = self.growth.by_time() else {
             // The present pace must have been accepted before it is doubled again.
             if left >= self.grown_at {
                 self.grown_at = now;
@@ -217,7 +219,7 @@ impl Known {
             }
             return;
         };
-        let since = self.grown_at.max(self.refused_at + hold);
+        let since = self.grown_at.max(self.refused_at + quiet_time);
         let needed = self
             .waited_at
             .is_some_and(|waited| now.saturating_sub(waited) < RECENTLY);

@@ -28,7 +28,7 @@ enum Act {
 /// Plays the operations and renders the decisions for the head, and the final state.
 fn play(limits: Limits, acts: &[(u64, Act)]) -> String {
     let mut valve = Valve::new(limits);
-    let mut heard = Vec::new();
+    let mut decisions = Vec::new();
     let mut last = Moment::ZERO;
     for (at, act) in acts {
         let now = ms(*at);
@@ -37,7 +37,7 @@ fn play(limits: Limits, acts: &[(u64, Act)]) -> String {
             Act::Enter => {
                 valve.enter();
             }
-            Act::Go => heard.push(go(&mut valve, now)),
+            Act::Go => decisions.push(go(&mut valve, now)),
             Act::Accepted(ticket) => valve.returned(ticket, Verdict::Accepted, 0.0, now),
             Act::Lost(ticket) => valve.returned(ticket, Verdict::Lost, 0.0, now),
             Act::Leave(ticket) => valve.leave(ticket),
@@ -53,7 +53,7 @@ fn play(limits: Limits, acts: &[(u64, Act)]) -> String {
         .map_or_else(String::new, |pace| format!(" {pace:.2}/s"));
     format!(
         "{} | {} of {}, {} queued{pace}",
-        heard.join(" "),
+        decisions.join(" "),
         state.in_flight,
         state.limit,
         state.queued
@@ -64,7 +64,7 @@ fn go(valve: &mut Valve, now: Moment) -> String {
     let Some(head) = valve.head() else {
         return "nobody".to_owned();
     };
-    match valve.ask(head, 0, now) {
+    match valve.turn_of(head, 0, now) {
         Turn::Go => {
             valve.depart(head, 0, now);
             format!("{head}")
@@ -218,16 +218,16 @@ fn tokens_are_counted_and_corrected() {
         ..LIMITS
     });
     let (first, second) = (valve.enter(), valve.enter());
-    assert_eq!(valve.ask(first, 30_000, ms(0)), Turn::Go);
+    assert_eq!(valve.turn_of(first, 30_000, ms(0)), Turn::Go);
     valve.depart(first, 30_000, ms(0));
     let later = |until| Turn::Wait {
         until: Some(ms(until)),
     };
-    assert_eq!(valve.ask(second, 10_000, ms(0)), later(10_000));
+    assert_eq!(valve.turn_of(second, 10_000, ms(0)), later(10_000));
     valve.carried(30_000, 25_000, ms(0));
-    assert_eq!(valve.ask(second, 10_000, ms(0)), later(5_000));
+    assert_eq!(valve.turn_of(second, 10_000, ms(0)), later(5_000));
     // A request that exceeds the whole bucket is sent when the bucket is full, instead of never.
-    assert_eq!(valve.ask(second, 1_000_000, ms(0)), later(25_000));
+    assert_eq!(valve.turn_of(second, 1_000_000, ms(0)), later(25_000));
 }
 
 #[test]
@@ -246,7 +246,7 @@ fn a_hint_that_nothing_is_left_pauses_or_paces() {
     let wait = Turn::Wait {
         until: Some(ms(800)),
     };
-    assert_eq!(valve.ask(ticket, 0, ms(0)), wait);
+    assert_eq!(valve.turn_of(ticket, 0, ms(0)), wait);
 
     let mut valve = Valve::new(LIMITS);
     valve.hint(&allowance(60.0, 60_000), ms(0));
@@ -285,7 +285,7 @@ proptest! {
         let mut order = Vec::new();
         for _ in 0..10_000 {
             let Some(head) = valve.head() else { break };
-            match valve.ask(head, 0, now) {
+            match valve.turn_of(head, 0, now) {
                 Turn::Go => { valve.depart(head, 0, now); order.push(head); }
                 Turn::Wait { until: Some(until) } => {
                     prop_assert!(until > now);

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use sortie_core::ports::model::{DeltaSink, Held};
+use sortie_core::ports::model::{DeltaSink, RateLimitWait};
 
 /// The maximum that is held back: an answer that begins with code is delayed by this much, and a
 /// call is rarely longer.
@@ -66,7 +66,7 @@ impl DeltaSink for HoldBack<'_> {
         }
     }
 
-    fn held(&self, held: Option<Held>) {
-        self.inner.held(held);
+    fn rate_limited(&self, wait: Option<RateLimitWait>) {
+        self.inner.rate_limited(wait);
     }
 }

@@ -14,7 +14,8 @@ use async_trait::async_trait;
 use sortie_core::event::StopReason;
 use sortie_core::message::{Arguments, Message};
 use sortie_core::ports::model::{
-    AnswerPart, DeltaSink, Fault, Held, Model, ModelAnswer, ModelError, ModelRequest, ToolSetting,
+    AnswerPart, DeltaSink, Fault, Model, ModelAnswer, ModelError, ModelRequest, RateLimitWait,
+    ToolSetting,
 };
 use sortie_wire::{Mode, ToolMode};
 use tokio::sync::OnceCell;
@@ -91,7 +92,7 @@ impl Model for HttpModel {
             false => known,
         };
         loop {
-            let failure = match self.ask(&request, mode, deltas).await {
+            let failure = match self.prompt(&request, mode, deltas).await {
                 Ok(answer) => {
                     if calls_a_tool(&answer) {
                         self.learned.called(&self.name, known, mode);
@@ -120,7 +121,7 @@ impl Model for HttpModel {
 
 impl HttpModel {
     /// Sends one prompt in one tool mode, and retries while the provider is rate-limited.
-    async fn ask(
+    async fn prompt(
         &self,
         request: &ModelRequest,
         mode: ToolMode,
@@ -141,7 +142,7 @@ impl HttpModel {
             tokens,
         });
         let is_unproven = mode == ToolMode::Native && self.is_unproven(request);
-        let quiet = HeldOnly(deltas);
+        let quiet = WaitsOnly(deltas);
         let hold_back = HoldBack::new(deltas);
         let sink: &dyn DeltaSink = match mode {
             // The turn may be repeated, and then this reply does not count.
@@ -151,7 +152,7 @@ impl HttpModel {
             ToolMode::Schema | ToolMode::Fenced => &quiet,
         };
         let answer = self
-            .admitted(&exchange, &mut place, &mut lead, sink)
+            .send_in_turn(&exchange, &mut place, &mut lead, sink)
             .await?;
         // Without tools a fenced reply is the final answer, whatever blocks it contains.
         let steps = mode == ToolMode::Schema || !request.tools.is_empty();
@@ -167,7 +168,7 @@ impl HttpModel {
             ToolMode::Schema | ToolMode::Fenced if steps => sortie_wire::read_step(answer, mode),
             ToolMode::Native | ToolMode::Schema | ToolMode::Fenced => answer,
         };
-        let answer = self.finished(answer, place.held());
+        let answer = self.finished(answer, place.waited());
         if is_text_call(&answer, request, mode) {
             let shown = mode == ToolMode::Native && hold_back.has_shown();
             return Err(self.wrote_call(&answer, mode, shown).into());
@@ -268,7 +269,7 @@ impl HttpModel {
     }
 
     /// Waits for admission by the gate and sends, repeatedly while the provider is rate-limited.
-    async fn admitted(
+    async fn send_in_turn(
         &self,
         exchange: &Exchange<'_>,
         place: &mut QueueEntry,
@@ -276,7 +277,7 @@ impl HttpModel {
         deltas: &dyn DeltaSink,
     ) -> Result<ModelAnswer, Failure> {
         loop {
-            place.admitted(deltas).await?;
+            place.wait_turn(deltas).await?;
             let quiet = Quiet::new(deltas, self.provider.redactor());
             let result = exchange.run(lead, &quiet).await;
             quiet.finish();
@@ -330,7 +331,7 @@ impl HttpModel {
         warm.wait(key).await
     }
 
-    fn finished(&self, mut answer: ModelAnswer, held: Duration) -> ModelAnswer {
+    fn finished(&self, mut answer: ModelAnswer, waited: Duration) -> ModelAnswer {
         let model = match answer.model.as_str() {
             "" => &self.model,
             named => named,
@@ -343,7 +344,7 @@ impl HttpModel {
             .or_else(|| price(&answer.model))
             .or_else(|| price(&self.name));
         answer.usage.cost_usd = price.and_then(|price| price.cost(&answer.usage));
-        answer.held_ms = u64::try_from(held.as_millis()).unwrap_or(u64::MAX);
+        answer.held_ms = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
         answer
     }
 }
@@ -444,11 +445,11 @@ fn show(answer: &ModelAnswer, deltas: &dyn DeltaSink) {
 }
 
 /// A sink that forwards waiting states and drops text.
-struct HeldOnly<'a>(&'a dyn DeltaSink);
+struct WaitsOnly<'a>(&'a dyn DeltaSink);
 
-impl DeltaSink for HeldOnly<'_> {
+impl DeltaSink for WaitsOnly<'_> {
     fn text(&self, _delta: &str) {}
-    fn held(&self, held: Option<Held>) {
-        self.0.held(held);
+    fn rate_limited(&self, wait: Option<RateLimitWait>) {
+        self.0.rate_limited(wait);
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use sortie_base::redact::Redactor;
-use sortie_core::ports::model::{DeltaSink, Held};
+use sortie_core::ports::model::{DeltaSink, RateLimitWait};
 
 /// Forwards text deltas. Text that may be the beginning of a secret is held back until more
 /// arrives.
@@ -56,8 +56,8 @@ impl DeltaSink for Quiet<'_> {
         }
     }
 
-    fn held(&self, held: Option<Held>) {
-        self.inner.held(held);
+    fn rate_limited(&self, wait: Option<RateLimitWait>) {
+        self.inner.rate_limited(wait);
     }
 }
 
@@ -66,23 +66,23 @@ mod tests {
     use super::*;
 
     #[derive(Default)]
-    struct Heard(Mutex<Vec<String>>);
+    struct Recorder(Mutex<Vec<String>>);
 
-    impl DeltaSink for Heard {
+    impl DeltaSink for Recorder {
         fn text(&self, delta: &str) {
             self.0.lock().unwrap().push(delta.to_owned());
         }
-        fn held(&self, _held: Option<Held>) {}
+        fn rate_limited(&self, _wait: Option<RateLimitWait>) {}
     }
 
     fn check(deltas: &[&str], expected: &[&str]) {
-        let heard = Heard::default();
-        let quiet = Quiet::new(&heard, Redactor::new(["secret-key-12"]));
+        let recorder = Recorder::default();
+        let quiet = Quiet::new(&recorder, Redactor::new(["secret-key-12"]));
         for delta in deltas {
             quiet.text(delta);
         }
         quiet.finish();
-        assert_eq!(*heard.0.lock().unwrap(), expected, "{deltas:?}");
+        assert_eq!(*recorder.0.lock().unwrap(), expected, "{deltas:?}");
     }
 
     #[test]

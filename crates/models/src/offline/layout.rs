@@ -90,8 +90,8 @@ pub(super) fn make(look: &mut Look<'_>) -> Result<Report, Step> {
         headline.push(t!(lang, "survey-no-lines"));
     } else {
         let sum: u64 = counts.iter().map(|(_, number)| number).sum();
-        let said = t!(lang, "survey-lines", count = sum);
-        headline.push(at_least(said, lines.is_partial(), lang));
+        let line_count = t!(lang, "survey-lines", count = sum);
+        headline.push(at_least(line_count, lines.is_partial(), lang));
     }
     if let Some((language, number)) = languages.first() {
         let files = t!(lang, "survey-files", count = *number);

@@ -17,10 +17,10 @@ const SHOWN_FAILURE_CHARS: usize = 240;
 /// Starts the children, or combines their results.
 pub(super) fn next(evidence: &Evidence<'_>, lang: Lang) -> Step {
     if evidence.has_called(TASK_TOOL) {
-        return Step::Say(combine(evidence, lang));
+        return Step::Answer(combine(evidence, lang));
     }
     Step::Look {
-        say: t!(lang, "survey-sending"),
+        text: t!(lang, "survey-sending"),
         calls: SURVEYS.iter().map(|survey| order(survey, lang)).collect(),
     }
 }

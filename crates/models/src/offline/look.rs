@@ -87,12 +87,12 @@ impl<'a> Look<'a> {
     }
 
     /// Ends the turn if calls are missing: the survey continues from its beginning in the next one.
-    pub(super) fn turn(&mut self, say: &str) -> Result<(), Step> {
+    pub(super) fn turn(&mut self, text: &str) -> Result<(), Step> {
         if self.missing.is_empty() {
             return Ok(());
         }
         Err(Step::Look {
-            say: t!(self.lang, say),
+            text: t!(self.lang, text),
             calls: std::mem::take(&mut self.missing),
         })
     }
@@ -241,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn items_and_notes_are_told_apart() {
+    fn items_and_notes_are_distinguished() {
         for (text, lines, total, partial) in [
             ("a.rs\nsrc/b c.rs\n", vec!["a.rs", "src/b c.rs"], 2, false),
             ("./(group)/[id].rs", vec!["(group)/[id].rs"], 1, false),

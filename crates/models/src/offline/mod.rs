@@ -77,8 +77,8 @@ fn step(request: &ModelRequest, evidence: &Evidence<'_>, lang: Lang) -> Step {
     let is_root = request.asker.depth == 0;
     // An explorer always surveys, whatever the wording of its instruction.
     let is_explorer = request.asker.agent.eq_ignore_ascii_case(EXPLORER);
-    if is_root && !is_explorer && !survey::asked_for(evidence.instruction) {
-        return Step::Say(t!(lang, "survey-declined"));
+    if is_root && !is_explorer && !survey::is_survey(evidence.instruction) {
+        return Step::Answer(t!(lang, "survey-declined"));
     }
     if is_root && (evidence.offers(lead::TASK_TOOL) || evidence.has_called(lead::TASK_TOOL)) {
         return lead::next(evidence, lang);
@@ -100,9 +100,9 @@ fn is_chinese(text: &str) -> bool {
 #[derive(Debug, PartialEq)]
 enum Step {
     /// Calls more tools before it reports.
-    Look { say: String, calls: Vec<Call> },
+    Look { text: String, calls: Vec<Call> },
     /// Returns the final answer.
-    Say(String),
+    Answer(String),
 }
 
 /// A planned tool call. Its arguments identify its result in the history.
@@ -115,14 +115,14 @@ struct Call {
 impl Step {
     fn into_answer(self) -> ModelAnswer {
         let (parts, stop) = match self {
-            Self::Say(text) => (vec![AnswerPart::Text(text)], StopReason::EndTurn),
-            Self::Look { say, calls } => {
+            Self::Answer(text) => (vec![AnswerPart::Text(text)], StopReason::EndTurn),
+            Self::Look { text, calls } => {
                 let calls = calls.into_iter().map(|call| AnswerPart::Call {
                     provider_id: None,
                     name: call.tool.to_owned(),
                     arguments: Arguments::Json(call.arguments),
                 });
-                let parts = std::iter::once(AnswerPart::Text(say))
+                let parts = std::iter::once(AnswerPart::Text(text))
                     .chain(calls)
                     .collect();
                 (parts, StopReason::ToolUse)

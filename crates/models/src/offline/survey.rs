@@ -13,7 +13,7 @@ use super::{Step, docs, hot_spots, layout};
 const LISTED: usize = 8;
 
 /// Words that mark an instruction as a request for a survey.
-const ASKS: &str = "survey,explore,overview,demo,repository,repo ,codebase,project,summarise,\
+const SURVEY_TERMS: &str = "survey,explore,overview,demo,repository,repo ,codebase,project,summarise,\
                     summarize,项目,概览,探索,调查,仓库,代码库,总结,演示,了解,概述";
 
 /// A kind of survey: the ids of its texts, the words that ask for it, and how it is made.
@@ -51,8 +51,8 @@ pub(super) static SURVEYS: [Survey; 3] = [
 ];
 
 /// Returns whether the instruction requests something that this model can do.
-pub(super) fn asked_for(instruction: &str) -> bool {
-    score(&format!("{instruction} "), ASKS) > 0
+pub(super) fn is_survey(instruction: &str) -> bool {
+    score(&format!("{instruction} "), SURVEY_TERMS) > 0
 }
 
 /// Returns the survey that best matches the instruction, or `None` if none matches.
@@ -82,7 +82,7 @@ pub(super) fn next(evidence: &Evidence<'_>, lang: Lang) -> Step {
     if recognised.is_none() {
         look.unknown.insert(0, t!(lang, "survey-only"));
     }
-    Step::Say(report.render(look.unknown, lang))
+    Step::Answer(report.render(look.unknown, lang))
 }
 
 /// The findings of a survey. The main agent parses the rendered form again.
@@ -208,7 +208,7 @@ mod tests {
             ("fix the login bug", false),
             ("你好", false),
         ] {
-            assert_eq!(asked_for(instruction), expected, "{instruction}");
+            assert_eq!(is_survey(instruction), expected, "{instruction}");
         }
     }
 }

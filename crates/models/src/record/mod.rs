@@ -188,7 +188,7 @@ impl Recorder {
         result: &Result<ModelAnswer, ModelError>,
     ) -> std::io::Result<()> {
         let exchange = Exchange::new(request, result);
-        let mut line = self.line(&exchange, Some(asked(request)))?;
+        let mut line = self.line(&exchange, Some(recorded_request(request)))?;
         if line.len() > MAX_LINE_BYTES {
             line = self.line(&exchange, None)?;
         }
@@ -241,7 +241,7 @@ impl Exchange {
     }
 }
 
-fn asked(request: &ModelRequest) -> RecordedRequest<'_> {
+fn recorded_request(request: &ModelRequest) -> RecordedRequest<'_> {
     RecordedRequest {
         model: &request.model,
         label: &request.asker.label,

@@ -178,7 +178,7 @@ impl Rule {
         seen: ScriptRequest<'_>,
         model: String,
     ) -> Result<ModelAnswer, String> {
-        let mut parts = self.words(seen)?;
+        let mut parts = self.text_parts(seen)?;
         for call in &self.written.calls {
             parts.push(AnswerPart::Call {
                 provider_id: None,
@@ -226,17 +226,17 @@ impl Rule {
             FaultKind::Empty => Ok(self.finished(Vec::new(), StopReason::EndTurn, model)),
             FaultKind::Stop => {
                 let reason = fault.reason.unwrap_or(StopReason::MaxTokens);
-                Ok(self.finished(self.words(seen)?, reason, model))
+                Ok(self.finished(self.text_parts(seen)?, reason, model))
             }
             FaultKind::MalformedCall => {
-                let mut parts = self.words(seen)?;
+                let mut parts = self.text_parts(seen)?;
                 parts.push(self.broken_call(seen)?);
                 Ok(self.finished(parts, StopReason::ToolUse, model))
             }
         })
     }
 
-    fn words(&self, seen: ScriptRequest<'_>) -> Result<Vec<AnswerPart>, String> {
+    fn text_parts(&self, seen: ScriptRequest<'_>) -> Result<Vec<AnswerPart>, String> {
         let mut parts = Vec::new();
         if let Some(think) = &self.written.think {
             parts.push(AnswerPart::Reasoning {

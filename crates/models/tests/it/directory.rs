@@ -14,7 +14,7 @@ fn directory(base: &std::path::Path) -> Directory {
 }
 
 #[test]
-fn a_name_that_is_not_there_says_what_is() {
+fn an_unknown_name_lists_the_known_ones() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("bad.yaml"), "version: 2\nrules: []\n").unwrap();
     let base = folder.path().display().to_string();
@@ -45,13 +45,13 @@ async fn a_script_is_found_below_the_base_and_kept() {
     let text = "{\"version\": 1, \"rules\": [{\"fault\": {\"kind\": \"retryable\", \"times\": 1}, \"say\": \"hi\"}]}";
     std::fs::write(folder.path().join("a.json"), text).unwrap();
     let directory = directory(folder.path());
-    let ask = async || {
+    let prompt = async || {
         let model = directory.find("script:a.json").unwrap();
         model.turn(request("main", "l", "t", &[]), &NoDeltas).await
     };
     // The second time it is the same model: its fault is used up.
-    assert!(ask().await.unwrap_err().fault.is_retryable());
-    let answer = ask().await.unwrap();
+    assert!(prompt().await.unwrap_err().fault.is_retryable());
+    let answer = prompt().await.unwrap();
     assert_eq!(shown(&answer), "say hi");
     assert_eq!(
         answer.model,

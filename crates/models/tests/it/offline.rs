@@ -460,9 +460,9 @@ fn a_child_that_fails_is_named_in_the_report() {
 #[test]
 fn the_last_call_without_tools_reports_what_there_is() {
     let folder = folder(&KITE);
-    let mut ask = request("explore", "c", "survey the layout", &TOOLS);
-    let said = decide(&ask);
-    let calls = crate::support::answered(&mut ask, &said);
+    let mut prompt = request("explore", "c", "survey the layout", &TOOLS);
+    let answer = decide(&prompt);
+    let calls = crate::support::answered(&mut prompt, &answer);
     let given = calls.iter().map(|call| {
         let Arguments::Json(arguments) = &call.arguments else {
             panic!()
@@ -471,10 +471,10 @@ fn the_last_call_without_tools_reports_what_there_is() {
         result(call, ResultStatus::Ok, text)
     });
     let given = given.collect();
-    results(&mut ask, given);
-    with_notice(&mut ask, "The limit is reached: report what you have.");
-    ask.tools = crate::support::specs(&[]);
-    let report = shown(&decide(&ask));
+    results(&mut prompt, given);
+    with_notice(&mut prompt, "The limit is reached: report what you have.");
+    prompt.tools = crate::support::specs(&[]);
+    let report = shown(&decide(&prompt));
     for expected in [
         "9 files, 4 folders, lines not counted",
         "grep `^` was not called",
@@ -486,8 +486,8 @@ fn the_last_call_without_tools_reports_what_there_is() {
 
 #[test]
 fn the_main_agent_without_tools_reports_too() {
-    let ask = request("main", "demo", "survey", &[]);
-    let report = shown(&decide(&ask));
+    let prompt = request("main", "demo", "survey", &[]);
+    let report = shown(&decide(&prompt));
     assert!(report.contains("0 files"), "{report}");
     assert!(report.contains("glob `**/*` was not called"), "{report}");
 }
@@ -513,30 +513,31 @@ fn unsupported_tasks_are_declined() {
 #[test]
 fn an_instruction_that_comes_later_starts_again() {
     let folder = folder(&KITE);
-    let mut ask = request("main", "demo", "survey", &LEAD_TOOLS);
-    let said = decide(&ask);
-    let calls = crate::support::answered(&mut ask, &said);
+    let mut prompt = request("main", "demo", "survey", &LEAD_TOOLS);
+    let answer = decide(&prompt);
+    let calls = crate::support::answered(&mut prompt, &answer);
     let given = calls
         .iter()
         .map(|call| result(call, ResultStatus::Ok, "**fine**"))
         .collect();
-    results(&mut ask, given);
-    let report = decide(&ask);
-    crate::support::answered(&mut ask, &report);
-    ask.messages
+    results(&mut prompt, given);
+    let report = decide(&prompt);
+    crate::support::answered(&mut prompt, &report);
+    prompt
+        .messages
         .push(std::sync::Arc::new(sortie_core::message::Message::User {
             text: "survey it again".to_owned(),
         }));
-    assert_eq!(decide(&ask), said);
+    assert_eq!(decide(&prompt), answer);
     drop(folder);
 }
 
 #[test]
 fn an_explorer_without_a_parent_surveys() {
-    let mut ask = request("explore", "c", "count TODO lines", &TOOLS);
-    ask.asker.depth = 0;
-    let said = shown(&decide(&ask));
-    assert!(said.contains("call grep"), "{said}");
+    let mut prompt = request("explore", "c", "count TODO lines", &TOOLS);
+    prompt.asker.depth = 0;
+    let answer = shown(&decide(&prompt));
+    assert!(answer.contains("call grep"), "{answer}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -547,9 +548,9 @@ async fn the_pace_lets_a_person_watch() {
         (OfflineModel::default(), std::time::Duration::ZERO),
         (OfflineModel::with_pace(pace), pace),
     ] {
-        let ask = request("main", "demo", "survey", &LEAD_TOOLS);
-        let answer = model.turn(ask.clone(), &NoDeltas).await.unwrap();
-        assert_eq!(answer, decide(&ask));
+        let prompt = request("main", "demo", "survey", &LEAD_TOOLS);
+        let answer = model.turn(prompt.clone(), &NoDeltas).await.unwrap();
+        assert_eq!(answer, decide(&prompt));
         assert_eq!(before.elapsed(), expected);
     }
 }

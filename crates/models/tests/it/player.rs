@@ -199,17 +199,17 @@ pub(crate) fn run(
 ) -> Played {
     let mut calls = Vec::new();
     for turns in 1..10 {
-        let said = decide(&request);
-        assert_eq!(said, decide(&request), "a pure function");
-        if said.stop == StopReason::EndTurn {
-            let report = final_text(&said);
+        let completion = decide(&request);
+        assert_eq!(completion, decide(&request), "a pure function");
+        if completion.stop == StopReason::EndTurn {
+            let report = final_text(&completion);
             return Played {
                 report,
                 turns,
                 calls,
             };
         }
-        let made = answered(&mut request, &said);
+        let made = answered(&mut request, &completion);
         let given = made.iter().map(|call| {
             let Arguments::Json(arguments) = &call.arguments else {
                 panic!("{call:?}");

@@ -32,7 +32,7 @@ fn question(run: RunId, task: &str, child: RunId, turn: u32) -> ModelRequest {
     question
 }
 
-async fn ask(directory: &Directory, name: &str, question: ModelRequest) -> String {
+async fn prompt(directory: &Directory, name: &str, question: ModelRequest) -> String {
     let model = directory.find(name).unwrap();
     match model.turn(question, &NoDeltas).await {
         Ok(answer) => shown(&answer),
@@ -41,7 +41,7 @@ async fn ask(directory: &Directory, name: &str, question: ModelRequest) -> Strin
 }
 
 #[tokio::test]
-async fn a_recording_plays_back_with_the_ids_of_today() {
+async fn a_recording_replays_with_the_ids_of_the_present_run() {
     let folder = tempfile::tempdir().unwrap();
     let (run, child) = (run_id(0x1111), run_id(0x2222));
     let script = format!(
@@ -55,7 +55,7 @@ async fn a_recording_plays_back_with_the_ids_of_today() {
     let mut first = Vec::new();
     for turn in [1, 1, 2] {
         let question = question(run, &task, child, turn);
-        first.push(ask(&recorded, "script:s.yaml", question).await);
+        first.push(prompt(&recorded, "script:s.yaml", question).await);
     }
     assert_eq!(first[1], format!("say look at {child}"));
 
@@ -82,7 +82,7 @@ async fn a_recording_plays_back_with_the_ids_of_today() {
         ),
     ] {
         let question = question(run, &task, child, turn);
-        assert_eq!(ask(&today, "replay:tape", question).await, expected);
+        assert_eq!(prompt(&today, "replay:tape", question).await, expected);
     }
 }
 
@@ -99,7 +99,7 @@ async fn two_runs_with_one_task_do_not_mix_their_answers() {
     let other = run_id(9);
     for (name, run) in [("script:a.yaml", 1), ("script:b.yaml", 2)] {
         for turn in [1, 2] {
-            ask(&recorded, name, question(run_id(run), "same", other, turn)).await;
+            prompt(&recorded, name, question(run_id(run), "same", other, turn)).await;
         }
     }
     let today = directory(folder.path(), false);
@@ -110,10 +110,10 @@ async fn two_runs_with_one_task_do_not_mix_their_answers() {
         (11, 2, "say two of first"),
     ] {
         let question = question(run_id(run), "same", other, turn);
-        assert_eq!(ask(&today, "replay:tape", question).await, expected);
+        assert_eq!(prompt(&today, "replay:tape", question).await, expected);
     }
     let question = question(run_id(13), "same", other, 1);
-    let third = ask(&today, "replay:tape", question).await;
+    let third = prompt(&today, "replay:tape", question).await;
     assert!(
         third.contains("has no exchange for agent main, task \"same\", turn 1"),
         "{third}"
@@ -121,7 +121,7 @@ async fn two_runs_with_one_task_do_not_mix_their_answers() {
 }
 
 #[tokio::test]
-async fn a_recording_that_was_torn_goes_on_on_a_new_line() {
+async fn a_torn_recording_continues_on_a_new_line() {
     let folder = tempfile::tempdir().unwrap();
     let tape = folder.path().join("tape");
     std::fs::create_dir(&tape).unwrap();
@@ -133,16 +133,16 @@ async fn a_recording_that_was_torn_goes_on_on_a_new_line() {
         record: Some(tape),
         ..DirectorySettings::default()
     });
-    let asked = request("main", "l", "hello", &[]);
+    let prompted = request("main", "l", "hello", &[]);
     let model = recording.find("script:s.yaml").unwrap();
-    model.turn(asked.clone(), &NoDeltas).await.unwrap();
+    model.turn(prompted.clone(), &NoDeltas).await.unwrap();
     let model = directory(folder.path(), false).find("replay:tape").unwrap();
-    let answer = model.turn(asked, &NoDeltas).await.unwrap();
+    let answer = model.turn(prompted, &NoDeltas).await.unwrap();
     assert_eq!(shown(&answer), "say kept");
 }
 
 #[test]
-fn a_recording_that_is_not_there_or_broken_says_so() {
+fn a_missing_or_damaged_recording_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     for (name, text, expected) in [
         ("none", None, "No such file"),

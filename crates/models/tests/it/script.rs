@@ -15,7 +15,7 @@ fn model(text: &str) -> ScriptModel {
 }
 
 /// Returns the reply of the script, or `error:` / `retryable:` and the message.
-async fn ask(model: &ScriptModel, request: &ModelRequest) -> String {
+async fn prompt(model: &ScriptModel, request: &ModelRequest) -> String {
     match model.turn(request.clone(), &NoDeltas).await {
         Ok(answer) => shown(&answer),
         Err(error) if error.fault.is_retryable() => format!("retryable: {}", error.message),
@@ -76,7 +76,7 @@ async fn conditions() {
         for (request, fits) in [(&first, fits_first), (&busy, fits_busy)] {
             let expected = if fits { "say yes" } else { "say no" };
             assert_eq!(
-                ask(&model, request).await,
+                prompt(&model, request).await,
                 expected,
                 "{when} on turn {}",
                 request.asker.turn
@@ -90,9 +90,9 @@ async fn an_old_notice_is_history() {
     let model =
         model("version: 1\nrules: [{when: {notice_contains: steer}, say: heard}, {say: old}]");
     let mut request = busy_child();
-    assert_eq!(ask(&model, &request).await, "say heard");
+    assert_eq!(prompt(&model, &request).await, "say heard");
     with_results(&mut request, &["more"]);
-    assert_eq!(ask(&model, &request).await, "say old");
+    assert_eq!(prompt(&model, &request).await, "say old");
 }
 
 #[tokio::test]
@@ -212,7 +212,7 @@ async fn expectations() {
         let model = model(&format!(
             "version: 1\nrules:\n- expect: {expect}\n  say: fine\n"
         ));
-        let found = ask(&model, &busy_child()).await;
+        let found = prompt(&model, &busy_child()).await;
         if expected.is_empty() {
             assert_eq!(found, "say fine", "{expect}");
         } else {
@@ -231,7 +231,7 @@ async fn a_request_that_no_rule_covers() {
             &[&format!("round {round} {}", "分析".repeat(300))],
         );
     }
-    let message = ask(&model, &request).await;
+    let message = prompt(&model, &request).await;
     let first: Vec<&str> = message.lines().take(3).collect();
     assert_eq!(
         first,
@@ -270,7 +270,7 @@ async fn faults() {
         let text = format!(
             "version: 1\nrules:\n- fault: {fault}\n  say: half\n  calls: [{{ tool: grep, args: {{ pattern: x }} }}]\n"
         );
-        assert_eq!(ask(&model(&text), &child()).await, expected, "{fault}");
+        assert_eq!(prompt(&model(&text), &child()).await, expected, "{fault}");
     }
 }
 
@@ -312,7 +312,7 @@ rules:
         (&second, "retryable: busy"),
         (&second, "say there"),
     ] {
-        assert_eq!(ask(&model, request).await, expected);
+        assert_eq!(prompt(&model, request).await, expected);
     }
 }
 
@@ -320,8 +320,8 @@ rules:
 async fn a_used_up_fault_without_an_answer_lets_the_next_rule_answer() {
     let text = "version: 1\nrules: [{ fault: { kind: retryable, times: 1 } }, { say: next }]";
     let model = model(text);
-    assert_eq!(ask(&model, &child()).await, "retryable: scripted fault");
-    assert_eq!(ask(&model, &child()).await, "say next");
+    assert_eq!(prompt(&model, &child()).await, "retryable: scripted fault");
+    assert_eq!(prompt(&model, &child()).await, "say next");
 }
 
 #[tokio::test]
@@ -347,7 +347,7 @@ async fn templates() {
     ] {
         let text = json!({"version": 1, "rules": [{"say": template}]}).to_string();
         assert_eq!(
-            ask(&model(&text), &request).await,
+            prompt(&model(&text), &request).await,
             format!("say {expected}"),
             "{template}"
         );
@@ -363,17 +363,17 @@ async fn templates() {
         ),
     ] {
         let text = json!({"version": 1, "rules": [{"say": template}]}).to_string();
-        let found = ask(&model(&text), &again).await;
+        let found = prompt(&model(&text), &again).await;
         assert!(found.ends_with(&format!("depth 1): {problem}")), "{found}");
     }
 }
 
 #[tokio::test]
-async fn what_a_tool_said_is_not_a_template() {
+async fn a_tool_result_is_not_expanded_as_a_template() {
     let mut request = child();
     with_results(&mut request, &["{{task}}"]);
     let model = model("version: 1\nrules: [{ say: 'got {{last_result}}' }]");
-    assert_eq!(ask(&model, &request).await, "say got {{task}}");
+    assert_eq!(prompt(&model, &request).await, "say got {{task}}");
 }
 
 #[test]
@@ -506,9 +506,9 @@ defaults: { latency_ms: 2000 }
 rules: [{ when: { turn: 1 }, say: slow }, { say: quick, latency_ms: 0 }]",
     );
     let before = tokio::time::Instant::now();
-    assert_eq!(ask(&model, &child()).await, "say slow");
+    assert_eq!(prompt(&model, &child()).await, "say slow");
     assert_eq!(before.elapsed(), Duration::from_secs(2));
-    assert_eq!(ask(&model, &busy_child()).await, "say quick");
+    assert_eq!(prompt(&model, &busy_child()).await, "say quick");
     assert_eq!(before.elapsed(), Duration::from_secs(2));
 }
 
@@ -521,21 +521,21 @@ async fn a_hang_lasts_until_it_is_dropped() {
 }
 
 #[derive(Default)]
-struct Heard(std::sync::Mutex<String>);
+struct Recorder(std::sync::Mutex<String>);
 
-impl DeltaSink for Heard {
+impl DeltaSink for Recorder {
     fn text(&self, delta: &str) {
         self.0.lock().unwrap().push_str(delta);
     }
-    fn held(&self, _held: Option<sortie_core::ports::model::Held>) {}
+    fn rate_limited(&self, _wait: Option<sortie_core::ports::model::RateLimitWait>) {}
 }
 
 #[tokio::test]
 async fn text_is_streamed_to_the_sink() {
-    let heard = Heard::default();
+    let recorder = Recorder::default();
     let model = model("version: 1\nrules: [{ say: 'hello {{label}}' }]");
-    model.turn(child(), &heard).await.unwrap();
-    assert_eq!(*heard.0.lock().unwrap(), "hello find auth");
+    model.turn(child(), &recorder).await.unwrap();
+    assert_eq!(*recorder.0.lock().unwrap(), "hello find auth");
 }
 
 /// Returns the examples of the documentation, by language of their fence.
@@ -561,20 +561,23 @@ fn every_documented_script_is_one() {
 async fn the_first_documented_scenario() {
     let model = model(&documented("yaml")[0]);
     let mut main = request("main", "main", "who logs in?", &["task"]);
-    assert_eq!(ask(&model, &main).await.lines().count(), 3);
+    assert_eq!(prompt(&model, &main).await.lines().count(), 3);
     with_results(
         &mut main,
         &["auth files: src/auth.rs", "user files: src/user.rs"],
     );
     assert_eq!(
-        ask(&model, &main).await,
+        prompt(&model, &main).await,
         "say First: auth files: src/auth.rs Second: user files: src/user.rs"
     );
     let mut explorer = child();
     assert_eq!(
-        ask(&model, &explorer).await,
+        prompt(&model, &explorer).await,
         "call grep {\"output\":\"files\",\"pattern\":\"fn login|struct User\"}"
     );
     with_results(&mut explorer, &["src/auth.rs\nsrc/user.rs"]);
-    assert_eq!(ask(&model, &explorer).await, "say find auth: src/auth.rs");
+    assert_eq!(
+        prompt(&model, &explorer).await,
+        "say find auth: src/auth.rs"
+    );
 }

@@ -125,7 +125,7 @@ pub(crate) fn open_head(kind: &str) -> String {
 }
 
 /// Returns a Chat stream with this text.
-pub(crate) fn says(text: &str) -> String {
+pub(crate) fn chat_stream(text: &str) -> String {
     format!(
         "data: {{\"model\":\"m-1\",\"choices\":[{{\"index\":0,\"delta\":{{\"content\":{text:?}}}}}]}}\n\n\
          data: {{\"model\":\"m-1\",\"choices\":[{{\"index\":0,\"delta\":{{}},\"finish_reason\":\"stop\"}}],\
@@ -136,5 +136,7 @@ pub(crate) fn says(text: &str) -> String {
 
 /// Returns a successful response as a Chat stream.
 pub(crate) fn good(text: &str) -> Vec<Step> {
-    vec![Step::Send(open_head("text/event-stream") + &says(text))]
+    vec![Step::Send(
+        open_head("text/event-stream") + &chat_stream(text),
+    )]
 }

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use sortie_core::config::{ModelConfig, Price};
 use sortie_core::ports::model::Wire;
 use sortie_core::ports::model::{
-    DeltaSink, Fault, Held, ModelAnswer, ModelDirectory as _, ModelError, ModelRequest,
+    DeltaSink, Fault, ModelAnswer, ModelDirectory as _, ModelError, ModelRequest, RateLimitWait,
 };
 use sortie_models::{Directory, DirectorySettings, ProviderSettings, Secret, ToolSetting};
 
-use crate::server::{Server, Step, good, open_head, reply, says};
+use crate::server::{Server, Step, chat_stream, good, open_head, reply};
 use crate::support::{request, shown};
 
 const KEY: &str = "very-secret-key-123";
@@ -45,23 +45,23 @@ fn directory(provider: ProviderSettings) -> Directory {
 }
 
 #[derive(Debug, Default)]
-struct Heard {
+struct Recorder {
     text: Mutex<String>,
-    held: Mutex<Vec<Option<Held>>>,
+    waits: Mutex<Vec<Option<RateLimitWait>>>,
 }
 
-impl DeltaSink for Heard {
+impl DeltaSink for Recorder {
     fn text(&self, delta: &str) {
         self.text.lock().unwrap().push_str(delta);
     }
-    fn held(&self, held: Option<Held>) {
-        self.held.lock().unwrap().push(held);
+    fn rate_limited(&self, wait: Option<RateLimitWait>) {
+        self.waits.lock().unwrap().push(wait);
     }
 }
 
-async fn ask(directory: &Directory, request: ModelRequest) -> Result<ModelAnswer, ModelError> {
+async fn prompt(directory: &Directory, request: ModelRequest) -> Result<ModelAnswer, ModelError> {
     let model = directory.find("test/m").unwrap();
-    model.turn(request, &Heard::default()).await
+    model.turn(request, &Recorder::default()).await
 }
 
 /// Returns a response that sends a byte now and then and never a line. It takes longer than any
@@ -74,7 +74,7 @@ fn trickle() -> Vec<Step> {
         ]
     };
     let mut steps: Vec<Step> = std::iter::repeat_with(byte).take(100).flatten().collect();
-    steps.push(Step::Send(format!("\n\n{}", says("too late"))));
+    steps.push(Step::Send(format!("\n\n{}", chat_stream("too late"))));
     steps
 }
 
@@ -93,7 +93,7 @@ async fn outcome(reply: Vec<Step>) -> String {
         idle_timeout: short,
         ..settings(&server.url)
     });
-    let text = match ask(&directory, question()).await {
+    let text = match prompt(&directory, question()).await {
         Ok(answer) => shown(&answer),
         Err(error) => {
             let seen = if error.shown { " shown" } else { "" };
@@ -108,7 +108,7 @@ async fn outcome(reply: Vec<Step>) -> String {
 async fn replies_of_all_kinds_become_an_answer_or_a_typed_error() {
     let send = |text: String| Step::Send(text);
     let stream = || open_head("text/event-stream");
-    let half = says("hello");
+    let half = chat_stream("hello");
     let half = half.split_once("\n\n").unwrap().0.to_owned() + "\n\n";
     let whole = "{\"model\":\"m-1\",\"choices\":[{\"message\":{\"role\":\"assistant\",\"content\":\"whole\"},\"finish_reason\":\"stop\"}]}";
     let error = "{\"error\":{\"message\":\"something broke\"}}";
@@ -116,7 +116,7 @@ async fn replies_of_all_kinds_become_an_answer_or_a_typed_error() {
         ("a good stream", good("hello"), "say hello"),
         (
             "an odd content type",
-            vec![send(open_head("text/plain") + &says("plain"))],
+            vec![send(open_head("text/plain") + &chat_stream("plain"))],
             "say plain",
         ),
         (
@@ -213,7 +213,7 @@ async fn connection_failure_is_a_transient_error_with_the_host() {
     drop(listener);
     let mut settings = settings(&format!("http://{host}"));
     settings.query = BTreeMap::from([("code".to_owned(), "hidden".to_owned())]);
-    let error = ask(&directory(settings), question()).await.unwrap_err();
+    let error = prompt(&directory(settings), question()).await.unwrap_err();
     assert_eq!(error.fault, Fault::Transient);
     assert!(
         error
@@ -226,12 +226,12 @@ async fn connection_failure_is_a_transient_error_with_the_host() {
 }
 
 #[tokio::test]
-async fn a_question_carries_its_key_headers_and_query() {
+async fn a_prompt_carries_its_key_headers_and_query() {
     let server = Server::start(vec![good("hi")]).await;
     let mut settings = settings(&server.url);
     settings.headers = BTreeMap::from([("X-Team".to_owned(), Secret::new("blue"))]);
     settings.query = BTreeMap::from([("api-version".to_owned(), "1 a".to_owned())]);
-    let answer = ask(&directory(settings), question()).await.unwrap();
+    let answer = prompt(&directory(settings), question()).await.unwrap();
     assert_eq!(answer.model, "test/m-1");
     assert_eq!(answer.usage.cost_usd, Some(0.002));
     assert_eq!(answer.held_ms, 0);
@@ -254,7 +254,7 @@ async fn an_answer_may_come_whole() {
     let server = Server::start(vec![reply("200 OK", "", whole)]).await;
     let mut settings = settings(&server.url);
     settings.streaming = Some(false);
-    let answer = ask(&directory(settings), question()).await.unwrap();
+    let answer = prompt(&directory(settings), question()).await.unwrap();
     assert_eq!(shown(&answer), "say all of it");
     assert!(!server.seen()[0].contains("\"stream\":true"));
 }
@@ -264,44 +264,44 @@ async fn a_rate_limit_is_a_wait_and_not_a_failure() {
     let too_many = reply("429 Too Many Requests", "retry-after-ms: 30\r\n", "{}");
     let server = Server::start(vec![too_many.clone(), too_many, good("at last")]).await;
     let directory = directory(settings(&server.url));
-    let heard = Heard::default();
+    let recorder = Recorder::default();
     let model = directory.find("test/m").unwrap();
-    let answer = model.turn(question(), &heard).await.unwrap();
+    let answer = model.turn(question(), &recorder).await.unwrap();
     assert_eq!(shown(&answer), "say at last");
     assert!(answer.held_ms >= 60, "{}", answer.held_ms);
     assert_eq!(server.seen().len(), 3);
-    let held = heard.held.lock().unwrap().clone();
-    assert_eq!(held.len(), 4, "{held:?}");
-    assert!(held[0].is_some_and(|held| held.position == 1 && held.resumes_in_ms.is_some()));
-    assert_eq!(held[3], None);
-    let snapshot = directory.governor().snapshot();
-    assert_eq!((snapshot[0].in_flight, snapshot[0].queued), (0, 0));
+    let waits = recorder.waits.lock().unwrap().clone();
+    assert_eq!(waits.len(), 4, "{waits:?}");
+    assert!(waits[0].is_some_and(|wait| wait.position == 1 && wait.resumes_in_ms.is_some()));
+    assert_eq!(waits[3], None);
+    let states = directory.governor().states();
+    assert_eq!((states[0].in_flight, states[0].queued), (0, 0));
 }
 
 #[tokio::test]
-async fn without_being_told_how_long_the_wait_is_about_a_second_and_can_be_dropped() {
+async fn without_retry_after_the_wait_is_about_a_second_and_can_be_dropped() {
     let server = Server::start(vec![reply("429 Too Many Requests", "", "{}")]).await;
     let directory = directory(settings(&server.url));
-    let heard = Heard::default();
+    let recorder = Recorder::default();
     let model = directory.find("test/m").unwrap();
     let waits = async {
-        while heard.held.lock().unwrap().is_empty() {
+        while recorder.waits.lock().unwrap().is_empty() {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     };
     tokio::select! {
-        answer = model.turn(question(), &heard) => panic!("{answer:?}"),
+        answer = model.turn(question(), &recorder) => panic!("{answer:?}"),
         () = waits => {}
     }
-    let held = heard.held.lock().unwrap()[0].unwrap();
-    let resumes = held.resumes_in_ms.unwrap();
+    let wait = recorder.waits.lock().unwrap()[0].unwrap();
+    let resumes = wait.resumes_in_ms.unwrap();
     assert!((900..=1250).contains(&resumes), "{resumes}");
-    let snapshot = directory.governor().snapshot();
-    assert_eq!((snapshot[0].in_flight, snapshot[0].queued), (0, 0));
+    let states = directory.governor().states();
+    assert_eq!((states[0].in_flight, states[0].queued), (0, 0));
 }
 
 #[tokio::test]
-async fn a_question_with_a_fallback_does_not_wait_long() {
+async fn a_prompt_with_a_fallback_does_not_wait_long() {
     let server = Server::start(vec![reply(
         "429 Too Many Requests",
         "retry-after: 60\r\n",
@@ -310,7 +310,7 @@ async fn a_question_with_a_fallback_does_not_wait_long() {
     .await;
     let mut question = question();
     question.options.has_fallback = true;
-    let error = ask(&directory(settings(&server.url)), question)
+    let error = prompt(&directory(settings(&server.url)), question)
         .await
         .unwrap_err();
     let Fault::RateLimited {
@@ -345,7 +345,7 @@ async fn a_model_without_tool_support_gets_tools_in_the_prompt_from_then_on() {
         learned: Some(folder.path().join("learned.json")),
         ..DirectorySettings::default()
     });
-    let answer = ask(&directory, question()).await.unwrap();
+    let answer = prompt(&directory, question()).await.unwrap();
     assert!(
         shown(&answer).ends_with("call read {\"path\":\"a\"}"),
         "{}",
@@ -356,7 +356,7 @@ async fn a_model_without_tool_support_gets_tools_in_the_prompt_from_then_on() {
     assert!(!seen[1].contains("\"tools\":["), "{}", seen[1]);
     assert!(seen[1].contains("json_schema"), "{}", seen[1]);
 
-    let answer = ask(&directory, question()).await.unwrap();
+    let answer = prompt(&directory, question()).await.unwrap();
     assert!(shown(&answer).contains("I look."), "{}", shown(&answer));
     let seen = &server.seen()[1..];
     assert!(
@@ -386,7 +386,7 @@ async fn begins_with_tools(description: &str) -> bool {
         ..DirectorySettings::default()
     });
     // Whether the reply is accepted does not matter here.
-    ask(&directory, question()).await.ok();
+    prompt(&directory, question()).await.ok();
     let seen = server.seen();
     assert!(seen[0].starts_with("GET "), "{}", seen[0]);
     assert!(!seen[0].contains(KEY), "{}", seen[0]);
@@ -407,7 +407,7 @@ async fn small_local_models_begin_in_schema_mode() {
 }
 
 #[tokio::test]
-async fn steps_in_words_are_not_shown_as_text() {
+async fn schema_mode_steps_are_not_streamed_as_text() {
     let server = Server::start(vec![good("{\"answer\":\"forty-two\"}")]).await;
     let schema = ModelConfig {
         tools: Some(ToolSetting::Schema),
@@ -418,11 +418,11 @@ async fn steps_in_words_are_not_shown_as_text() {
         models: BTreeMap::from([("test/m".to_owned(), schema)]),
         ..DirectorySettings::default()
     });
-    let heard = Heard::default();
+    let recorder = Recorder::default();
     let model = directory.find("test/m").unwrap();
-    let answer = model.turn(question(), &heard).await.unwrap();
+    let answer = model.turn(question(), &recorder).await.unwrap();
     assert_eq!(shown(&answer), "say forty-two");
-    assert_eq!(*heard.text.lock().unwrap(), "forty-two");
+    assert_eq!(*recorder.text.lock().unwrap(), "forty-two");
 }
 
 #[tokio::test]
@@ -444,7 +444,7 @@ async fn siblings_with_one_prompt_let_the_first_go_ahead() {
     let mut siblings = tokio::task::JoinSet::new();
     for _ in 0..4 {
         let (directory, question) = (Arc::clone(&directory), question.clone());
-        siblings.spawn(async move { ask(&directory, question).await.unwrap() });
+        siblings.spawn(async move { prompt(&directory, question).await.unwrap() });
     }
     siblings.join_all().await;
     let arrived = arrived.lock().unwrap();
@@ -470,7 +470,10 @@ fn keys_are_in_no_debug_output() {
 
 #[tokio::test]
 async fn price_is_that_of_the_replying_model() {
-    let check = async |asked: &str, answered: &str, own: Option<Price>, expected: Option<f64>| {
+    let check = async |requested: &str,
+                       answered: &str,
+                       own: Option<Price>,
+                       expected: Option<f64>| {
         let document = format!(
             r#"{{"type":"message","model":"{answered}","content":[{{"type":"text","text":"hi"}}],"stop_reason":"end_turn","usage":{{"input_tokens":1000000,"output_tokens":0}}}}"#
         );
@@ -479,7 +482,7 @@ async fn price_is_that_of_the_replying_model() {
         let directory = Directory::new(DirectorySettings {
             providers: [("anthropic".to_owned(), settings_of(&server.url))].into(),
             models: [(
-                format!("anthropic/{asked}"),
+                format!("anthropic/{requested}"),
                 ModelConfig {
                     price: own,
                     ..ModelConfig::default()
@@ -488,9 +491,9 @@ async fn price_is_that_of_the_replying_model() {
             .into(),
             ..DirectorySettings::default()
         });
-        let model = directory.find(&format!("anthropic/{asked}")).unwrap();
-        let answer = model.turn(question(), &Heard::default()).await.unwrap();
-        assert_eq!(answer.usage.cost_usd, expected, "{asked} {answered}");
+        let model = directory.find(&format!("anthropic/{requested}")).unwrap();
+        let answer = model.turn(question(), &Recorder::default()).await.unwrap();
+        assert_eq!(answer.usage.cost_usd, expected, "{requested} {answered}");
     };
     let own = Price {
         input: Some(7.0),

@@ -65,7 +65,7 @@ fn the_list_of_vendors() {
 }
 
 #[tokio::test]
-async fn every_vendor_can_be_asked() {
+async fn every_vendor_can_be_prompted() {
     for vendor in directory(&[], &[]).vendors() {
         let server = Server::start(vec![reply("400 Bad Request", "", "{}")]).await;
         let settings = ProviderSettings {
@@ -100,7 +100,7 @@ async fn every_vendor_can_be_asked() {
 }
 
 #[test]
-fn names_that_cannot_be_asked_say_what_to_do() {
+fn unusable_names_fail_with_a_hint() {
     let no_url = ProviderSettings {
         wire: Some(Wire::Chat),
         ..ProviderSettings::default()
@@ -298,7 +298,7 @@ async fn local_servers_are_found_with_their_models() {
 }
 
 #[tokio::test]
-async fn a_question_that_is_certainly_too_long_is_not_asked() {
+async fn a_prompt_that_exceeds_the_window_is_not_sent() {
     let window = ModelConfig {
         context_window: Some(1_000),
         ..ModelConfig::default()

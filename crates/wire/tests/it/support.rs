@@ -9,8 +9,8 @@ use sortie_core::message::{
     Arguments, Block, ImageRef, Message, ResultStatus, SharedMessage, ToolCall, ToolResult, Usage,
 };
 use sortie_core::ports::model::{
-    AnswerPart, Asker, DeltaSink, Held, Images, ModelAnswer, ModelError, ModelRequest, TurnOptions,
-    Wire,
+    AnswerPart, Asker, DeltaSink, Images, ModelAnswer, ModelError, ModelRequest, RateLimitWait,
+    TurnOptions, Wire,
 };
 use sortie_core::ports::tool::ToolSpec;
 use sortie_wire::{Decoder, Dialect, Mode, decode_whole, encode};
@@ -25,7 +25,7 @@ impl DeltaSink for Heard {
     fn text(&self, delta: &str) {
         self.0.lock().unwrap().push_str(delta);
     }
-    fn held(&self, _held: Option<Held>) {}
+    fn rate_limited(&self, _wait: Option<RateLimitWait>) {}
 }
 
 impl Heard {
