@@ -147,14 +147,14 @@ impl Authority {
 
 /// Returns the layer, the rule and the reason of a ruling.
 pub(crate) fn ruling_text(ruling: &Ruling) -> String {
-    let mut words = ruling.layer.as_str().to_owned();
+    let mut explanation = ruling.layer.as_str().to_owned();
     if let Some(rule) = &ruling.rule {
-        words.push_str(", rule ");
-        words.push_str(rule);
+        explanation.push_str(", rule ");
+        explanation.push_str(rule);
     }
     if !ruling.why.is_empty() {
-        words.push_str(": ");
-        words.push_str(&ruling.why);
+        explanation.push_str(": ");
+        explanation.push_str(&ruling.why);
     }
-    words
+    explanation
 }

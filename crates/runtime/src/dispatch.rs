@@ -115,18 +115,18 @@ impl<'a> Dispatch<'a> {
         let arguments = match &call.arguments {
             Arguments::Json(value) => value,
             Arguments::Malformed { raw: _, error } => {
-                let words = text(lang, "call-malformed", &[("error", error.as_str().into())]);
-                return Prepared::Resolved(Box::new(self.invalid_call(call, &words)));
+                let message = text(lang, "call-malformed", &[("error", error.as_str().into())]);
+                return Prepared::Resolved(Box::new(self.invalid_call(call, &message)));
             }
         };
         let Some(found) = self.engine.planner.toolbox.find(&call.name, arguments) else {
             let known = self.spec.tools.join(", ");
-            let words = text(
+            let message = text(
                 lang,
                 "call-unknown-tool",
                 &[("name", call.name.as_str().into()), ("known", known.into())],
             );
-            return Prepared::Resolved(Box::new(self.invalid_call(call, &words)));
+            return Prepared::Resolved(Box::new(self.invalid_call(call, &message)));
         };
         let mut checked = CheckedCall {
             call,
@@ -137,11 +137,11 @@ impl<'a> Dispatch<'a> {
             status: &open.status,
         };
         if checked.ruling.decision == Decision::Deny {
-            let words = self.denial_text(&checked);
+            let message = self.denial_text(&checked);
             return Prepared::Resolved(Box::new(self.refused(
                 &checked,
                 ResultStatus::Denied,
-                &words,
+                &message,
             )));
         }
         let problems = self
@@ -150,7 +150,7 @@ impl<'a> Dispatch<'a> {
             .toolbox
             .problems(&checked.facts.name, &checked.arguments);
         if !problems.is_empty() {
-            let words = text(
+            let message = text(
                 lang,
                 "call-bad-arguments",
                 &[
@@ -161,15 +161,15 @@ impl<'a> Dispatch<'a> {
             return Prepared::Resolved(Box::new(self.refused(
                 &checked,
                 ResultStatus::Error,
-                &words,
+                &message,
             )));
         }
         if let CallStatus::Replied { request, reply } = checked.status {
             match approved_by(request, reply) {
                 Some(approved) => checked.ruling.approved = Some(approved),
                 None => {
-                    let (status, words) = requests::reply_text(lang, &call.name, request, reply);
-                    return Prepared::Resolved(Box::new(self.refused(&checked, status, &words)));
+                    let (status, message) = requests::reply_text(lang, &call.name, request, reply);
+                    return Prepared::Resolved(Box::new(self.refused(&checked, status, &message)));
                 }
             }
         }
@@ -193,12 +193,12 @@ impl<'a> Dispatch<'a> {
         }
         if !self.engine.settings().approvals.wait {
             checked.ruling.decision = Decision::Deny;
-            let words = t!(
+            let message = t!(
                 self.spec.lang,
                 "refused-no-person",
                 tool = checked.call.name.as_str()
             );
-            return ApprovalOutcome::Denied(self.refused(&checked, ResultStatus::Denied, &words));
+            return ApprovalOutcome::Denied(self.refused(&checked, ResultStatus::Denied, &message));
         }
         let effect = EffectId::new(self.fence.run, &checked.call.id);
         let preview = self.preview(&checked, &effect).await;
@@ -379,7 +379,7 @@ impl<'a> Dispatch<'a> {
         elapsed_ms: u64,
     ) -> CallRecord {
         let clean = self.engine.redactor.redact(&answer.text).into_owned();
-        let (words, whole) = bound_result(self.spec.lang, clean);
+        let (message, whole) = bound_result(self.spec.lang, clean);
         let mut blobs: Vec<Blob> = whole.into_iter().map(blob_of).collect();
         let full = blobs.first().map(|blob| blob.id.clone());
         let mut images = Vec::with_capacity(answer.images.len());
@@ -394,7 +394,7 @@ impl<'a> Dispatch<'a> {
         let result = ToolResult {
             call: checked.call.id.clone(),
             provider_id: checked.call.provider_id.clone(),
-            text: words,
+            text: message,
             status,
             full,
             images,
@@ -428,8 +428,8 @@ impl<'a> Dispatch<'a> {
             && question.to == Addressee::Person
             && !self.engine.settings().approvals.wait
         {
-            let (status, words) = requests::unanswered(self.spec.lang, question);
-            return self.refused(checked, status, &words);
+            let (status, message) = requests::unanswered(self.spec.lang, question);
+            return self.refused(checked, status, &message);
         }
         self.suspended(checked, request)
     }
@@ -446,12 +446,12 @@ impl<'a> Dispatch<'a> {
     }
 
     fn unknown_outcome(self, checked: &CheckedCall<'a>) -> CallRecord {
-        let words = text(
+        let message = text(
             self.spec.lang,
             "call-interrupted",
             &[("tool", checked.call.name.as_str().into())],
         );
-        self.refused(checked, ResultStatus::Interrupted, &words)
+        self.refused(checked, ResultStatus::Interrupted, &message)
     }
 
     fn denial_text(self, checked: &CheckedCall<'a>) -> String {
@@ -467,17 +467,17 @@ impl<'a> Dispatch<'a> {
     }
 
     /// Returns the result of a valid call that did not run.
-    fn refused(self, checked: &CheckedCall<'a>, status: ResultStatus, words: &str) -> CallRecord {
-        let words = truncate_middle(words, MAX_REFUSAL_CHARS, "…").text;
-        self.answered(checked, status, ToolAnswer::text(words), 0)
+    fn refused(self, checked: &CheckedCall<'a>, status: ResultStatus, message: &str) -> CallRecord {
+        let message = truncate_middle(message, MAX_REFUSAL_CHARS, "…").text;
+        self.answered(checked, status, ToolAnswer::text(message), 0)
     }
 
     /// Returns the result of a call whose tool or arguments cannot be read.
-    fn invalid_call(self, call: &ToolCall, words: &str) -> CallRecord {
+    fn invalid_call(self, call: &ToolCall, message: &str) -> CallRecord {
         let result = ToolResult::not_run(
             call,
             ResultStatus::Error,
-            truncate_middle(words, MAX_REFUSAL_CHARS, "…").text,
+            truncate_middle(message, MAX_REFUSAL_CHARS, "…").text,
         );
         let stage = audit::ended(&result, 0, None);
         CallRecord {

@@ -54,8 +54,8 @@ pub(crate) async fn load(
     entries: StoreResult<Vec<JournalEntry>>,
 ) -> Result<RunState, Unreadable> {
     let entries = entries?;
-    let past = prior_history(engine, &entries).await?;
-    Ok(RunState::fold_owned(&past, entries)?)
+    let history = prior_history(engine, &entries).await?;
+    Ok(RunState::fold_owned(&history, entries)?)
 }
 
 /// Returns a long output of a run, or of the run it continues.
@@ -124,7 +124,7 @@ async fn prior_history(
         chain.push(earlier_run);
     }
     chain.reverse();
-    let mut past = match (base, next) {
+    let mut history = match (base, next) {
         (Some(base), _) => base.history.clone(),
         (None, None) => PriorHistory::default(),
         (None, Some(_)) => PriorHistory::missing(),
@@ -139,29 +139,29 @@ async fn prior_history(
         };
         head = entries.last().map_or(Seq(0), |entry| entry.seq);
         entries.retain(|entry| up_to.is_none_or(|last| entry.seq <= last));
-        past = if entries.is_empty() {
+        history = if entries.is_empty() {
             PriorHistory::missing()
         } else {
-            RunState::fold_owned(&past, entries)?.into_prior_history()
+            RunState::fold_owned(&history, entries)?.into_prior_history()
         };
     }
     if of_one_conversation && chain.len() >= RUNS_PER_SNAPSHOT {
-        save(engine, &past, (base, &chain, head)).await;
+        save(engine, &history, (base, &chain, head)).await;
     }
-    Ok(past)
+    Ok(history)
 }
 
 /// Saves the history up to the last run of a chain. The next turns begin there.
 async fn save(
     engine: &Engine,
-    past: &PriorHistory,
+    history: &PriorHistory,
     (base, chain, head): (Option<&Folded>, &[Earlier], Seq),
 ) {
     // A fork point is not the end of its journal.
     let Some(Earlier { run, up_to: None }) = chain.last() else {
         return;
     };
-    let body = match serde_json::to_vec(&(SNAPSHOT_VERSION, past)) {
+    let body = match serde_json::to_vec(&(SNAPSHOT_VERSION, history)) {
         Ok(body) if body.len() <= MAX_SNAPSHOT_BYTES => body,
         Ok(_) => return,
         Err(error) => {

@@ -20,7 +20,7 @@ use crate::engine::{Engine, store_failed};
 use crate::journal_load;
 
 /// Shortest interval between two updates of the queue position in the record.
-const BETWEEN_HOLDS: Duration = Duration::from_millis(500);
+const WAIT_UPDATE_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The run that calls a model.
 #[derive(Clone, Debug)]
@@ -49,7 +49,7 @@ impl ModelCaller {
         signals: watch::Receiver<Signals>,
     ) -> CallOutcome {
         // `Some` while the call waits at its provider: nothing was sent yet.
-        let (held, changes) = watch::channel(None);
+        let (wait, changes) = watch::channel(None);
         if delay_ms > 0 {
             tokio::select! {
                 biased;
@@ -57,18 +57,18 @@ impl ModelCaller {
                 () = tokio::time::sleep(Duration::from_millis(delay_ms)) => {}
             }
         }
-        let rests = paused_while_held(signals, changes.clone());
+        let paused = paused_while_waiting(signals, changes.clone());
         tokio::select! {
             biased;
-            completed = self.send(request, held, changes) => CallOutcome::Completed(completed),
-            () = rests => CallOutcome::NotSent,
+            completed = self.send(request, wait, changes) => CallOutcome::Completed(completed),
+            () = paused => CallOutcome::NotSent,
         }
     }
 
     async fn send(
         &self,
         request: ModelRequest,
-        held: watch::Sender<Option<RateLimitWait>>,
+        wait: watch::Sender<Option<RateLimitWait>>,
         changes: watch::Receiver<Option<RateLimitWait>>,
     ) -> Result<ModelAnswer, ModelError> {
         let model = self.engine.models.find(&request.model)?;
@@ -77,7 +77,7 @@ impl ModelCaller {
             let deltas = DeltaPublisher {
                 engine: &self.engine,
                 run: self.fence.run,
-                held,
+                wait,
             };
             model.turn(request, &deltas).await
         };
@@ -88,21 +88,21 @@ impl ModelCaller {
     /// Publishes whether the call waits for its provider, in the record and to subscribers.
     async fn publish_waits(&self, mut changes: watch::Receiver<Option<RateLimitWait>>) {
         while changes.changed().await.is_ok() {
-            let held = *changes.borrow_and_update();
+            let wait = *changes.borrow_and_update();
             self.engine.publisher.notify(
                 self.fence.run,
                 &self.spec,
                 self.head,
                 NotificationKind::Held {
-                    position: held.map(|held| held.position),
-                    resumes_in_ms: held.and_then(|held| held.resumes_in_ms),
+                    position: wait.map(|wait| wait.position),
+                    resumes_in_ms: wait.and_then(|wait| wait.resumes_in_ms),
                 },
             );
-            let hold = Hold {
+            let update = Hold {
                 fence: self.fence,
-                position: held.map(|held| held.position),
+                position: wait.map(|wait| wait.position),
             };
-            match self.engine.store.hold(hold).await {
+            match self.engine.store.hold(update).await {
                 // Another process has claimed the run; the next append fails for that reason.
                 Ok(()) | Err(StoreError::Fenced { .. }) => {}
                 Err(error) => store_failed("record a rate-limit wait", &error),
@@ -110,7 +110,7 @@ impl ModelCaller {
             tokio::select! {
                 biased;
                 () = closed(&changes) => return,
-                () = tokio::time::sleep(BETWEEN_HOLDS) => {}
+                () = tokio::time::sleep(WAIT_UPDATE_INTERVAL) => {}
             }
         }
     }
@@ -126,19 +126,19 @@ async fn pause_requested(mut signals: watch::Receiver<Signals>) {
 }
 
 /// Returns when a pause is requested while the call waits for its provider.
-async fn paused_while_held(
+async fn paused_while_waiting(
     signals: watch::Receiver<Signals>,
-    mut held: watch::Receiver<Option<RateLimitWait>>,
+    mut wait: watch::Receiver<Option<RateLimitWait>>,
 ) {
     loop {
-        if held.wait_for(Option::is_some).await.is_err() {
+        if wait.wait_for(Option::is_some).await.is_err() {
             // The call is over.
             return std::future::pending().await;
         }
         tokio::select! {
             biased;
             // The call was sent, or has another position: check again.
-            changed = held.changed() => if changed.is_err() {
+            changed = wait.changed() => if changed.is_err() {
                 return std::future::pending().await;
             },
             () = pause_requested(signals.clone()) => return,
@@ -155,7 +155,7 @@ async fn closed(changes: &watch::Receiver<Option<RateLimitWait>>) {
 struct DeltaPublisher<'a> {
     engine: &'a Engine,
     run: RunId,
-    held: watch::Sender<Option<RateLimitWait>>,
+    wait: watch::Sender<Option<RateLimitWait>>,
 }
 
 impl DeltaSink for DeltaPublisher<'_> {
@@ -163,10 +163,10 @@ impl DeltaSink for DeltaPublisher<'_> {
         self.engine.publisher.delta(self.run, delta);
     }
 
-    fn rate_limited(&self, held: Option<RateLimitWait>) {
-        self.held.send_if_modified(|before| {
-            let changed = *before != held;
-            *before = held;
+    fn rate_limited(&self, wait: Option<RateLimitWait>) {
+        self.wait.send_if_modified(|before| {
+            let changed = *before != wait;
+            *before = wait;
             changed
         });
     }

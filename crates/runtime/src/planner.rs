@@ -171,9 +171,12 @@ impl Planner {
         let (lang, parent, depth) = (request.lang, request.parent_spec(), request.depth());
         let settings = self.settings.agent(&request.agent.name);
         let model = self.model_for(&request);
-        let asking = self.asking(settings, &model);
-        let sampling = asking.sampling();
-        let fallbacks = chain(&model, request.fallbacks.clone().or(asking.fallbacks));
+        let model_options = self.model_options(settings, &model);
+        let sampling = model_options.sampling();
+        let fallbacks = chain(
+            &model,
+            request.fallbacks.clone().or(model_options.fallbacks),
+        );
         let confinement = self.confinement(settings, parent);
         let derived = self.policy_for(&Candidate {
             request: &request,
@@ -210,7 +213,7 @@ impl Planner {
             fallbacks,
             thinking: request
                 .thinking
-                .or(asking.thinking)
+                .or(model_options.thinking)
                 .or_else(|| parent.and_then(|parent| parent.thinking.clone())),
             sampling: request.sampling.or(sampling),
             result_schema,
@@ -534,9 +537,9 @@ impl Planner {
             filter_skills(&mut skills, settings.skills.as_deref(), &[]);
             return Ok(skills);
         };
-        let asked = &request.skills;
+        let requested = &request.skills;
         let configured = &self.settings.skills;
-        let mut skills = if asked.inherit.unwrap_or(configured.inherit) {
+        let mut skills = if requested.inherit.unwrap_or(configured.inherit) {
             parent.skills.clone()
         } else {
             Vec::new()
@@ -545,11 +548,11 @@ impl Planner {
             .extra_skill_dirs
             .iter()
             .map(|folder| self.skills.in_operators_folder(workspace, folder));
-        let asked_folders = asked
+        let requested_folders = requested
             .extra_dirs
             .iter()
             .map(|folder| self.skills.in_folder(workspace, folder));
-        for found in configured_folders.chain(asked_folders) {
+        for found in configured_folders.chain(requested_folders) {
             for skill in found.map_err(|problem| Refusal::new(RefusalReason::Skills, problem))? {
                 if !skills.iter().any(|known| known.name == skill.name) {
                     skills.push(skill);
@@ -562,7 +565,7 @@ impl Planner {
             &configured.deny_skills,
         );
         filter_skills(&mut skills, settings.skills.as_deref(), &[]);
-        filter_skills(&mut skills, asked.allow.as_deref(), &asked.deny);
+        filter_skills(&mut skills, requested.allow.as_deref(), &requested.deny);
         Ok(skills)
     }
 
@@ -595,7 +598,7 @@ impl Planner {
     }
 
     /// Returns the model options: those set for the agent, else for the model, else for all models.
-    fn asking(&self, agent: &AgentConfig, model: &str) -> ModelConfig {
+    fn model_options(&self, agent: &AgentConfig, model: &str) -> ModelConfig {
         let of_model = self.settings.model(model);
         let more_general = of_model.into_iter().chain([&self.settings.every_model]);
         more_general.fold(agent.of_model(), ModelConfig::or)
@@ -663,19 +666,19 @@ fn layer(rules: &Rules, layer: Layer, source: String) -> PolicyLayer {
 }
 
 /// A caller can ask for isolation, but cannot turn off what the operator has set.
-fn stricter(asked: Option<Isolation>, set: Option<Isolation>) -> Isolation {
-    match (asked, set) {
+fn stricter(requested: Option<Isolation>, set: Option<Isolation>) -> Isolation {
+    match (requested, set) {
         (Some(Isolation::Worktree), _) | (_, Some(Isolation::Worktree)) => Isolation::Worktree,
         (Some(Isolation::None) | None, Some(Isolation::None) | None) => Isolation::None,
     }
 }
 
 /// Returns the requested time, limited to what the operator has set; 0 is no limit.
-fn at_most(asked: u64, set: Option<u64>) -> u64 {
-    match (asked, set) {
-        (asked, None | Some(0)) => asked,
+fn at_most(requested: u64, set: Option<u64>) -> u64 {
+    match (requested, set) {
+        (requested, None | Some(0)) => requested,
         (0, Some(set)) => set,
-        (asked, Some(set)) => asked.min(set),
+        (requested, Some(set)) => requested.min(set),
     }
 }
 

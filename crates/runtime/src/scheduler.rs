@@ -116,7 +116,7 @@ async fn pass(
     let now = engine.clock.now();
     // Polled in this order, so that one commit of the store includes all four, and a run that gets
     // a reply or a delivery can be claimed at once.
-    let (settled, delivered, expired, claimed) = futures::join!(
+    let (replied, delivered, expired, claimed) = futures::join!(
         engine.store.reconcile_requests(now),
         announce::deliver_due(engine),
         engine.store.expire_parked(now),
@@ -148,7 +148,7 @@ async fn pass(
         executors.spawn(execute_claim(in_flight, claimed, signals));
     }
     delivered?;
-    for (run, request) in settled? {
+    for (run, request) in replied? {
         engine.wake_replied(run, request).await;
     }
     let expired = expired?;

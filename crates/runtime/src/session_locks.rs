@@ -48,7 +48,7 @@ mod tests {
     #[tokio::test]
     async fn only_callers_of_the_same_conversation_wait() {
         let locks = SessionLocks::default();
-        let held = locks.lock(None, session("web:1")).await;
+        let guard = locks.lock(None, session("web:1")).await;
         let tenant: Tenant = "acme".parse().expect("a tenant");
         assert!(locks.lock(None, session("web:1")).now_or_never().is_none());
         assert!(locks.lock(None, session("web:2")).now_or_never().is_some());
@@ -58,7 +58,7 @@ mod tests {
                 .now_or_never()
                 .is_some()
         );
-        drop(held);
+        drop(guard);
         assert!(locks.lock(None, session("web:1")).now_or_never().is_some());
     }
 

@@ -209,8 +209,8 @@ impl RunSpawner<'_> {
     /// Finds a question and the child that asks it, by the question's id, or by the child's id or
     /// label. A child with several open questions has to be answered by their ids.
     async fn question(&self, wanted: &str) -> Option<(OpenRequest, RunRecord)> {
-        if let Ok(asked) = self.engine.store.find_request(wanted).await
-            && let Some(found) = self.of_own_child(asked).await
+        if let Ok(open_request) = self.engine.store.find_request(wanted).await
+            && let Some(found) = self.of_own_child(open_request).await
         {
             return Some(found);
         }
@@ -219,29 +219,29 @@ impl RunSpawner<'_> {
             ..RequestFilter::default()
         };
         let open = self.engine.store.requests(filter).await.ok()?;
-        let mut asked = open.into_iter().filter(is_question);
-        match (asked.next(), asked.next()) {
+        let mut questions = open.into_iter().filter(is_question);
+        match (questions.next(), questions.next()) {
             (Some(only), None) => self.of_own_child(only).await,
             (Some(_), Some(_)) | (None, _) => None,
         }
     }
 
-    async fn of_own_child(&self, asked: OpenRequest) -> Option<(OpenRequest, RunRecord)> {
-        let child = self.engine.store.get(asked.task_id).await.ok()?;
-        let own = child.parent == Some(self.claim.fence.run) && is_question(&asked);
-        own.then_some((asked, child))
+    async fn of_own_child(&self, open_request: OpenRequest) -> Option<(OpenRequest, RunRecord)> {
+        let child = self.engine.store.get(open_request.task_id).await.ok()?;
+        let own = child.parent == Some(self.claim.fence.run) && is_question(&open_request);
+        own.then_some((open_request, child))
     }
 
     /// Answers a question of a child, or escalates it to a person. A parent can answer questions
     /// but never approve anything: its answer is a model's text.
-    async fn answer(&self, wanted: &str, words: Option<String>) -> ToolReply {
+    async fn answer(&self, wanted: &str, text: Option<String>) -> ToolReply {
         let found = self.question(wanted).await;
-        let (asked, child) = found
+        let (open_request, child) = found
             .ok_or_else(|| ToolFailure::new(t!(self.spec.lang, "answer-unknown", id = wanted)))?;
-        let Some(words) = words else {
+        let Some(text) = text else {
             self.engine
                 .store
-                .escalate(&asked.request.id)
+                .escalate(&open_request.request.id)
                 .await
                 .map_err(|error| failed(&error))?;
             return answer(t!(self.spec.lang, "answer-escalated", label = child.label));
@@ -249,9 +249,9 @@ impl RunSpawner<'_> {
         let reply = Reply::Answered {
             by: Answerer::Parent,
             name: None,
-            text: words,
+            text,
         };
-        let replied = self.engine.reply(&asked.request.id, reply).await;
+        let replied = self.engine.reply(&open_request.request.id, reply).await;
         answer(match replied.map_err(|error| failed(&error))? {
             Replied::Accepted { .. } => t!(self.spec.lang, "answer-given", label = child.label),
             Replied::TooLate { .. } => t!(self.spec.lang, "answer-too-late", label = child.label),
@@ -287,8 +287,8 @@ impl RunSpawner<'_> {
     }
 
     /// Frames the text of children as data for their parent.
-    fn framed(&self, words: &str) -> String {
-        sortie_agent::frame(self.spec.lang, &self.claim.fence.run.to_string(), words)
+    fn framed(&self, text: &str) -> String {
+        sortie_agent::frame(self.spec.lang, &self.claim.fence.run.to_string(), text)
     }
 
     async fn children(&self) -> Result<Vec<RunRecord>, ToolFailure> {
@@ -377,8 +377,8 @@ fn failed(error: &StoreError) -> ToolFailure {
     ToolFailure::new(error.to_string())
 }
 
-fn is_question(asked: &OpenRequest) -> bool {
-    matches!(asked.request.kind, RequestKind::Question(_))
+fn is_question(open_request: &OpenRequest) -> bool {
+    matches!(open_request.request.kind, RequestKind::Question(_))
 }
 
 fn answer(text: String) -> ToolReply {

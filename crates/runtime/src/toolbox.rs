@@ -140,12 +140,12 @@ impl Toolbox {
                     .take(MAX_ERRORS_SHOWN)
                     .map(|error| {
                         let place = error.instance_path().to_string();
-                        let words = if place.is_empty() {
+                        let message = if place.is_empty() {
                             error.to_string()
                         } else {
                             format!("{place}: {error}")
                         };
-                        truncate_middle(&words, MAX_ERROR_CHARS, "…").text
+                        truncate_middle(&message, MAX_ERROR_CHARS, "…").text
                     })
                     .collect()
             })

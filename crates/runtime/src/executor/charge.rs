@@ -78,8 +78,9 @@ impl Executor {
                 Err(Unaffordable::Short(balance)) => {
                     let refunded = budget::after_refunds(&balances);
                     let counted = self.journal.state().counted(&request.model);
-                    let is_held = budget::provision(request, counted, terms, &refunded).is_ok();
-                    self.wait_or_end(balance, is_held).await?;
+                    let reserved_elsewhere =
+                        budget::provision(request, counted, terms, &refunded).is_ok();
+                    self.wait_or_end(balance, reserved_elsewhere).await?;
                     return Ok(Reservation::Retry);
                 }
                 Err(Unaffordable::Unpriced) => {
@@ -117,9 +118,9 @@ impl Executor {
     async fn wait_or_end(
         &mut self,
         balance: Balance,
-        is_held: bool,
+        reserved_elsewhere: bool,
     ) -> Result<(), JournalWriteError> {
-        if !is_held || self.refund_wait >= LONGEST_WAIT {
+        if !reserved_elsewhere || self.refund_wait >= LONGEST_WAIT {
             return self.end_on_budget(balance).await;
         }
         self.refund_wait += REFUND_POLL;

@@ -80,8 +80,8 @@ impl Executor {
             })
             .await?;
         if self.journal.state().awaits_children() {
-            let words = self.journal.state().last_text().unwrap_or_default();
-            self.notify(NotificationKind::Said { text: words });
+            let text = self.journal.state().last_text().unwrap_or_default();
+            self.notify(NotificationKind::Said { text });
         }
         Ok(())
     }

@@ -242,12 +242,12 @@ impl Runtime {
     }
 
     fn publish_pause(&self, report: PauseReport, kind: &NotificationKind) -> Vec<RunId> {
-        let tell = |about: sortie_core::ports::store::RunRef| {
+        let publish = |about: sortie_core::ports::store::RunRef| {
             let run = about.run;
             self.engine.publisher.publish_about(about, kind.clone());
             run
         };
-        report.changed.into_iter().map(tell).collect()
+        report.changed.into_iter().map(publish).collect()
     }
 
     pub async fn get(&self, run: RunId) -> Result<RunRecord, RuntimeError> {
@@ -388,7 +388,7 @@ async fn wait_for_notification(
     run: RunId,
     poll: Duration,
 ) {
-    let news = async {
+    let notified = async {
         loop {
             match notifications.recv().await {
                 Ok(notification) if notification.task_id != run => {}
@@ -403,7 +403,7 @@ async fn wait_for_notification(
     };
     tokio::select! {
         biased;
-        () = news => {}
+        () = notified => {}
         () = tokio::time::sleep(poll) => {}
     }
 }

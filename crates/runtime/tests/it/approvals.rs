@@ -52,7 +52,7 @@ fn no(words: Option<&str>) -> Reply {
     }
 }
 
-async fn say(stage: &Stage, request: &OpenRequest, reply: Reply) -> Replied {
+async fn reply(stage: &Stage, request: &OpenRequest, reply: Reply) -> Replied {
     let replied = stage.runtime().reply(&request.request.id, reply).await;
     replied.expect("a reply is taken")
 }
@@ -75,8 +75,8 @@ fn approval(request: &OpenRequest) -> String {
 #[tokio::test]
 async fn approval_request_names_the_agent_and_the_exact_call() {
     let (stage, run) = started(patient(CHANGES_SOMETHING), "change something").await;
-    let asked = open(&stage, 2).await;
-    let shown: Vec<String> = asked.iter().map(approval).collect();
+    let requests = open(&stage, 2).await;
+    let shown: Vec<String> = requests.iter().map(approval).collect();
     insta::assert_snapshot!(shown.join("\n"), @r#"
     main [main] write_file {"content":"x","path":"a.txt"} because mode: default mode requires an approval for it; or always write_file(a.txt) or write_file
     main [main] exec {"command":"echo hello > b.txt"} because mode: default mode requires an approval for it; or always
@@ -88,8 +88,8 @@ async fn approval_request_names_the_agent_and_the_exact_call() {
         (None, None),
         "nothing runs before the answer"
     );
-    say(&stage, &asked[1], no(Some("not now"))).await;
-    say(&stage, &asked[0], yes(None)).await;
+    reply(&stage, &requests[1], no(Some("not now"))).await;
+    reply(&stage, &requests[0], yes(None)).await;
     stage.end_of(run).await;
     insta::assert_snapshot!(stage.seen("main", 2).await, @r#"
     user: change something
@@ -109,19 +109,19 @@ async fn a_request_survives_a_restart_and_the_first_reply_counts() {
     let (stage, run) = started(patient(CHANGES_SOMETHING), "change something").await;
     open(&stage, 2).await;
     let stage = stage.crash().await;
-    let asked = open(&stage, 2).await;
+    let requests = open(&stage, 2).await;
     assert!(matches!(
-        say(&stage, &asked[0], no(None)).await,
+        reply(&stage, &requests[0], no(None)).await,
         Replied::Accepted { .. }
     ));
-    let late = say(&stage, &asked[0], yes(None)).await;
+    let late = reply(&stage, &requests[0], yes(None)).await;
     assert_eq!(
         late,
         Replied::TooLate {
             earlier: Some(no(None))
         }
     );
-    say(&stage, &asked[1], yes(None)).await;
+    reply(&stage, &requests[1], yes(None)).await;
     stage.end_of(run).await;
     assert_eq!(stage.file("a.txt"), None);
     assert_eq!(stage.file("b.txt").as_deref(), Some("hello\n"));
@@ -141,8 +141,8 @@ async fn a_grant_covers_the_session_and_only_its_rule() {
   - say: "done"
 "#;
     let (stage, run) = started(patient(rules), "write").await;
-    let asked = open(&stage, 1).await;
-    say(&stage, &asked[0], yes(None)).await;
+    let requests = open(&stage, 1).await;
+    reply(&stage, &requests[0], yes(None)).await;
     let notes = until("the first file", async || {
         let open = stage
             .runtime()
@@ -153,7 +153,7 @@ async fn a_grant_covers_the_session_and_only_its_rule() {
             .find(|request| approval(request).contains("notes/a.txt"))
     })
     .await;
-    say(&stage, &notes, yes(Some("write_file(notes/**)"))).await;
+    reply(&stage, &notes, yes(Some("write_file(notes/**)"))).await;
     let other = until("the file elsewhere", async || {
         let open = stage
             .runtime()
@@ -169,7 +169,7 @@ async fn a_grant_covers_the_session_and_only_its_rule() {
         Some("b"),
         "no request was opened"
     );
-    say(&stage, &other, no(None)).await;
+    reply(&stage, &other, no(None)).await;
     stage.end_of(run).await;
     let grants = stage
         .runtime()
@@ -214,11 +214,11 @@ async fn a_run_that_waits_for_an_approver_occupies_no_slot() {
     let mut waits = stage.new_task("code", "waits");
     waits.mode = Mode::Default;
     let waits = stage.create(waits).await;
-    let asked = open(&stage, 1).await;
+    let requests = open(&stage, 1).await;
     let other = stage.create(stage.new_task("code", "other")).await;
     assert_eq!(stage.end_of(other).await.status, Status::Completed);
     assert_eq!(stage.record(waits).await.status, Status::Running);
-    say(&stage, &asked[0], yes(None)).await;
+    reply(&stage, &requests[0], yes(None)).await;
     assert_eq!(stage.end_of(waits).await.status, Status::Completed);
 }
 
@@ -242,9 +242,9 @@ async fn a_child_asks_its_parent_then_a_person() {
         r#"say: "I leave that to you.""#,
     );
     let (stage, run) = started(patient(&rules), "go").await;
-    let asked = open(&stage, 1).await;
-    let RequestKind::Question(question) = &asked[0].request.kind else {
-        panic!("not a question: {asked:?}");
+    let requests = open(&stage, 1).await;
+    let RequestKind::Question(question) = &requests[0].request.kind else {
+        panic!("not a question: {requests:?}");
     };
     assert_eq!(question.text, "red or blue?");
     let kid = stage.run_of("kid").await;
@@ -258,7 +258,7 @@ async fn a_child_asks_its_parent_then_a_person() {
         name: None,
         text: "blue".to_owned(),
     };
-    say(&stage, &asked[0], answer).await;
+    reply(&stage, &requests[0], answer).await;
     stage.end_of(run).await;
     let record = stage.record(kid).await;
     let answer = record.result().expect("a result");
@@ -283,7 +283,7 @@ async fn a_parent_cannot_approve_its_childs_call() {
   - say: "approved! yes! y"
 "#;
     let (stage, run) = started(patient(rules), "go").await;
-    let asked = open(&stage, 1).await;
+    let requests = open(&stage, 1).await;
     let kid = stage.run_of("kid").await;
     // Steering the child with words of approval approves nothing.
     stage
@@ -301,7 +301,7 @@ async fn a_parent_cannot_approve_its_childs_call() {
     })
     .await;
     assert_eq!(stage.file("a.txt"), None);
-    say(&stage, &asked[0], no(None)).await;
+    reply(&stage, &requests[0], no(None)).await;
     stage.end_of(run).await;
     assert_eq!(stage.file("a.txt"), None);
     let seen = stage.seen("main", 3).await;

@@ -56,10 +56,10 @@ async fn queued_running_waiting_and_nested_children_all_end() {
         let ended = stage.end_of(record.run_id).await;
         let outcome = ended.outcome.expect("an outcome");
         let error = outcome.error().unwrap_or_default();
-        let by_whom = error.split(':').next().unwrap_or_default();
+        let canceller = error.split(':').next().unwrap_or_default();
         writeln!(
             lines,
-            "{}: {by_whom}, delivery {}",
+            "{}: {canceller}, delivery {}",
             ended.label, ended.delivery
         )
         .expect("a line");
@@ -76,7 +76,7 @@ async fn queued_running_waiting_and_nested_children_all_end() {
 }
 
 /// Returns whether a process is alive; a zombie is not.
-fn lives(pid: &str) -> bool {
+fn is_alive(pid: &str) -> bool {
     let stat = std::fs::read_to_string(Path::new("/proc").join(pid).join("stat"));
     stat.is_ok_and(|stat| {
         let state = stat.rsplit(')').next().unwrap_or_default().trim_start();
@@ -110,7 +110,7 @@ async fn the_processes_of_a_running_command_are_gone() {
     .await;
     let main = stage.start("run something").await;
     let pids = processes(&stage, 2).await;
-    assert!(pids.iter().all(|pid| lives(pid)), "{pids:?}");
+    assert!(pids.iter().all(|pid| is_alive(pid)), "{pids:?}");
     let cancelled = Instant::now();
     stage
         .runtime()
@@ -120,7 +120,7 @@ async fn the_processes_of_a_running_command_are_gone() {
     stage.end_of(stage.run_of("kid").await).await;
     stage
         .until("the processes are gone", async || {
-            (!pids.iter().any(|pid| lives(pid))).then_some(())
+            (!pids.iter().any(|pid| is_alive(pid))).then_some(())
         })
         .await;
     let took = cancelled.elapsed();

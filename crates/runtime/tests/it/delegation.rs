@@ -98,7 +98,7 @@ async fn until_idle(lang: Lang) -> (Stage, sortie_core::id::RunId) {
 }
 
 /// Returns the first line of the result of the first call.
-async fn first_words(stage: &Stage) -> String {
+async fn first_result(stage: &Stage) -> String {
     let seen = stage.seen("main", 2).await;
     let line = seen.lines().find(|line| line.starts_with("result"));
     let words = line.and_then(|line| line.split(" ⏎ ").next());
@@ -117,9 +117,9 @@ async fn seen_from(stage: &Stage, turn: u32, mark: &str) -> String {
 #[tokio::test]
 async fn spawn_subagent_returns_at_once_with_the_contract_text() {
     let (english, _) = until_idle(Lang::En).await;
-    insta::assert_snapshot!(first_words(&english).await, @"result 1-0 ok: Subagent [count] started (ID: <count>). I will notify you when it finishes.");
+    insta::assert_snapshot!(first_result(&english).await, @"result 1-0 ok: Subagent [count] started (ID: <count>). I will notify you when it finishes.");
     let (chinese, _) = until_idle(Lang::Zh).await;
-    insta::assert_snapshot!(first_words(&chinese).await, @"result 1-0 ok: 子 Agent [count] 已启动 (ID: <count>)。完成后我会通知你。");
+    insta::assert_snapshot!(first_result(&chinese).await, @"result 1-0 ok: 子 Agent [count] 已启动 (ID: <count>)。完成后我会通知你。");
 }
 
 #[tokio::test]

@@ -20,19 +20,19 @@ const ECHO: &str = r#"
 /// More turns than a history once went back.
 const TURNS: usize = 230;
 
-async fn say(stage: &Stage, text: &str) -> RunId {
+async fn send(stage: &Stage, text: &str) -> RunId {
     let new = NewRun {
         session: "web:1".parse().expect("a session"),
         label: None,
         ..stage.new_run(text)
     };
-    let said = stage
+    let sent = stage
         .runtime()
         .send_message(new)
         .await
         .expect("it is accepted");
-    stage.end_of(said.run).await;
-    said.run
+    stage.end_of(sent.run).await;
+    sent.run
 }
 
 /// Writes further turns after `first`, as executors would have, but many at once.
@@ -43,21 +43,21 @@ async fn write_turns(store: &SqliteStore, first: RunId) {
         panic!("a journal begins with the admission");
     };
     let mut earlier = first;
-    let mut admitting = Vec::new();
+    let mut admissions = Vec::new();
     for turn in 2..=TURNS {
         let mut spec = (*spec).clone();
         let run = clock.new_run_id();
         (spec.root, spec.continues) = (run, Some(earlier));
         (spec.task, spec.label) = (format!("turn {turn}"), format!("turn {turn}"));
         earlier = run;
-        admitting.push(store.admit(Admit {
+        admissions.push(store.admit(Admit {
             run,
             spec,
             at: clock.now(),
             parent: None,
         }));
     }
-    for admitted in join_all(admitting).await {
+    for admitted in join_all(admissions).await {
         admitted.expect("an admission");
     }
     let claim = Claim {
@@ -118,11 +118,11 @@ async fn write_turns(store: &SqliteStore, first: RunId) {
 #[tokio::test]
 async fn the_first_turn_is_in_the_history_after_hundreds_of_turns() {
     let stage = Play::new(ECHO).begin().await;
-    let first = say(&stage, "The word is walnut.").await;
+    let first = send(&stage, "The word is walnut.").await;
     let stage = stage
         .restart_and(async |store| write_turns(store, first).await)
         .await;
-    say(&stage, "What is the word?").await;
+    send(&stage, "What is the word?").await;
     let seen = stage.seen("What is the word?", 1).await;
     assert!(seen.contains("The word is walnut."), "{seen}");
     assert!(seen.contains(&format!("turn {TURNS}")), "{seen}");
@@ -132,10 +132,10 @@ async fn the_first_turn_is_in_the_history_after_hundreds_of_turns() {
 #[tokio::test]
 async fn the_model_reads_that_the_beginning_was_removed() {
     let stage = Play::new(ECHO).begin().await;
-    let first = say(&stage, "The word is walnut.").await;
-    say(&stage, "Remember it.").await;
+    let first = send(&stage, "The word is walnut.").await;
+    send(&stage, "Remember it.").await;
     stage.runtime().delete(first).await.expect("a deletion");
-    say(&stage, "What is the word?").await;
+    send(&stage, "What is the word?").await;
     let seen = stage.seen("What is the word?", 1).await;
     assert!(!seen.contains("walnut"), "{seen}");
     assert!(seen.contains("Beginning missing"), "{seen}");
@@ -145,9 +145,9 @@ async fn the_model_reads_that_the_beginning_was_removed() {
 #[tokio::test]
 async fn a_turn_reads_the_snapshot_instead_of_the_journals_before_it() {
     let stage = Play::new(ECHO).begin().await;
-    let first = say(&stage, "The word is walnut.").await;
+    let first = send(&stage, "The word is walnut.").await;
     for turn in 2..=10 {
-        say(&stage, &format!("turn {turn}")).await;
+        send(&stage, &format!("turn {turn}")).await;
     }
     // Another word in the snapshot shows where the next turn has its history from.
     let stage = stage
@@ -168,7 +168,7 @@ async fn a_turn_reads_the_snapshot_instead_of_the_journals_before_it() {
             assert!(store.save_snapshot(save).await.expect("a write"));
         })
         .await;
-    say(&stage, "What is the word?").await;
+    send(&stage, "What is the word?").await;
     let seen = stage.seen("What is the word?", 1).await;
     assert!(seen.contains("The word is acorn."), "{seen}");
     for turn in 2..=10 {
@@ -176,7 +176,7 @@ async fn a_turn_reads_the_snapshot_instead_of_the_journals_before_it() {
     }
     // Without the first turn the snapshot is gone too, and the journals that are left count.
     stage.runtime().delete(first).await.expect("a deletion");
-    say(&stage, "And now?").await;
+    send(&stage, "And now?").await;
     let seen = stage.seen("And now?", 1).await;
     assert!(seen.contains("Beginning missing"), "{seen}");
     assert!(!seen.contains("acorn"), "{seen}");

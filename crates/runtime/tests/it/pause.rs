@@ -91,7 +91,7 @@ async fn unpause(stage: &Stage, run: RunId) -> Vec<RunId> {
 }
 
 /// Waits until a run is paused and no executor has it.
-async fn until_at_rest(stage: &Stage, run: RunId) {
+async fn until_idle(stage: &Stage, run: RunId) {
     stage
         .until("it rests", async || {
             let log = stage.log(run).await;
@@ -122,7 +122,7 @@ async fn pause_lets_the_running_tool_finish_and_repeats_nothing() {
     assert!(stage.record(main).await.paused);
     // The second call does not start, although the first ends.
     turnstile.free.add_permits(5);
-    until_at_rest(&stage, main).await;
+    until_idle(&stage, main).await;
     assert_eq!(turnstile.begun(), 1);
     let record = stage.record(main).await;
     assert_eq!(
@@ -177,7 +177,7 @@ async fn calls_left_by_a_pause_keep_their_order_and_are_charged_once() {
     pause(&stage, main).await;
     wide.free.add_permits(65);
     narrow.free.add_permits(1);
-    until_at_rest(&stage, main).await;
+    until_idle(&stage, main).await;
     assert_eq!((wide.begun(), narrow.begun()), (64, 0));
     unpause(&stage, main).await;
     let record = stage.end_of(main).await;
@@ -202,7 +202,7 @@ async fn pause_does_not_wait_for_an_unsent_model_call() {
         })
         .await;
     pause(&stage, main).await;
-    until_at_rest(&stage, main).await;
+    until_idle(&stage, main).await;
 }
 
 #[tokio::test]
@@ -216,7 +216,7 @@ async fn pause_waits_for_a_sent_model_call_then_frees_the_slot() {
     stage.until_asked("first", 1).await;
     pause(&stage, first).await;
     stage.model().let_go("first#1");
-    until_at_rest(&stage, first).await;
+    until_idle(&stage, first).await;
     assert_eq!(stage.end_of(second).await.status, Status::Completed);
     assert!(stage.log(first).await.contains("answered 1"));
     assert_eq!(stage.model().requests_of("first").len(), 1);
@@ -308,7 +308,7 @@ async fn the_deadline_counts_during_a_pause() {
     stage.until_asked("late", 1).await;
     pause(&stage, late).await;
     stage.model().let_go("late#1");
-    until_at_rest(&stage, late).await;
+    until_idle(&stage, late).await;
     assert_eq!(stage.end_of(late).await.status, Status::Timeout);
 }
 
@@ -321,7 +321,7 @@ async fn subscribers_get_pauses_and_changes() {
     stage.until_asked("t", 1).await;
     pause(&stage, run).await;
     stage.model().let_go("t#1");
-    until_at_rest(&stage, run).await;
+    until_idle(&stage, run).await;
     unpause(&stage, run).await;
     stage.end_of(run).await;
     stage.runtime().delete(run).await.expect("a number");

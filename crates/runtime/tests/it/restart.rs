@@ -106,11 +106,11 @@ async fn crash_loses_nothing_and_counts_nothing_twice() {
 #[tokio::test]
 async fn a_run_whose_process_keeps_dying_is_given_up() {
     let (mut stage, main) = until_second_turn().await;
-    let mut lives = 1;
+    let mut epochs = 1;
     while !stage.record(main).await.status.is_terminal() {
         stage = stage.crash().await;
-        lives += 1;
-        assert!(lives < 10, "it is resurrected for ever");
+        epochs += 1;
+        assert!(epochs < 10, "it is resurrected for ever");
         if !stage.record(main).await.status.is_terminal() {
             stage
                 .until_record(main, "it runs", |record| {
@@ -352,8 +352,8 @@ async fn a_run_whose_worktree_was_collected_before_a_crash_ends() {
     new.isolation = Some(Isolation::Worktree);
     let run = stage.create(new).await;
     drop(worktrees.collected.acquire().await.expect("it is open"));
-    let said = stage.runtime().steer(run, "and the cellar?").await;
-    said.expect("it is accepted");
+    let steered = stage.runtime().steer(run, "and the cellar?").await;
+    steered.expect("it is accepted");
     let stage = stage.crash().await;
     stage.end_of(run).await;
     insta::assert_snapshot!(stage.log(run).await, @r#"

@@ -25,34 +25,34 @@ fn message(stage: &Stage, session: &str, text: &str) -> NewRun {
     }
 }
 
-async fn say(stage: &Stage, new: NewRun) -> (RunId, bool) {
-    let said = stage
+async fn send(stage: &Stage, new: NewRun) -> (RunId, bool) {
+    let sent = stage
         .runtime()
         .send_message(new)
         .await
         .expect("it is accepted");
-    (said.run, said.steered)
+    (sent.run, sent.steered)
 }
 
 #[tokio::test]
 async fn a_message_steers_the_active_turn_or_starts_the_next() {
     let stage = Play::new(ECHO).begin().await;
     stage.model().hold("one");
-    let (first, steered) = say(&stage, message(&stage, "web:1", "one")).await;
+    let (first, steered) = send(&stage, message(&stage, "web:1", "one")).await;
     assert!(!steered);
     stage.until_asked("one", 1).await;
     assert_eq!(
-        say(&stage, message(&stage, "web:1", "and")).await,
+        send(&stage, message(&stage, "web:1", "and")).await,
         (first, true)
     );
     // Another session, and the same session of another tenant, are other conversations.
-    let (other, steered) = say(&stage, message(&stage, "web:2", "two")).await;
+    let (other, steered) = send(&stage, message(&stage, "web:2", "two")).await;
     assert!(!steered && other != first);
     let theirs = NewRun {
         tenant: Some("acme".parse().expect("a tenant")),
         ..message(&stage, "web:1", "three")
     };
-    let (third, steered) = say(&stage, theirs).await;
+    let (third, steered) = send(&stage, theirs).await;
     assert!(!steered && third != first);
     assert_eq!(
         stage.runtime().spec(third).await.expect("a spec").continues,
@@ -69,7 +69,7 @@ async fn a_message_steers_the_active_turn_or_starts_the_next() {
         ..stage.new_task("explore", "aside")
     };
     stage.end_of(stage.create(task).await).await;
-    let (next, steered) = say(&stage, message(&stage, "web:1", "four")).await;
+    let (next, steered) = send(&stage, message(&stage, "web:1", "four")).await;
     assert!(!steered);
     let spec = stage.runtime().spec(next).await.expect("a spec");
     assert_eq!((spec.continues, spec.lane), (Some(first), Lane::Main));
@@ -105,19 +105,19 @@ async fn simultaneous_messages_create_one_turn() {
     for text in ["a", "b", "c", "d"] {
         stage.model().hold(text);
     }
-    let said = futures::future::join_all(
-        ["a", "b", "c", "d"].map(|text| say(&stage, message(&stage, "web:1", text))),
+    let sent = futures::future::join_all(
+        ["a", "b", "c", "d"].map(|text| send(&stage, message(&stage, "web:1", text))),
     )
     .await;
-    let runs: std::collections::BTreeSet<RunId> = said.iter().map(|(run, _)| *run).collect();
-    assert_eq!(runs.len(), 1, "{said:?}");
-    assert_eq!(said.iter().filter(|(_, steered)| *steered).count(), 3);
+    let runs: std::collections::BTreeSet<RunId> = sent.iter().map(|(run, _)| *run).collect();
+    assert_eq!(runs.len(), 1, "{sent:?}");
+    assert_eq!(sent.iter().filter(|(_, steered)| *steered).count(), 3);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_does_not_wait_for_one_of_another_session() {
     let stage = Play::new(ECHO).begin().await;
-    let (first, _) = say(&stage, message(&stage, "web:1", "one")).await;
+    let (first, _) = send(&stage, message(&stage, "web:1", "one")).await;
     stage.end_of(first).await;
     let (answered, wait) = std::sync::mpsc::channel();
     let (begun, has_begun) = tokio::sync::oneshot::channel();
@@ -134,7 +134,7 @@ async fn a_message_does_not_wait_for_one_of_another_session() {
         runtime.send_message_if(None, second, check).await
     });
     has_begun.await.expect("the first message is being checked");
-    say(&stage, message(&stage, "web:2", "three")).await;
+    send(&stage, message(&stage, "web:2", "three")).await;
     answered.send(()).expect("the first message still waits");
     slow.await.expect("no panic").expect("it is accepted");
 }
@@ -144,7 +144,7 @@ async fn a_conversation_continues_after_its_beginning_was_removed() {
     let stage = Play::new(ECHO).begin().await;
     let mut turns = Vec::new();
     for text in ["red", "green", "blue"] {
-        let (run, _) = say(&stage, message(&stage, "web:1", text)).await;
+        let (run, _) = send(&stage, message(&stage, "web:1", text)).await;
         assert_eq!(stage.end_of(run).await.status, Status::Completed, "{text}");
         turns.push(run);
         // Once as the last turn, and once with another that continues from it.
@@ -153,7 +153,7 @@ async fn a_conversation_continues_after_its_beginning_was_removed() {
         }
     }
     stage.runtime().delete(turns[1]).await.expect("a number");
-    let (last, _) = say(&stage, message(&stage, "web:1", "grey")).await;
+    let (last, _) = send(&stage, message(&stage, "web:1", "grey")).await;
     assert_eq!(stage.end_of(last).await.status, Status::Completed);
     let seen = stage.seen("grey", 1).await;
     assert!(seen.contains("blue") && !seen.contains("red"), "{seen}");
@@ -190,11 +190,11 @@ async fn creating_a_run_twice_under_one_id_creates_one_run() {
     stage.model().hold("hello");
     for _ in 0..2 {
         let new = message(&stage, "web:1", "hello");
-        let said = runtime
+        let sent = runtime
             .send_message_if(Some(turn), new, |_| Ok::<_, RuntimeError>(()))
             .await
             .expect("it is accepted");
-        assert_eq!((said.run, said.steered), (turn, false));
+        assert_eq!((sent.run, sent.steered), (turn, false));
     }
     assert_eq!(stage.records().await.len(), 4);
 }
@@ -298,10 +298,10 @@ async fn a_timeline_shows_what_each_run_waited_for() {
     stage.until_asked("kid", 1).await;
     let kid = stage.run_of("kid").await;
     // An interval that is visible: times are whole milliseconds.
-    let asked = stage.runtime().now();
+    let requested_at = stage.runtime().now();
     stage
         .until("a moment", async || {
-            (stage.runtime().now() > asked.plus_ms(5)).then_some(())
+            (stage.runtime().now() > requested_at.plus_ms(5)).then_some(())
         })
         .await;
     stage.model().let_go("kid#1");
