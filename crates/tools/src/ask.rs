@@ -108,8 +108,8 @@ fn refuse_too_much(arguments: &Arguments) -> Result<(), ToolFailure> {
     Ok(())
 }
 
-fn timeout(asked_seconds: Option<u64>) -> Duration {
-    match asked_seconds {
+fn timeout(requested_seconds: Option<u64>) -> Duration {
+    match requested_seconds {
         None | Some(0) => DEFAULT_TIMEOUT,
         Some(seconds) => Duration::from_secs(seconds).min(MAX_TIMEOUT),
     }
@@ -146,8 +146,8 @@ mod tests {
     #[tokio::test]
     async fn timeout_is_bounded() {
         let check = async |seconds: Value, expected: u64| {
-            let asked = ask(json!({"question": "q", "timeout_seconds": seconds})).await;
-            assert_eq!(asked.unwrap().1, expected, "{seconds}");
+            let result = ask(json!({"question": "q", "timeout_seconds": seconds})).await;
+            assert_eq!(result.unwrap().1, expected, "{seconds}");
         };
         check(Value::Null, 600).await;
         check(json!(0), 600).await;

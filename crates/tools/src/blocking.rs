@@ -9,12 +9,12 @@ use tokio::sync::mpsc;
 use tokio::task::JoinError;
 
 use crate::confine::{Kept, Workspace};
-use crate::gate::{PathGate, Question};
+use crate::gate::{PathCheck, PathGate};
 
 /// The longest time that one walk or search may take before it returns what it has found.
 const MAX_WORK_TIME: Duration = Duration::from_secs(20);
 /// The most policy checks in flight: the work sends one and waits for its verdicts.
-const MAX_QUESTIONS: usize = 1;
+const MAX_PATH_CHECKS: usize = 1;
 
 /// Signals blocking work to end.
 #[derive(Clone, Debug)]
@@ -68,26 +68,26 @@ pub(crate) async fn in_workspace<T: Send + 'static>(
 ) -> Result<T, ToolFailure> {
     let root = context.workspace.to_owned();
     let kept = Arc::clone(kept);
-    let (asks, mut questions) = mpsc::channel(MAX_QUESTIONS);
+    let (sender, mut checks) = mpsc::channel(MAX_PATH_CHECKS);
     let work = blocking(move |stop| {
         let workspace = Workspace::open(&root)?.keeping(&kept)?;
-        let workspace = workspace.behind(PathGate::asking(asks));
+        let workspace = workspace.behind(PathGate::over_channel(sender));
         work(&workspace, stop)
     });
     tokio::pin!(work);
     loop {
         tokio::select! {
             biased;
-            Some(question) = questions.recv() => reply(context.permits, question),
+            Some(check) = checks.recv() => reply(context.permits, check),
             done = &mut work => return done,
         }
     }
 }
 
-fn reply(permits: &dyn Permits, question: Question) {
-    let verdicts = question.paths.iter().map(|path| permits.path(path));
+fn reply(permits: &dyn Permits, check: PathCheck) {
+    let verdicts = check.paths.iter().map(|path| permits.path(path));
     // A receiver that is gone also stops the work.
-    question.answer.send(verdicts.collect()).ok();
+    check.answer.send(verdicts.collect()).ok();
 }
 
 fn flatten<T>(joined: Result<Result<T, ToolFailure>, JoinError>) -> Result<T, ToolFailure> {
@@ -134,9 +134,9 @@ mod tests {
 
     #[test]
     fn gate_denies_everything_once_the_call_is_gone() {
-        let (asks, questions) = tokio::sync::mpsc::channel(1);
-        let gate = PathGate::asking(asks);
-        drop(questions);
+        let (sender, checks) = tokio::sync::mpsc::channel(1);
+        let gate = PathGate::over_channel(sender);
+        drop(checks);
         let verdict = gate.judge(std::path::Path::new("f"));
         assert_eq!(verdict, Err("the call was stopped".to_owned()));
     }

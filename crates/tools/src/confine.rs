@@ -239,9 +239,9 @@ impl Workspace {
         self.kept.refuse(&real, path)?;
         let all = entries.len();
         entries.retain(|entry| !self.kept.hides(&real.join(&entry.name)));
-        let mut asked = vec![real.clone()];
-        asked.extend(entries.iter().map(|entry| real.join(&entry.name)));
-        let mut verdicts = self.gate.judge_all(asked).into_iter();
+        let mut paths = vec![real.clone()];
+        paths.extend(entries.iter().map(|entry| real.join(&entry.name)));
+        let mut verdicts = self.gate.judge_all(paths).into_iter();
         refuse_unless(verdicts.next(), path)?;
         let permitted = entries.into_iter().zip(verdicts);
         let permitted = permitted.filter(|(_, verdict)| verdict.is_ok());
@@ -256,26 +256,26 @@ impl Workspace {
 
     /// Returns the real path of an open object, relative to the workspace and without links. An
     /// empty path is the workspace itself.
-    fn real(&self, object: BorrowedFd<'_>, words: &Path) -> Result<PathBuf, ToolFailure> {
+    fn real(&self, object: BorrowedFd<'_>, named: &Path) -> Result<PathBuf, ToolFailure> {
         if !self.resolver.follows_links() {
-            return Ok(real::plain(words));
+            return Ok(real::plain(named));
         }
-        let unknown = |_| self.explain(words, Errno::AGAIN);
+        let unknown = |_| self.explain(named, Errno::AGAIN);
         let path = real::path_of(object).map_err(unknown)?;
-        let root = self.real_root(words)?;
+        let root = self.real_root(named)?;
         let Ok(inside) = path.strip_prefix(&root) else {
-            return Err(outside(&words.display().to_string(), &self.root));
+            return Err(outside(&named.display().to_string(), &self.root));
         };
         if real::may_be_gone(inside) && !self.is_named(object, inside) {
-            return Err(self.explain(words, Errno::AGAIN));
+            return Err(self.explain(named, Errno::AGAIN));
         }
         Ok(inside.to_owned())
     }
 
-    fn real_root(&self, words: &Path) -> Result<PathBuf, ToolFailure> {
+    fn real_root(&self, named: &Path) -> Result<PathBuf, ToolFailure> {
         if self.resolver.follows_links() {
             let root = real::path_of(self.directory.as_fd());
-            return root.map_err(|_| self.explain(words, Errno::AGAIN));
+            return root.map_err(|_| self.explain(named, Errno::AGAIN));
         }
         Ok(self.root.clone())
     }
@@ -283,14 +283,14 @@ impl Workspace {
     /// Returns whether the name leads to this open object.
     fn is_named(&self, object: BorrowedFd<'_>, name: &Path) -> bool {
         let found = rustix::fs::statat(&self.directory, name, AtFlags::SYMLINK_NOFOLLOW);
-        let held = rustix::fs::fstat(object);
-        matches!((found, held), (Ok(found), Ok(held)) if is_same(&found, &held))
+        let opened = rustix::fs::fstat(object);
+        matches!((found, opened), (Ok(found), Ok(opened)) if is_same(&found, &opened))
     }
 
     /// Rejects a path that is hidden or that policy denies.
-    fn permit(&self, real: &Path, words: &Path) -> Result<(), ToolFailure> {
-        self.kept.refuse(real, words)?;
-        refuse_unless(Some(self.gate.judge(real)), words)
+    fn permit(&self, real: &Path, named: &Path) -> Result<(), ToolFailure> {
+        self.kept.refuse(real, named)?;
+        refuse_unless(Some(self.gate.judge(real)), named)
     }
 
     /// Reads a whole file of at most `max_bytes`.
@@ -456,7 +456,7 @@ fn read_entries(directory: &OwnedFd) -> Result<(Vec<Entry>, bool), Errno> {
 }
 
 /// Rejects a path that policy denies or returned no verdict for.
-fn refuse_unless(verdict: Option<Verdict>, words: &Path) -> Result<(), ToolFailure> {
+fn refuse_unless(verdict: Option<Verdict>, named: &Path) -> Result<(), ToolFailure> {
     let why = match verdict {
         Some(Ok(())) => return Ok(()),
         Some(Err(why)) => why,
@@ -464,7 +464,7 @@ fn refuse_unless(verdict: Option<Verdict>, words: &Path) -> Result<(), ToolFailu
     };
     Err(ToolFailure::new(format!(
         "{} may not be used: {}. Work with another file, or report it.",
-        words.display(),
+        named.display(),
         why.trim_end_matches('.')
     )))
 }
@@ -489,9 +489,9 @@ fn outside(path: &str, root: &Path) -> ToolFailure {
     ))
 }
 
-fn kind_of(directory: &OwnedFd, name: &OsStr, told: FileType) -> Kind {
-    if told != FileType::Unknown {
-        return Kind::of(told);
+fn kind_of(directory: &OwnedFd, name: &OsStr, known: FileType) -> Kind {
+    if known != FileType::Unknown {
+        return Kind::of(known);
     }
     // Some file systems do not report the type of an entry in a listing.
     match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {

@@ -550,7 +550,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn failures_tell_how_to_correct_old_string() {
+    async fn failures_explain_how_to_correct_old_string() {
         check("x\ny\nx\n", "x", "z", false, Err("old_string occurs 2 times in f (lines 1, 3). Add lines around it until it is unique, or set replace_all.")).await;
         check("a\n    if b {\n    }\n", "if b {\n}", "", false, Err("old_string does not occur in f. There is the same text with other white space at line 2; copy it exactly:\n    if b {\n    }")).await;
         check("fn a() {\n  one\n}\n", "fn a() {\n  two\n", "", false, Err("old_string does not occur in f. There is a text that begins the same way at line 1; copy it exactly:\nfn a() {\n  one")).await;
@@ -580,7 +580,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn reconcile_after_a_crash_tells_whether_the_edit_happened() {
+    async fn reconcile_after_a_crash_reports_whether_the_edit_happened() {
         let tool = EditFile::default();
         let arguments = json!({"path": "f", "old_string": "a", "new_string": "b"});
         let check = async |before: &str, after: &str, expected: &str| {

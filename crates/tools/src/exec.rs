@@ -228,8 +228,8 @@ fn hint(text: &str, ending: Ending) -> Option<&'static str> {
 }
 
 /// Returns the time limit of a command: the requested one, at most that of the run.
-fn limit(max: Duration, asked_seconds: Option<u64>) -> Duration {
-    match asked_seconds {
+fn limit(max: Duration, requested_seconds: Option<u64>) -> Duration {
+    match requested_seconds {
         None | Some(0) => max,
         Some(seconds) => max.min(Duration::from_secs(seconds)),
     }
@@ -237,13 +237,13 @@ fn limit(max: Duration, asked_seconds: Option<u64>) -> Duration {
 
 /// Returns the working directory, which must be inside the workspace. The shell can leave it again:
 /// the sandbox confines a command, not this check.
-fn working_directory(root: &Path, asked: Option<&str>) -> Result<PathBuf, ToolFailure> {
+fn working_directory(root: &Path, requested: Option<&str>) -> Result<PathBuf, ToolFailure> {
     // Even without a sandbox, no command starts in a folder that has replaced the workspace.
     let workspace = Workspace::open(root)?;
-    let Some(asked) = asked else {
+    let Some(requested) = requested else {
         return Ok(root.to_owned());
     };
-    let relative = workspace.locate(asked)?;
+    let relative = workspace.locate(requested)?;
     workspace.open_directory(&relative)?;
     Ok(root.join(relative))
 }

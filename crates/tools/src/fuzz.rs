@@ -74,7 +74,7 @@ const PAIRS: &[(&str, &str)] = &[
     ("[", "]"),
 ];
 
-fn words() -> BoxedStrategy<String> {
+fn text() -> BoxedStrategy<String> {
     let piece = proptest::sample::select(PIECES);
     prop_oneof![
         4 => proptest::sample::select(NAMES).prop_map(str::to_owned),
@@ -106,13 +106,13 @@ fn anything() -> BoxedStrategy<Value> {
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),
         number(),
-        words().prop_map(Value::from),
+        text().prop_map(Value::from),
         (0_usize..100).prop_map(|depth| (0..depth).fold(json!([]), |inside, _| json!([inside]))),
     ];
     leaf.prop_recursive(4, 32, 4, |inner| {
         prop_oneof![
             proptest::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
-            proptest::collection::btree_map(words(), inner, 0..4)
+            proptest::collection::btree_map(text(), inner, 0..4)
                 .prop_map(|map| map.into_iter().collect()),
         ]
     })
@@ -123,7 +123,7 @@ fn anything() -> BoxedStrategy<Value> {
 fn fitting(schema: &Value) -> BoxedStrategy<Value> {
     let fits = match (schema["type"].as_str(), schema["enum"].as_array()) {
         (_, Some(values)) => proptest::sample::select(values.clone()).boxed(),
-        (Some("string"), None) => words().prop_map(Value::from).boxed(),
+        (Some("string"), None) => text().prop_map(Value::from).boxed(),
         (Some("integer" | "number"), None) => number(),
         (Some("boolean"), None) => any::<bool>().prop_map(Value::from).boxed(),
         (Some("array"), None) => proptest::collection::vec(fitting(&schema["items"]), 0..4)

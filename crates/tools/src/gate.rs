@@ -14,7 +14,7 @@ pub(crate) struct PathGate(Box<dyn Fn(Vec<PathBuf>) -> Vec<Verdict> + Send + Syn
 /// A request of blocking work for verdicts about paths. The policy is borrowed from the call, which
 /// the thread of the work may outlive; so the call itself answers while it exists.
 #[derive(Debug)]
-pub(crate) struct Question {
+pub(crate) struct PathCheck {
     pub(crate) paths: Vec<PathBuf>,
     /// Receives the verdicts, one for each path.
     pub(crate) answer: oneshot::Sender<Vec<Verdict>>,
@@ -33,14 +33,14 @@ impl PathGate {
         }))
     }
 
-    /// Creates a gate that asks the receiver of the channel; denies everything once the receiver is
+    /// Creates a gate that sends paths to the receiver of the channel for a decision; denies everything once the receiver is
     /// dropped.
-    pub(crate) fn asking(questions: mpsc::Sender<Question>) -> Self {
+    pub(crate) fn over_channel(checks: mpsc::Sender<PathCheck>) -> Self {
         Self(Box::new(move |paths| {
             let count = paths.len();
             let (answer, verdicts) = oneshot::channel();
-            let asked = questions.blocking_send(Question { paths, answer }).is_ok();
-            let verdicts = asked.then(|| verdicts.blocking_recv().ok()).flatten();
+            let sent = checks.blocking_send(PathCheck { paths, answer }).is_ok();
+            let verdicts = sent.then(|| verdicts.blocking_recv().ok()).flatten();
             let verdicts = verdicts.filter(|verdicts| verdicts.len() == count);
             verdicts.unwrap_or_else(|| vec![Err("the call was stopped".to_owned()); count])
         }))

@@ -39,12 +39,12 @@ async fn a_link_to_a_file_of_the_workspace_is_edited_and_stays_a_link() {
         let tool = EditFile::default();
         let seen = preview(&tool, &folder, &change(link), &Delegation::default()).await;
         assert!(seen.starts_with(&format!("{shown}:\n")), "{seen}");
-        let said = done(&tool, &folder, change(link)).await;
-        assert!(said.starts_with(&format!("Edited {shown}:")), "{said}");
+        let reply = done(&tool, &folder, change(link)).await;
+        assert!(reply.starts_with(&format!("Edited {shown}:")), "{reply}");
         assert_eq!(folder.read(file), "two\n");
         let arguments = json!({"path": link, "content": "three\n"});
-        let said = done(&WriteFile::default(), &folder, arguments).await;
-        assert!(said.starts_with(&format!("Overwrote {shown} ")), "{said}");
+        let reply = done(&WriteFile::default(), &folder, arguments).await;
+        assert!(reply.starts_with(&format!("Overwrote {shown} ")), "{reply}");
         assert_eq!(folder.read(file), "three\n");
         let about = std::fs::symlink_metadata(folder.path().join(link)).unwrap();
         assert!(about.is_symlink(), "{link} was replaced");
@@ -77,7 +77,7 @@ async fn writing_through_a_link_to_a_protected_file_is_rejected() {
         permits: Rules::deny(&["secret"]),
         ..Delegation::default()
     };
-    for (link, words) in [
+    for (link, expected) in [
         ("git", "git's own files"),
         ("mcp", "is protected"),
         ("key", "may not be used"),
@@ -95,9 +95,9 @@ async fn writing_through_a_link_to_a_protected_file_is_rejected() {
             ),
         ] {
             let reply = answer_with(tool, &folder, arguments, &rules).await;
-            let said = reply.unwrap_err().to_string();
-            assert!(said.contains(words), "{link}: {said}");
-            assert!(!said.contains(".git/config"), "{link}: {said}");
+            let reply = reply.unwrap_err().to_string();
+            assert!(reply.contains(expected), "{link}: {reply}");
+            assert!(!reply.contains(".git/config"), "{link}: {reply}");
         }
     }
     for file in [".git/config", ".mcp.json", "secret/key", "sub/x"] {
@@ -167,10 +167,10 @@ async fn empty_and_large_files_get_a_clear_answer() {
     done(&WriteFile::default(), &folder, arguments).await;
     let sparse = std::fs::File::create(folder.path().join("large")).unwrap();
     sparse.set_len(1 << 40).unwrap();
-    let said = refused(&ReadFile::default(), &folder, json!({"path": "large"})).await;
-    assert!(said.contains("larger than 10 MiB"), "{said}");
-    let said = refused(&EditFile::default(), &folder, change("large")).await;
-    assert!(said.contains("larger than 10 MiB"), "{said}");
-    let said = refused(&ReadFile::default(), &folder, json!({"path": "."})).await;
-    assert!(said.contains("Use list_dir"), "{said}");
+    let reply = refused(&ReadFile::default(), &folder, json!({"path": "large"})).await;
+    assert!(reply.contains("larger than 10 MiB"), "{reply}");
+    let reply = refused(&EditFile::default(), &folder, change("large")).await;
+    assert!(reply.contains("larger than 10 MiB"), "{reply}");
+    let reply = refused(&ReadFile::default(), &folder, json!({"path": "."})).await;
+    assert!(reply.contains("Use list_dir"), "{reply}");
 }

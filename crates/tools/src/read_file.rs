@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn failures_tell_what_to_do_next() {
+    async fn failures_explain_what_to_do_next() {
         let check_failure = async |content: &[u8], path: &str, expected: &str| {
             check(content, json!({"path": path}), expected).await;
         };

@@ -331,8 +331,8 @@ mod tests {
                 .await
                 .unwrap();
             let allow = allow.map(|names| names.iter().map(|name| (*name).to_owned()).collect());
-            let wish = delegation.requests().remove(0).tools;
-            assert_eq!((wish.allow, wish.inherit), (allow, inherit));
+            let tools = delegation.requests().remove(0).tools;
+            assert_eq!((tools.allow, tools.inherit), (allow, inherit));
         };
         check(json!({}), None, None).await;
         check(json!({"inherit": true}), None, Some(true)).await;

@@ -115,11 +115,11 @@ fn request(arguments: Arguments) -> Result<ManageRequest, ToolFailure> {
         },
         Action::Steer => ManageRequest::Steer {
             id: only(ids, "steer")?,
-            message: words(message)?,
+            message: required_message(message)?,
         },
         Action::Answer => ManageRequest::Answer {
             request: question(request, ids)?,
-            text: said(message)?,
+            text: checked_message(message)?,
         },
         Action::Diff => ManageRequest::Diff {
             id: only(ids, "diff")?,
@@ -137,15 +137,15 @@ fn only(ids: Vec<String>, action: &str) -> Result<String, ToolFailure> {
     }
 }
 
-fn words(message: Option<String>) -> Result<String, ToolFailure> {
-    said(message)?.ok_or_else(|| {
+fn required_message(message: Option<String>) -> Result<String, ToolFailure> {
+    checked_message(message)?.ok_or_else(|| {
         ToolFailure::new(
             "`steer` needs a `message`: what the subagent should know or do differently.",
         )
     })
 }
 
-fn said(message: Option<String>) -> Result<Option<String>, ToolFailure> {
+fn checked_message(message: Option<String>) -> Result<Option<String>, ToolFailure> {
     let message = message.filter(|message| !message.trim().is_empty());
     if let Some(message) = &message {
         at_most("message", message, MAX_MESSAGE_BYTES)?;

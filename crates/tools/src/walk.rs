@@ -145,12 +145,12 @@ impl Walker<'_> {
     fn listed(&mut self, listing: Listing, directory: &Path, depth: usize) -> ControlFlow<Ended> {
         self.withheld += listing.withheld;
         self.rules.push(rules_in(self.workspace, directory));
-        let held = Rc::new(listing.directory);
+        let handle = Rc::new(listing.directory);
         for entry in listing.entries {
             let path = join(directory, &entry.name);
             let ignored = self.is_ignored(&path, entry.kind);
             let found = WalkEntry {
-                directory: Rc::clone(&held),
+                directory: Rc::clone(&handle),
                 path,
                 kind: entry.kind,
                 depth,
@@ -312,8 +312,8 @@ mod tests {
             ("open", ""),
         ];
         check(&exclude, ".", 9, &["open"]);
-        let asked_for = [(".gitignore", "target/\n"), ("target/y", "")];
-        check(&asked_for, "target", 9, &["target/y"]);
+        let named_file = [(".gitignore", "target/\n"), ("target/y", "")];
+        check(&named_file, "target", 9, &["target/y"]);
     }
 
     #[test]

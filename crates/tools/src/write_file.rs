@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn reconcile_after_a_crash_tells_whether_the_write_happened() {
+    async fn reconcile_after_a_crash_reports_whether_the_write_happened() {
         let tool = WriteFile::default();
         let arguments = json!({"path": "d/f", "content": "new\n"});
         let check = async |before: Option<&str>, after: Option<&str>, expected: &str| {

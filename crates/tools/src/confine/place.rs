@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use sortie_base::atomic_file::Draft;
 use sortie_core::ports::tool::ToolFailure;
 
-use super::protected::{self, GIT_FOLDER, of_git, refuse_git_words};
+use super::protected::{self, GIT_FOLDER, of_git, refuse_git_paths};
 use super::{FILE_FLAGS, FOLDER_FLAGS, OpenFile, Workspace, describe, is_same, read_link, regular};
 use crate::blocking::Stop;
 
@@ -39,7 +39,7 @@ impl Workspace {
         let Some(place) = self.find_exact(path, path)? else {
             return Ok(None);
         };
-        if !place.holds_link() {
+        if !place.is_link() {
             return Ok(Some(place));
         }
         if !self.resolver.follows_links() {
@@ -65,7 +65,7 @@ impl Workspace {
     /// Failures show the path `shown`.
     fn find_exact(&self, path: &Path, shown: &Path) -> Result<Option<WriteTarget>, ToolFailure> {
         let (folder, name) = parts(path)?;
-        refuse_git_words(path).map_err(|_| of_git(shown))?;
+        refuse_git_paths(path).map_err(|_| of_git(shown))?;
         let directory = self.directory.as_fd();
         match self.resolver.open(directory, folder, FOLDER_FLAGS) {
             Ok(parent) => self.checked(parent, name, path, shown).map(Some),
@@ -217,7 +217,7 @@ impl WriteTarget {
         }
     }
 
-    fn holds_link(&self) -> bool {
+    fn is_link(&self) -> bool {
         rustix::fs::statat(&self.parent, &self.name, AtFlags::SYMLINK_NOFOLLOW)
             .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode as RawMode).is_symlink())
     }

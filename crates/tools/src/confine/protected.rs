@@ -10,7 +10,7 @@ use sortie_sandbox::named_by_settings;
 pub(super) const GIT_FOLDER: &str = ".git";
 
 /// Rejects a path that contains a `.git` component, whether or not it exists.
-pub(super) fn refuse_git_words(path: &Path) -> Result<(), ToolFailure> {
+pub(super) fn refuse_git_paths(path: &Path) -> Result<(), ToolFailure> {
     if names_git(path) {
         Err(of_git(path))
     } else {

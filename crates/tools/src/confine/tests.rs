@@ -171,7 +171,7 @@ async fn no_tool_escapes_the_workspace() {
 }
 
 #[test]
-fn failures_tell_what_to_do_next() {
+fn failures_explain_what_to_do_next() {
     let trap = Trap::set();
     let root = trap.inside.path().display().to_string();
     let check = |path: &str, expected: &str| {
@@ -281,15 +281,19 @@ fn root_replaced_by_a_link_is_not_followed() {
     for root in &roots {
         Workspace::open(root).unwrap();
     }
-    let held = Workspace::open(&roots[1]).unwrap();
+    let opened = Workspace::open(&roots[1]).unwrap();
     std::fs::rename(above.path().join("sub"), above.path().join("away")).unwrap();
     std::fs::create_dir(trap.outside.path().join("inner")).unwrap();
     above.link("sub", trap.outside.path());
     for root in &roots {
-        let said = Workspace::open(root).unwrap_err().to_string();
-        assert!(said.contains("is a link or not a folder"), "{said}");
+        let failure = Workspace::open(root).unwrap_err().to_string();
+        assert!(failure.contains("is a link or not a folder"), "{failure}");
     }
-    assert_eq!(read(&held, "file").unwrap(), "mine", "what was held stays");
+    assert_eq!(
+        read(&opened, "file").unwrap(),
+        "mine",
+        "what was held stays"
+    );
     // A folder in its place is not an attack: it is one more folder of users who can write there.
     std::fs::remove_file(above.path().join("sub")).unwrap();
     above.write("sub/file", b"new");
@@ -504,18 +508,18 @@ fn policy_decides_about_real_paths() {
     let folder = Folder::with(&[("a/f", "1"), ("b/c/g", "2"), ("x (deleted)", "3")]);
     folder.link("a/to_c", Path::new("../b/c"));
     folder.link("to_g", Path::new("a/to_c/g"));
-    let asked = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
-    let heard = std::sync::Arc::clone(&asked);
+    let judged = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let recorded = std::sync::Arc::clone(&judged);
     let workspace = folder.workspace().behind(PathGate::deciding(move |path| {
-        heard.lock().unwrap().push(path.display().to_string());
+        recorded.lock().unwrap().push(path.display().to_string());
         Ok(())
     }));
     let check = |act: &dyn Fn(&Workspace), expected: &[&str]| {
-        asked.lock().unwrap().clear();
+        judged.lock().unwrap().clear();
         act(&workspace);
-        let mut asked = asked.lock().unwrap();
-        asked.sort();
-        assert_eq!(*asked, expected);
+        let mut judged = judged.lock().unwrap();
+        judged.sort();
+        assert_eq!(*judged, expected);
     };
     let reads = |path: &'static str| {
         move |workspace: &Workspace| {

@@ -17,17 +17,18 @@ pub(super) fn kill_marked(effect: &EffectId) -> Vec<u32> {
 /// Kills all other processes with this entry in their environment.
 fn kill_with(entry: &[u8]) -> Vec<u32> {
     let own = std::process::id();
-    let held: Vec<(u32, OwnedFd)> = processes()
+    let opened: Vec<(u32, OwnedFd)> = processes()
         .filter(|number| *number != own && carries(*number, entry))
-        .filter_map(|number| Some((number, hold(number, entry)?)))
+        .filter_map(|number| Some((number, open_marked(number, entry)?)))
         .collect();
     // Stop all of them before the first one is killed: otherwise a shell would treat the death
     // of one step as its end and continue with the next.
-    for (_, process) in &held {
+    for (_, process) in &opened {
         // The process may have ended by now.
         pidfd_send_signal(process, Signal::STOP).ok();
     }
-    held.into_iter()
+    opened
+        .into_iter()
         .filter(|(_, process)| pidfd_send_signal(process, Signal::KILL).is_ok())
         .map(|(number, _)| number)
         .collect()
@@ -55,8 +56,8 @@ fn carries(number: u32, entry: &[u8]) -> bool {
 
 /// Opens a pidfd of a process with this entry. Its pid may be reused by another process at any
 /// moment, so the environment is checked again after opening, and signals go to the pidfd.
-fn hold(number: u32, entry: &[u8]) -> Option<OwnedFd> {
+fn open_marked(number: u32, entry: &[u8]) -> Option<OwnedFd> {
     let pid = Pid::from_raw(i32::try_from(number).ok()?)?;
-    let held = pidfd_open(pid, PidfdFlags::empty()).ok()?;
-    carries(number, entry).then_some(held)
+    let opened = pidfd_open(pid, PidfdFlags::empty()).ok()?;
+    carries(number, entry).then_some(opened)
 }

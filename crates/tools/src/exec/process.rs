@@ -88,8 +88,8 @@ impl Process {
             return Err(io::Error::other("the program to start is missing"));
         };
         let (lifeline, input) = if confined.supervised {
-            let (held, given) = Lifeline::new()?;
-            (Some(held), Stdio::from(given))
+            let (kept_end, child_end) = Lifeline::new()?;
+            (Some(kept_end), Stdio::from(child_end))
         } else {
             (None, Stdio::null())
         };

@@ -92,8 +92,11 @@ async fn command_starts_in_workdir_inside_the_workspace() {
 #[tokio::test]
 async fn timeout_argument_can_only_lower_the_limit() {
     let second = Duration::from_secs(1);
-    let check = |max: u64, asked: Option<u64>, expected: u64| {
-        assert_eq!(limit(second * max as u32, asked), second * expected as u32);
+    let check = |max: u64, requested: Option<u64>, expected: u64| {
+        assert_eq!(
+            limit(second * max as u32, requested),
+            second * expected as u32
+        );
     };
     check(30, None, 30);
     check(30, Some(0), 30);
@@ -102,9 +105,9 @@ async fn timeout_argument_can_only_lower_the_limit() {
 }
 
 /// Prevents paused time from advancing by itself, so that only `advance` moves it.
-fn hold_time() -> mpsc::Sender<()> {
-    let (release, held) = mpsc::channel();
-    tokio::task::spawn_blocking(move || held.recv());
+fn pause_clock() -> mpsc::Sender<()> {
+    let (release, blocked) = mpsc::channel();
+    tokio::task::spawn_blocking(move || blocked.recv());
     release
 }
 
@@ -117,7 +120,7 @@ async fn ready(folder: &Folder) {
 
 #[tokio::test(start_paused = true)]
 async fn timeout_ends_all_processes_of_the_command() {
-    let _held = hold_time();
+    let _clock = pause_clock();
     let folder = Folder::with(&[]);
     folder.fifo("ready");
     // The grandchild ignores SIGTERM.
@@ -142,7 +145,7 @@ async fn timeout_ends_all_processes_of_the_command() {
 
 #[tokio::test(start_paused = true)]
 async fn command_can_clean_up_on_sigterm() {
-    let _held = hold_time();
+    let _clock = pause_clock();
     let folder = Folder::with(&[]);
     folder.fifo("ready");
     let command = "trap 'echo cleaned; exit 0' TERM; sleep 100 & echo x > ready; wait";
@@ -180,7 +183,7 @@ const LEAVES: &str = "setsid bash -c 'echo $$ > inner; echo x > ready; exec slee
 
 #[tokio::test(start_paused = true)]
 async fn timeout_ends_processes_that_left_the_group() {
-    let _held = hold_time();
+    let _clock = pause_clock();
     let folder = Folder::with(&[]);
     folder.fifo("ready");
     let tool = tool();
@@ -238,7 +241,7 @@ impl Orphan {
         Self(child.unwrap())
     }
 
-    fn lives(&mut self) -> bool {
+    fn is_alive(&mut self) -> bool {
         self.0.try_wait().unwrap().is_none()
     }
 }
@@ -277,7 +280,7 @@ async fn processes_left_by_a_crash_are_found_by_effect_and_ended() {
     folder.gone("outer").await;
     folder.gone("inner").await;
     for (orphan, entry) in &mut others {
-        assert!(orphan.lives(), "{entry}");
+        assert!(orphan.is_alive(), "{entry}");
     }
     assert_eq!(stop_remains(&tool(), &folder).await, 0);
 }

@@ -39,12 +39,12 @@ fn daemons(seconds: &str) -> String {
 }
 
 /// Returns the processes with this word in their command line or environment.
-fn who_has(word: &str) -> Vec<u32> {
+fn processes_with(argument: &str) -> Vec<u32> {
     let has = |path: std::path::PathBuf| {
         std::fs::read(path).is_ok_and(|bytes| {
             bytes
-                .windows(word.len())
-                .any(|window| window == word.as_bytes())
+                .windows(argument.len())
+                .any(|window| window == argument.as_bytes())
         })
     };
     std::fs::read_dir("/proc")
@@ -56,10 +56,10 @@ fn who_has(word: &str) -> Vec<u32> {
         .collect()
 }
 
-async fn nobody_has(word: &str) {
+async fn until_no_process_has(argument: &str) {
     let deadline = Instant::now() + PROMISE;
     loop {
-        let left = who_has(word);
+        let left = processes_with(argument);
         if left.is_empty() {
             return;
         }
@@ -78,13 +78,13 @@ async fn a_timeout_without_a_sandbox_leaves_no_process() {
     let command = daemons(&seconds).replace("echo ready", "echo x > ready");
     let look = async {
         ready(&scene).await;
-        who_has(&seconds).len()
+        processes_with(&seconds).len()
     };
     let (answer, found) = tokio::join!(scene.run(&shell, &command), look);
     let answer = answer.unwrap();
     assert!(ending(&answer).starts_with("timed out"), "{}", answer.text);
     assert!(found > 1, "the command and its daemons were there: {found}");
-    nobody_has(&seconds).await;
+    until_no_process_has(&seconds).await;
 }
 
 /// Another program removes the control group of a command before the command has joined it.
@@ -98,8 +98,8 @@ async fn command_whose_control_group_was_removed_gets_a_new_one() {
     let mut removed = 0;
     for _ in 0..MAX_REMOVALS {
         let stop = Arc::new(AtomicBool::new(false));
-        let told = Arc::clone(&stop);
-        let remover = std::thread::spawn(move || remove_one_group(&told));
+        let stopped = Arc::clone(&stop);
+        let remover = std::thread::spawn(move || remove_one_group(&stopped));
         let answer = scene.run(&shell, "echo done").await.unwrap();
         stop.store(true, Ordering::SeqCst);
         removed += usize::from(remover.join().unwrap());
@@ -151,7 +151,7 @@ async fn a_thousand_timeouts_leave_no_process() {
     }
     let (scenes, ready): (Vec<Scene>, Vec<usize>) = calls.join_all().await.into_iter().unzip();
     let ready: usize = ready.into_iter().sum();
-    nobody_has(&seconds).await;
+    until_no_process_has(&seconds).await;
     assert!(ready > TRIES / 2, "only {ready} had daemons to leave");
     println!("exec timeout: {TRIES} tries leave no process ({ready} had all their daemons)");
     drop(shell);
@@ -176,7 +176,7 @@ async fn a_dropped_call_leaves_no_process() {
         answer = scene.run(&shell, &command) => unreachable!("{answer:?}"),
         () = ready(&scene) => {}
     }
-    nobody_has(&seconds).await;
+    until_no_process_has(&seconds).await;
     std::fs::remove_file(scene.workspace.join("ready")).unwrap();
     scene.is_left_empty().await;
 }
@@ -194,7 +194,7 @@ async fn sandboxed_processes_are_found_by_their_effect() {
     let (answer, stopped) = tokio::join!(scene.run_as(&shell, &command, &effect), stop);
     assert!(stopped > 0);
     assert_ne!(ending(&answer.unwrap()), "exit code: 0");
-    nobody_has(&seconds).await;
+    until_no_process_has(&seconds).await;
 }
 
 /// A link with a protected name is protected as it is: it stays a link.

@@ -181,18 +181,18 @@ fn spin(time: Duration) {
     reason = "a test that is another process is told in its environment what to do"
 )]
 async fn a_runtime_in_small() {
-    let told = |name| std::env::var_os(name).map(PathBuf::from);
-    let folder = told(FOLDER).unwrap();
+    let variable = |name| std::env::var_os(name).map(PathBuf::from);
+    let folder = variable(FOLDER).unwrap();
     let backend = std::env::var(BACKEND).unwrap();
     let offer = Offer {
-        bubblewrap: told(BWRAP).map(|path| Bubblewrap {
+        bubblewrap: variable(BWRAP).map(|path| Bubblewrap {
             path,
             version: "bubblewrap".to_owned(),
         }),
         namespaces: true,
         landlock: OFFER_LANDLOCK,
         cgroups: Cgroups {
-            parents: std::env::split_paths(&told(GROUPS).unwrap()).collect(),
+            parents: std::env::split_paths(&variable(GROUPS).unwrap()).collect(),
         },
     };
     let shell = Arc::new(shell_in(mode(&backend), offer));
