@@ -10,7 +10,7 @@ use crate::keys::{MAX_KEYS, hash_of, same};
 use crate::random::{self, NoRandomness};
 
 /// How long a link is valid.
-const LIFE_MS: i64 = 5 * 60 * 1_000;
+const LIFETIME_MS: i64 = 5 * 60 * 1_000;
 /// Open links of one key; one more replaces its oldest.
 const MAX_OF_KEY: usize = 8;
 /// Open links of all keys together: the links of one key never replace those of another.
@@ -48,7 +48,7 @@ impl Links {
         now: Timestamp,
     ) -> Result<(String, Timestamp), NoRandomness> {
         let code = random::secret()?;
-        let expires_at = now.plus_ms(LIFE_MS);
+        let expires_at = now.plus_ms(LIFETIME_MS);
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.retain(|link| now < link.expires_at);
         let its = |link: &Open| link.pass.key == pass.key;
@@ -115,10 +115,10 @@ mod tests {
         let (late, _) = links.make(pass("abcdefgh"), now).unwrap();
         assert_eq!(links.take("wrong", now), None);
         assert_eq!(links.peek(&code, now), Some(pass("abcdefgh")));
-        assert_eq!(links.peek(&late, now.plus_ms(LIFE_MS)), None);
+        assert_eq!(links.peek(&late, now.plus_ms(LIFETIME_MS)), None);
         assert_eq!(links.take(&code, now), Some(pass("abcdefgh")));
         assert_eq!(links.take(&code, now), None);
-        assert_eq!(links.take(&late, now.plus_ms(LIFE_MS)), None);
+        assert_eq!(links.take(&late, now.plus_ms(LIFETIME_MS)), None);
     }
 
     #[test]

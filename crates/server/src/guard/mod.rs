@@ -88,12 +88,12 @@ impl Caller {
         self.0.session.as_deref()
     }
 
-    /// Returns whether the caller would still be admitted.
+    /// Returns whether the caller would still be authorized.
     fn is_still_valid(&self, app: &App) -> bool {
         app.keys.is_still_valid(&self.0, app.runtime.now())
     }
 
-    /// Returns when the caller would no longer be admitted. Checks at each heartbeat, however slowly
+    /// Returns when the caller would no longer be authorized. Checks at each heartbeat, however slowly
     /// the client reads.
     pub(crate) async fn revoked(&self, app: &App) {
         loop {
@@ -153,17 +153,17 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
     }
 }
 
-/// Checks a request, and passes it on if it is admitted.
+/// Checks a request, and passes it on if it is authorized.
 pub(crate) async fn guard(
     State(Shared(app)): State<Shared>,
     mut request: Request,
     next: Next,
 ) -> Response {
-    match admit(&app, &request) {
+    match authorize(&app, &request) {
         Err(problem) => refusal(&app, &request, problem),
-        Ok(admitted) => {
-            let who = admitted.as_ref().map(|(caller, _)| caller.clone());
-            if let Some((caller, access)) = admitted {
+        Ok(authorized) => {
+            let who = authorized.as_ref().map(|(caller, _)| caller.clone());
+            if let Some((caller, access)) = authorized {
                 request.extensions_mut().insert(caller);
                 request.extensions_mut().insert(access);
             }
@@ -218,7 +218,7 @@ async fn run_handler(app: &App, request: Request, next: Next) -> Response {
 }
 
 /// Runs the checks in their order. Returns `None` for the routes that need no credentials.
-fn admit(app: &App, request: &Request) -> Result<Option<(Caller, Access)>, Problem> {
+fn authorize(app: &App, request: &Request) -> Result<Option<(Caller, Access)>, Problem> {
     app.names.check_host(request)?;
     let headers = request.headers();
     let same_origin = app.names.check_origin(headers)?;

@@ -123,8 +123,8 @@ impl Frame {
 }
 
 /// Serialises a message into bytes that all clients share.
-pub(crate) fn json<T: serde::Serialize>(said: &T) -> Utf8Bytes {
-    match serde_json::to_string(said) {
+pub(crate) fn json<T: serde::Serialize>(message: &T) -> Utf8Bytes {
+    match serde_json::to_string(message) {
         Ok(text) => Utf8Bytes::from(text),
         Err(error) => {
             // Our own types have only string keys, so this cannot fail.

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn evicted_events_are_reported_as_gone() {
+    fn evicted_events_are_reported_as_a_gap() {
         let ring = ring(5);
         check(&ring, 6, Some(0));
         check(&ring, 5, Some(0));

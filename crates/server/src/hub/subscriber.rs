@@ -190,11 +190,11 @@ impl Subscriber {
             .resume
             .filter(|resume| resume.epoch == hub.epoch() && hub.ring().can_resume_from(resume.seq));
         let is_resumed = resumed.is_some();
-        let said = Control::Subscribed {
+        let message = Control::Subscribed {
             id: subscription.id.clone(),
             resumed: is_resumed,
         };
-        self.queue.push_back(Outgoing::Control(json(&said)));
+        self.queue.push_back(Outgoing::Control(json(&message)));
         self.subscriptions.push(Subscription {
             id: subscription.id.clone(),
             topic: subscription.topic,

@@ -438,14 +438,14 @@ impl KeyFile {
         let Some(token) = Token::read(text.trim()) else {
             return Ok(None);
         };
-        let holds = contents.keys.iter().any(|key| {
+        let is_valid = contents.keys.iter().any(|key| {
             key.id == token.id()
                 && key.role == Role::Admin
                 && key.tenant.is_none()
                 && key.is_valid(now)
                 && super::same(&key.hash, &token.hash())
         });
-        Ok(holds.then_some(token))
+        Ok(is_valid.then_some(token))
     }
 
     /// Reads, changes and writes the file under its lock.

@@ -190,17 +190,17 @@ impl KeyRing {
             return false;
         };
         let key = contents.keys.iter().find(|key| key.id == found.key);
-        let key_holds = key.is_some_and(|key| {
+        let key_is_valid = key.is_some_and(|key| {
             key.is_valid(now)
                 && key.knows(&found.mark, now)
                 && key.role >= found.role
                 && key.tenant == found.tenant
         });
-        let session_holds = found.session.as_ref().is_none_or(|id| {
+        let session_is_valid = found.session.as_ref().is_none_or(|id| {
             let session = contents.sessions.iter().find(|session| session.id == *id);
             session.is_some_and(|session| now < session.expires_at)
         });
-        key_holds && session_holds
+        key_is_valid && session_is_valid
     }
 
     /// Returns when a key was last used since the server started.

@@ -22,7 +22,7 @@ use crate::routes::login;
 const MAX_GRACE_SECONDS: u64 = 7 * 24 * 3_600;
 
 /// The longest life of a key that expires: a hundred years.
-const MAX_LIFE_SECONDS: u64 = 100 * 365 * 24 * 3_600;
+const MAX_LIFETIME_SECONDS: u64 = 100 * 365 * 24 * 3_600;
 
 fn key_json(app: &App, key: &StoredKey) -> Key {
     Key {
@@ -104,20 +104,20 @@ pub(crate) async fn create(
     };
     if body
         .expires_seconds
-        .is_some_and(|seconds| seconds > MAX_LIFE_SECONDS)
+        .is_some_and(|seconds| seconds > MAX_LIFETIME_SECONDS)
     {
         return Err(Problem::bad(format!(
-            "`expires_seconds` must be at most {MAX_LIFE_SECONDS}; leave it out for a key that never expires"
+            "`expires_seconds` must be at most {MAX_LIFETIME_SECONDS}; leave it out for a key that never expires"
         )));
     }
     let now = app.runtime.now();
-    let wish = NewKeyRequest {
+    let request = NewKeyRequest {
         name: body.name,
         role: body.role.min(caller.role()),
         tenant,
         expires_at: body.expires_seconds.map(|seconds| later(now, seconds)),
     };
-    let (key, token) = with_file(&app, move |file| file.create(wish, now)).await?;
+    let (key, token) = with_file(&app, move |file| file.create(request, now)).await?;
     tracing::info!(key = key.id, by = caller.person(), "created a key");
     let made = NewKeyMade {
         key: key_json(&app, &key),

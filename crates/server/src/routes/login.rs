@@ -37,7 +37,7 @@ pub(crate) async fn form(State(Shared(app)): State<Shared>, request: Request) ->
     let carried = Query::<Carried>::try_from_uri(request.uri());
     let code = carried.ok().and_then(|Query(carried)| carried.code);
     let Some(code) = code else {
-        return page(StatusCode::OK, app.config.lang, Words::Form);
+        return page(StatusCode::OK, app.config.lang, Notice::Form);
     };
     if request.method() == Method::HEAD || is_prefetch(request.headers()) {
         // A link preview must not use the link up.
@@ -60,7 +60,7 @@ async fn follow(
     code: &str,
 ) -> Result<Response, Problem> {
     if is_cross_site(headers) || is_logged_in_otherwise(app, headers, code)? {
-        return Ok(page(StatusCode::OK, app.config.lang, Words::Confirm(code)));
+        return Ok(page(StatusCode::OK, app.config.lang, Notice::Confirm(code)));
     }
     by_code(app, address, headers, code).await
 }
@@ -120,7 +120,7 @@ pub(crate) async fn submit(State(Shared(app)): State<Shared>, request: Request) 
 
 fn refused(app: &App, problem: Problem) -> Response {
     if problem.kind() == Kind::Unauthorized {
-        return page(StatusCode::UNAUTHORIZED, app.config.lang, Words::Refused);
+        return page(StatusCode::UNAUTHORIZED, app.config.lang, Notice::Refused);
     }
     problem.into_response()
 }
@@ -230,7 +230,7 @@ fn is_prefetch(headers: &HeaderMap) -> bool {
 
 /// The text above the form.
 #[derive(Clone, Copy, Debug)]
-enum Words<'a> {
+enum Notice<'a> {
     Form,
     Needed,
     Refused,
@@ -240,30 +240,30 @@ enum Words<'a> {
 
 /// Returns the page for a browser without a session.
 pub(crate) fn needs_login(lang: Lang) -> Response {
-    page(StatusCode::UNAUTHORIZED, lang, Words::Needed)
+    page(StatusCode::UNAUTHORIZED, lang, Notice::Needed)
 }
 
 /// Renders a page in both languages, that of the server first.
-fn page(status: StatusCode, lang: Lang, words: Words<'_>) -> Response {
+fn page(status: StatusCode, lang: Lang, notice: Notice<'_>) -> Response {
     let other = match lang {
         Lang::En => Lang::Zh,
         Lang::Zh => Lang::En,
     };
-    let said = |lang: Lang| {
-        let words = match words {
-            Words::Form => t!(lang, "login-form"),
-            Words::Needed => t!(lang, "login-needed"),
-            Words::Refused => t!(lang, "login-refused"),
-            Words::Confirm(_) => t!(lang, "login-confirm"),
+    let paragraph = |lang: Lang| {
+        let text = match notice {
+            Notice::Form => t!(lang, "login-form"),
+            Notice::Needed => t!(lang, "login-needed"),
+            Notice::Refused => t!(lang, "login-refused"),
+            Notice::Confirm(_) => t!(lang, "login-confirm"),
         };
-        format!("<p lang=\"{lang}\">{}</p>", escaped(&words))
+        format!("<p lang=\"{lang}\">{}</p>", escaped(&text))
     };
-    let field = match words {
-        Words::Confirm(code) => format!(
+    let field = match notice {
+        Notice::Confirm(code) => format!(
             "<input type=\"hidden\" name=\"code\" value=\"{}\">",
             escaped(code)
         ),
-        Words::Form | Words::Needed | Words::Refused => format!(
+        Notice::Form | Notice::Needed | Notice::Refused => format!(
             "<label>{} <input type=\"password\" name=\"token\" autocomplete=\"off\" required></label>",
             escaped(&t!(lang, "login-token"))
         ),
@@ -275,8 +275,8 @@ fn page(status: StatusCode, lang: Lang, words: Words<'_>) -> Response {
          <body>\n<h1>Sortie</h1>\n{}\n{}\n\
          <form method=\"post\" action=\"/login\">{field} <button>{button}</button></form>\n\
          </body>\n</html>\n",
-        said(lang),
-        said(other)
+        paragraph(lang),
+        paragraph(other)
     );
     (status, Html(html)).into_response()
 }

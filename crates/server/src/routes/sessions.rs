@@ -126,7 +126,7 @@ pub(crate) async fn get(
 ) -> Result<(HeaderMap, Json<SessionDetail>), Problem> {
     let summary = find(&app, &caller, &id).await?;
     let (turns_list, next) = newest(&app, &caller, &summary, before.before.as_deref()).await?;
-    let asked = RequestFilter {
+    let filter = RequestFilter {
         session: Some(summary.session.clone()),
         tenant: summary.tenant.clone(),
         ..RequestFilter::default()
@@ -136,7 +136,7 @@ pub(crate) async fn get(
         turns_list,
         grants: grants_of(&app, &summary).await?,
         // A filter without a tenant matches every tenant, which may have a session of the same key.
-        requests: beside(&app, asked, |open| open.tenant == summary.tenant).await?,
+        requests: beside(&app, filter, |open| open.tenant == summary.tenant).await?,
     };
     let mut headers = HeaderMap::new();
     if let Some(next) = next
@@ -375,14 +375,14 @@ pub(crate) async fn message(
     });
     // Checked while no other turn can start, so that the checked run is the one that gets the
     // message.
-    let said = app.runtime.send_message_if(None, new, |last| {
+    let sent = app.runtime.send_message_if(None, new, |last| {
         let may = app.check_creatable(&caller, last);
-        may.map_err(Unsaid)
+        may.map_err(NotSent)
     });
-    let said = said.await.map_err(|Unsaid(problem)| problem)?;
+    let sent = sent.await.map_err(|NotSent(problem)| problem)?;
     let accepted = MessageAccepted {
-        task_id: said.run,
-        steered: said.steered,
+        task_id: sent.run,
+        steered: sent.steered,
     };
     Ok(match listener {
         None => (StatusCode::ACCEPTED, Json(accepted)).into_response(),
@@ -392,9 +392,9 @@ pub(crate) async fn message(
 
 /// Why a message was refused.
 #[derive(Debug)]
-struct Unsaid(Problem);
+struct NotSent(Problem);
 
-impl From<RuntimeError> for Unsaid {
+impl From<RuntimeError> for NotSent {
     fn from(error: RuntimeError) -> Self {
         Self(refused(error))
     }

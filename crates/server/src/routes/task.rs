@@ -40,7 +40,7 @@ pub(crate) async fn get(
 
 async fn detail(app: &App, record: &RunRecord) -> Result<TaskDetail, Problem> {
     let run = record.run_id;
-    let asked = RequestFilter {
+    let filter = RequestFilter {
         run: Some(run),
         ..RequestFilter::default()
     };
@@ -53,7 +53,7 @@ async fn detail(app: &App, record: &RunRecord) -> Result<TaskDetail, Problem> {
         })
         .await?;
     let journal = app.runtime.details(record).await?;
-    let requests = beside(app, asked, |_| true).await?;
+    let requests = beside(app, filter, |_| true).await?;
     Ok(TaskDetail::new(
         record,
         journal.as_deref(),

@@ -88,13 +88,13 @@ pub(crate) async fn transcript(
         };
         let items = TranscriptItem::of_part(&entries, &mut children);
         // The items of one journal entry stay together, so that its number is a valid cursor.
-        for said in items.chunk_by(|one, next| one.seq == next.seq) {
-            if !page.take(said)? {
+        for entry_items in items.chunk_by(|one, next| one.seq == next.seq) {
+            if !page.take(entry_items)? {
                 let next = format!("/api/tasks/{run}/transcript?after={last}");
                 page.set_next(&last.to_string(), &next)?;
                 return Ok(page);
             }
-            last = said.first().map_or(last, |first| Seq(first.seq));
+            last = entry_items.first().map_or(last, |first| Seq(first.seq));
         }
         last = end;
     }

@@ -60,12 +60,12 @@ pub(crate) async fn connect(
     let app_too = Arc::clone(&app);
     app.spawn(async move {
         // It still counts as a connection.
-        let held = peer;
+        let connection = peer;
         match upgrade.await {
             Ok(upgraded) => serve(&app_too, caller, upgraded).await,
             Err(error) => tracing::debug!(%error, "cannot upgrade a connection to a WebSocket"),
         }
-        drop(held);
+        drop(connection);
     });
     let mut response = StatusCode::SWITCHING_PROTOCOLS.into_response();
     let headers = response.headers_mut();
