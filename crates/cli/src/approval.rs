@@ -23,7 +23,7 @@ const EXACT_CHARS: usize = 32_000;
 /// The most lines of a diff.
 const SHOWN_DIFF_LINES: usize = 24;
 /// Arguments of built-in tools that the diff already shows. All other arguments are listed.
-const TOLD_ELSEWHERE: &[(&str, &[&str])] = &[
+const SHOWN_IN_DIFF: &[(&str, &[&str])] = &[
     ("write_file", &["content"]),
     ("edit_file", &["old_string", "new_string"]),
 ];
@@ -31,9 +31,9 @@ const TOLD_ELSEWHERE: &[(&str, &[&str])] = &[
 pub(crate) const AT_TERMINAL: &str = "terminal";
 
 /// Parses a line that this person typed; `None` if it is no reply.
-pub(crate) fn reply(asked: &RequestKind, line: &str, person: &str) -> Option<Reply> {
+pub(crate) fn reply(kind: &RequestKind, line: &str, person: &str) -> Option<Reply> {
     let line = line.trim();
-    match asked {
+    match kind {
         RequestKind::Approval(approval) => Some(verdict(approval, line, person)),
         RequestKind::Question(question) => {
             let chosen = line
@@ -95,16 +95,16 @@ fn verdict(approval: &ApprovalRequest, line: &str, person: &str) -> Reply {
 }
 
 /// Formats the prompt with everything that a decision needs.
-pub(crate) fn question(lang: Lang, asked: &OpenRequest) -> String {
-    match &asked.request.kind {
-        RequestKind::Approval(approval) => approval_question(lang, asked, approval),
-        RequestKind::Question(question) => plain_question(lang, asked, question),
+pub(crate) fn question(lang: Lang, open: &OpenRequest) -> String {
+    match &open.request.kind {
+        RequestKind::Approval(approval) => approval_question(lang, open, approval),
+        RequestKind::Question(question) => plain_question(lang, open, question),
     }
 }
 
-fn approval_question(lang: Lang, asked: &OpenRequest, approval: &ApprovalRequest) -> String {
-    let agent = write_out_line(&asked.agent);
-    let label = write_out_line(&asked.label);
+fn approval_question(lang: Lang, open: &OpenRequest, approval: &ApprovalRequest) -> String {
+    let agent = write_out_line(&open.agent);
+    let label = write_out_line(&open.label);
     let tool = write_out_line(&approval.tool);
     let mut lines = vec![t!(
         lang,
@@ -113,7 +113,7 @@ fn approval_question(lang: Lang, asked: &OpenRequest, approval: &ApprovalRequest
         label = label.as_str(),
         tool = tool.as_str()
     )];
-    lines.extend(exact_lines(lang, asked, approval));
+    lines.extend(exact_lines(lang, open, approval));
     let mut notes = other_arguments(approval);
     notes.extend(match &approval.preview {
         Some(preview) => first_lines(lang, preview.lines().map(str::to_owned)),
@@ -148,7 +148,7 @@ fn approval_question(lang: Lang, asked: &OpenRequest, approval: &ApprovalRequest
 }
 
 /// Formats what would run, verbatim, on separate lines.
-fn exact_lines(lang: Lang, asked: &OpenRequest, approval: &ApprovalRequest) -> Vec<String> {
+fn exact_lines(lang: Lang, open: &OpenRequest, approval: &ApprovalRequest) -> Vec<String> {
     let exact = truncate_middle(&approval.exact, EXACT_CHARS, "\n[…]\n");
     let bold = Style::new().bold().for_stderr();
     let mut lines: Vec<String> = exact
@@ -161,7 +161,7 @@ fn exact_lines(lang: Lang, asked: &OpenRequest, approval: &ApprovalRequest) -> V
             lang,
             "approval-hidden",
             count = exact.left_out,
-            id = asked.request.id.as_str()
+            id = open.request.id.as_str()
         ));
     }
     lines
@@ -219,7 +219,7 @@ pub(crate) fn replied_elsewhere(
     t!(lang, "withdrawn-replied", by = by, at = at, words = words)
 }
 
-fn plain_question(lang: Lang, asked: &OpenRequest, question: &Question) -> String {
+fn plain_question(lang: Lang, open: &OpenRequest, question: &Question) -> String {
     let mut lines: Vec<String> = question
         .text
         .lines()
@@ -232,14 +232,14 @@ fn plain_question(lang: Lang, asked: &OpenRequest, question: &Question) -> Strin
         None => t!(
             lang,
             "question-prompt",
-            agent = write_out_line(&asked.agent),
-            label = write_out_line(&asked.label)
+            agent = write_out_line(&open.agent),
+            label = write_out_line(&open.label)
         ),
         Some(default) => t!(
             lang,
             "question-prompt-default",
-            agent = write_out_line(&asked.agent),
-            label = write_out_line(&asked.label),
+            agent = write_out_line(&open.agent),
+            label = write_out_line(&open.label),
             default = shown(default)
         ),
     });
@@ -252,13 +252,13 @@ fn other_arguments(approval: &ApprovalRequest) -> Vec<String> {
     if approval.exact == whole {
         return Vec::new();
     }
-    let told = TOLD_ELSEWHERE
+    let in_diff = SHOWN_IN_DIFF
         .iter()
         .find(|(name, _)| *name == approval.tool);
-    let told = told.map_or(&[][..], |(_, told)| *told);
+    let in_diff = in_diff.map_or(&[][..], |(_, in_diff)| *in_diff);
     let all = approval.arguments.as_object().into_iter().flatten();
     all.filter(|(name, value)| {
-        !told.contains(&name.as_str()) && value.as_str() != Some(&approval.exact)
+        !in_diff.contains(&name.as_str()) && value.as_str() != Some(&approval.exact)
     })
     .map(|(name, value)| shown(&format!("{name}: {value}")))
     .collect()
@@ -332,7 +332,7 @@ mod tests {
 
     const RUN: &str = "0190f3a8-1111-7000-8000-000000000001";
 
-    fn asked(kind: RequestKind) -> OpenRequest {
+    fn open_request(kind: RequestKind) -> OpenRequest {
         let run = RUN.parse().unwrap();
         OpenRequest {
             request: Request {
@@ -372,12 +372,12 @@ mod tests {
     }
 
     fn check(lang: Lang, approval: ApprovalRequest, expected: &str) {
-        let asked = asked(RequestKind::Approval(Box::new(approval)));
-        assert_eq!(question(lang, &asked), expected);
+        let open = open_request(RequestKind::Approval(Box::new(approval)));
+        assert_eq!(question(lang, &open), expected);
     }
 
     #[test]
-    fn a_question_shows_first_what_will_happen() {
+    fn a_prompt_shows_the_action_first() {
         check(
             Lang::En,
             approval(
@@ -502,14 +502,14 @@ mod tests {
                 default: default.map(str::to_owned),
             })
         };
-        let said = |kind: &RequestKind, line: &str| match reply(kind, line, AT_TERMINAL) {
+        let answer = |kind: &RequestKind, line: &str| match reply(kind, line, AT_TERMINAL) {
             Some(Reply::Answered { text, .. }) => Some(text),
             Some(_) | None => None,
         };
-        assert_eq!(said(&question(None), "2").as_deref(), Some("blue"));
-        assert_eq!(said(&question(None), "green").as_deref(), Some("green"));
-        assert_eq!(said(&question(None), "9").as_deref(), Some("9"));
-        assert_eq!(said(&question(None), ""), None);
-        assert_eq!(said(&question(Some("red")), "").as_deref(), Some("red"));
+        assert_eq!(answer(&question(None), "2").as_deref(), Some("blue"));
+        assert_eq!(answer(&question(None), "green").as_deref(), Some("green"));
+        assert_eq!(answer(&question(None), "9").as_deref(), Some("9"));
+        assert_eq!(answer(&question(None), ""), None);
+        assert_eq!(answer(&question(Some("red")), "").as_deref(), Some("red"));
     }
 }

@@ -25,7 +25,7 @@ pub(crate) struct Arguments {
 }
 
 /// The flag that disables all approval prompts.
-const ASKS_NOTHING: &str = "--yes";
+const SKIP_APPROVALS: &str = "--yes";
 
 impl Arguments {
     /// Parses the command line of this process. Exits with a message if it is invalid.
@@ -38,13 +38,13 @@ impl Arguments {
     fn of(words: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
         Self::try_parse_from(words).map_err(|mut error| {
             error.remove(ContextKind::SuggestedValue);
-            let asks_nothing = |value: &ContextValue| {
+            let skips_approvals = |value: &ContextValue| {
                 let names = value.to_string();
-                names.split(", ").any(|name| name == ASKS_NOTHING)
+                names.split(", ").any(|name| name == SKIP_APPROVALS)
             };
             if error
                 .get(ContextKind::SuggestedArg)
-                .is_some_and(asks_nothing)
+                .is_some_and(skips_approvals)
             {
                 error.remove(ContextKind::SuggestedArg);
             }

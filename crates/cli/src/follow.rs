@@ -81,7 +81,7 @@ pub(crate) struct Follow<'a> {
     goal: Goal,
     stream: Stream,
     cancelled: bool,
-    asking: Asking,
+    prompts: OpenPrompts,
     /// Whether the root of the tree that is waited for has ended.
     root_ended: bool,
     /// When only deliveries were left.
@@ -92,12 +92,12 @@ pub(crate) struct Follow<'a> {
 
 /// The requests that the user at the terminal is asked about.
 #[derive(Debug)]
-struct Asking {
+struct OpenPrompts {
     person: Option<Person>,
-    asked: BTreeSet<RequestId>,
+    shown: BTreeSet<RequestId>,
 }
 
-impl Asking {
+impl OpenPrompts {
     /// Returns the next answer; never, if there is no terminal.
     async fn next(&mut self) -> Answer {
         match &mut self.person {
@@ -126,9 +126,9 @@ impl<'a> Follow<'a> {
             goal,
             stream,
             cancelled: false,
-            asking: Asking {
+            prompts: OpenPrompts {
                 person: Person::at(settings, screen),
-                asked: BTreeSet::new(),
+                shown: BTreeSet::new(),
             },
             root_ended: false,
             ended_at: None,
@@ -168,7 +168,7 @@ impl<'a> Follow<'a> {
                         next_look = Instant::now();
                     }
                 }
-                answer = self.asking.next() => {
+                answer = self.prompts.next() => {
                     if let Some(stopped) = self.answered(answer, signals).await? {
                         return Ok(stopped);
                     }
@@ -187,12 +187,12 @@ impl<'a> Follow<'a> {
     }
 
     /// Asks the user about every open request that was not asked yet.
-    async fn ask(&mut self) -> Result<(), Problem> {
+    async fn show_requests(&mut self) -> Result<(), Problem> {
         // A command that only waits for runs of another command does not ask about them. Without a
         // terminal, only a server can wait for an approver elsewhere.
         let waits_elsewhere = self.engine.runtime().is_none();
         if matches!(self.goal, Goal::Others(_))
-            || (self.asking.person.is_none() && !waits_elsewhere)
+            || (self.prompts.person.is_none() && !waits_elsewhere)
         {
             return Ok(());
         }
@@ -200,12 +200,12 @@ impl<'a> Follow<'a> {
         self.withdraw(&open).await?;
         for request in open {
             let is_new = self.is_goal(request.root_id)
-                && self.asking.asked.insert(request.request.id.clone());
+                && self.prompts.shown.insert(request.request.id.clone());
             if !is_new {
                 continue;
             }
-            match &mut self.asking.person {
-                Some(person) => person.ask(request),
+            match &mut self.prompts.person {
+                Some(person) => person.enqueue(request),
                 None => self.screen.line(&t!(
                     self.settings.lang,
                     "asked-elsewhere",
@@ -220,10 +220,10 @@ impl<'a> Follow<'a> {
 
     /// Withdraws prompts whose requests are no longer open, and shows who replied.
     async fn withdraw(&mut self, open: &[OpenRequest]) -> Result<(), Problem> {
-        let Some(person) = &mut self.asking.person else {
+        let Some(person) = &mut self.prompts.person else {
             return Ok(());
         };
-        for (request, run) in person.asked() {
+        for (request, run) in person.pending() {
             if open.iter().any(|open| open.request.id == request) {
                 continue;
             }
@@ -251,14 +251,14 @@ impl<'a> Follow<'a> {
                     Ok(sent) => sent,
                     Err(signal) => {
                         // If the reply did not arrive and the request stays open, the user is asked again.
-                        self.asking.asked.remove(&request);
+                        self.prompts.shown.remove(&request);
                         return self.signalled(signal, signals).await;
                     }
                 }
             }
             Answer::None => Ok(()),
         };
-        if let Some(person) = &mut self.asking.person {
+        if let Some(person) = &mut self.prompts.person {
             person.show_next();
         }
         sent.map(|()| None)
@@ -270,8 +270,8 @@ impl<'a> Follow<'a> {
             Ok(Replied::TooLate { earlier }) => {
                 let at = self.replied_at(request).await?;
                 let reason = replied_elsewhere(self.settings.lang, earlier.as_ref(), at);
-                if let Some(person) = &self.asking.person {
-                    person.say_late(&reason);
+                if let Some(person) = &self.prompts.person {
+                    person.report_late(&reason);
                 }
                 Ok(())
             }
@@ -280,7 +280,7 @@ impl<'a> Follow<'a> {
                 let problem = error.to_string();
                 let words = t!(self.settings.lang, "reply-not-sent", problem = problem);
                 self.screen.line(&words);
-                self.asking.asked.remove(request);
+                self.prompts.shown.remove(request);
                 Ok(())
             }
             Err(problem) => Err(problem),
@@ -381,7 +381,7 @@ impl<'a> Follow<'a> {
         }
         if let NotificationKind::Asked { .. } | NotificationKind::Replied { .. } = notification.kind
         {
-            self.ask().await?;
+            self.show_requests().await?;
         }
         Ok(may_be_the_last(&notification.kind) && self.may_be_over(notification.task_id))
     }
@@ -428,7 +428,7 @@ impl<'a> Follow<'a> {
         // Only active runs are read: a tree without its root has an ended root.
         self.root_ended |= records.iter().all(|run| run.parent.is_some());
         self.record_missed(&records).await?;
-        self.ask().await?;
+        self.show_requests().await?;
         if !records.is_empty() && !self.is_paused(&records) {
             self.ended_at = None;
             return Ok(false);

@@ -54,7 +54,7 @@ pub(crate) struct Foreground<'a> {
     settings: &'a Settings,
     screen: &'a Arc<Screen>,
     engine: Engine,
-    news: Feed,
+    feed: Feed,
     signals: Signals,
     started_at: Timestamp,
 }
@@ -75,8 +75,8 @@ impl<'a> Foreground<'a> {
             let recovered = runtime.recovered().given_up.ended.len();
             tracing::debug!(recovered, "the runtime has started");
         }
-        let news = match engine.listen().await {
-            Ok(news) => news,
+        let feed = match engine.listen().await {
+            Ok(feed) => feed,
             Err(problem) => {
                 engine.shut_down().await;
                 return Err(problem);
@@ -87,7 +87,7 @@ impl<'a> Foreground<'a> {
             settings,
             screen,
             engine,
-            news,
+            feed,
             signals,
         })
     }
@@ -167,7 +167,7 @@ impl<'a> Foreground<'a> {
             stream,
             self.started_at,
         )
-        .until_ended(&mut self.news, &mut self.signals)
+        .until_ended(&mut self.feed, &mut self.signals)
         .await
     }
 

@@ -65,8 +65,8 @@ mod tests {
         );
         std::fs::write(home.path().join(FILE), named).unwrap();
         assert!(is_free(home.path()));
-        let held = File::open(home.path().join(FILE)).unwrap();
-        held.lock().unwrap();
+        let locked = File::open(home.path().join(FILE)).unwrap();
+        locked.lock().unwrap();
         assert!(!is_free(home.path()));
         let holder = holder(home.path()).unwrap();
         assert!(

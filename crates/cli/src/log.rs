@@ -12,13 +12,13 @@ use crate::settings::Settings;
 
 /// Starts the log. `SORTIE_LOG` overrides `-v`; without either, only errors are logged.
 pub(crate) fn start(settings: &Settings, verbose: u8, screen: &Arc<Screen>) {
-    let asked = settings.log.as_deref().unwrap_or(match verbose {
+    let filter = settings.log.as_deref().unwrap_or(match verbose {
         0 => "error",
         1 => "info,sortie=debug",
         _ => "debug,sortie=trace",
     });
     let log = tracing_subscriber::fmt()
-        .with_env_filter(EnvFilter::new(asked))
+        .with_env_filter(EnvFilter::new(filter))
         .with_ansi(false)
         .with_writer(ToScreen(Arc::clone(screen)));
     match settings.log_format {

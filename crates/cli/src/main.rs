@@ -57,7 +57,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::of_process();
     let settings = match Settings::new(&arguments.global, environment(), helper) {
         Ok(settings) => settings,
-        Err(failed) => return failed.problem.tell(failed.lang).into(),
+        Err(failed) => return failed.problem.report(failed.lang).into(),
     };
     let screen = Arc::new(Screen::new(&settings));
     log::start(&settings, arguments.global.verbose, &screen);
@@ -79,10 +79,10 @@ fn run(arguments: Arguments, settings: &Settings, screen: &Arc<Screen>) -> Exit 
         .build()
     {
         Ok(tokio) => tokio,
-        Err(error) => return problem::Problem::Process(error).tell(settings.lang),
+        Err(error) => return problem::Problem::Process(error).report(settings.lang),
     };
     let ended = tokio.block_on(commands::run(arguments.command, settings, screen));
     screen.clear();
     tokio.shutdown_timeout(LAST_GRACE);
-    ended.unwrap_or_else(|problem| problem.tell(settings.lang))
+    ended.unwrap_or_else(|problem| problem.report(settings.lang))
 }

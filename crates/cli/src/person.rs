@@ -39,7 +39,7 @@ pub(crate) struct Person {
 /// A prompt on the screen. Progress lines are paused while it is shown.
 #[derive(Debug)]
 struct Showing {
-    asked: OpenRequest,
+    open: OpenRequest,
     _pause: Pause,
 }
 
@@ -82,25 +82,25 @@ impl Person {
     }
 
     /// Queues a prompt for the request behind earlier ones.
-    pub(crate) fn ask(&mut self, request: OpenRequest) {
+    pub(crate) fn enqueue(&mut self, request: OpenRequest) {
         self.waiting.push_back(request);
         self.show_next();
     }
 
     /// Returns the requests that are shown or queued, with their runs.
-    pub(crate) fn asked(&self) -> Vec<(RequestId, RunId)> {
-        let shown = self.showing.iter().map(|showing| &showing.asked);
+    pub(crate) fn pending(&self) -> Vec<(RequestId, RunId)> {
+        let shown = self.showing.iter().map(|showing| &showing.open);
         shown
             .chain(&self.waiting)
-            .map(|asked| (asked.request.id.clone(), asked.task_id))
+            .map(|open| (open.request.id.clone(), open.task_id))
             .collect()
     }
 
     /// Withdraws a prompt whose request is decided or obsolete. A line that was begun under it
     /// never answers the next prompt.
     pub(crate) fn withdraw(&mut self, request: &RequestId, reason: &str) {
-        self.waiting.retain(|asked| asked.request.id != *request);
-        let is_shown = |showing: &Showing| showing.asked.request.id == *request;
+        self.waiting.retain(|open| open.request.id != *request);
+        let is_shown = |showing: &Showing| showing.open.request.id == *request;
         if !self.showing.as_ref().is_some_and(is_shown) {
             return;
         }
@@ -117,7 +117,7 @@ impl Person {
         let words = t!(self.lang, "withdrawn", reason = reason);
         self.write(&format!("\n{words}\n"));
         if late_lines > 0 {
-            self.say_late(reason);
+            self.report_late(reason);
         }
         if self.line.is_begun() {
             self.begun_under = Begun::Withdrawn(reason.to_owned());
@@ -165,7 +165,7 @@ impl Person {
     }
 
     /// Prints that an answer of this user was too late.
-    pub(crate) fn say_late(&self, reason: &str) {
+    pub(crate) fn report_late(&self, reason: &str) {
         let words = t!(self.lang, "answer-late", reason = reason);
         self.write(&format!("{words}\n"));
     }
@@ -175,7 +175,7 @@ impl Person {
         if self.showing.is_some() {
             return;
         }
-        let Some(asked) = self.waiting.pop_front() else {
+        let Some(open) = self.waiting.pop_front() else {
             return;
         };
         let pause = self.screen.pause();
@@ -183,7 +183,7 @@ impl Person {
         self.keyboard.get_or_insert_with(Keyboard::open);
         self.pass_over();
         self.showing = Some(Showing {
-            asked,
+            open,
             _pause: pause,
         });
         self.draw();
@@ -203,7 +203,7 @@ impl Person {
         }
         match rejected {
             None => {}
-            Some(Begun::Withdrawn(reason)) => self.say_late(&reason),
+            Some(Begun::Withdrawn(reason)) => self.report_late(&reason),
             Some(Begun::NotYet | Begun::Here | Begun::Unasked) => {
                 let words = t!(self.lang, "line-begun-before");
                 self.write(&format!("{words}\n"));
@@ -213,7 +213,7 @@ impl Person {
 
     fn draw(&self) {
         if let Some(showing) = &self.showing {
-            self.write(&question(self.lang, &showing.asked));
+            self.write(&question(self.lang, &showing.open));
         }
     }
 
@@ -259,7 +259,7 @@ impl Person {
                 None
             }
             Begun::Withdrawn(reason) => {
-                self.say_late(&reason);
+                self.report_late(&reason);
                 self.draw();
                 None
             }
@@ -268,12 +268,10 @@ impl Person {
 
     fn take_line(&mut self, line: &str) -> Option<Answer> {
         let showing = self.showing.take()?;
-        Some(
-            match reply(&showing.asked.request.kind, line, AT_TERMINAL) {
-                Some(reply) => Answer::Reply(showing.asked.request.id.clone(), reply),
-                None => Answer::None,
-            },
-        )
+        Some(match reply(&showing.open.request.kind, line, AT_TERMINAL) {
+            Some(reply) => Answer::Reply(showing.open.request.id.clone(), reply),
+            None => Answer::None,
+        })
     }
 
     fn write(&self, text: &str) {
@@ -322,7 +320,7 @@ mod tests {
     }
 
     /// Returns a user with two queued questions, and a sender for the keys that they type.
-    fn asked_twice() -> (Person, mpsc::Sender<Vec<u8>>) {
+    fn with_two_requests() -> (Person, mpsc::Sender<Vec<u8>>) {
         let (keys, chunks) = mpsc::channel(8);
         let mut person = Person {
             lang: Lang::En,
@@ -334,8 +332,8 @@ mod tests {
             begun_under: Begun::NotYet,
             withdrawn: None,
         };
-        person.ask(question(1));
-        person.ask(question(2));
+        person.enqueue(question(1));
+        person.enqueue(question(2));
         (person, keys)
     }
 
@@ -353,7 +351,7 @@ mod tests {
 
     #[tokio::test]
     async fn lines_typed_while_a_reply_is_sent_do_not_answer_the_next_prompt() {
-        let (mut person, keys) = asked_twice();
+        let (mut person, keys) = with_two_requests();
         types(&keys, "first\npasted").await;
         let first = answer(&mut person).await;
         assert_eq!(first, (question(1).request.id, "first".to_owned()));
@@ -368,7 +366,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_line_begun_within_the_reaction_time_does_not_answer_the_next_prompt() {
-        let (mut person, keys) = asked_twice();
+        let (mut person, keys) = with_two_requests();
         person.withdraw(&question(1).request.id, "answered elsewhere");
         types(&keys, "late\n\nlate again\n").await;
         let early = tokio::time::timeout(Duration::from_millis(50), person.next()).await;

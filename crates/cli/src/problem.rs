@@ -166,7 +166,7 @@ struct ErrorText {
 
 impl Problem {
     /// Prints the error on stderr with its causes and a hint; returns the exit code.
-    pub(crate) fn tell(&self, lang: Lang) -> Exit {
+    pub(crate) fn report(&self, lang: Lang) -> Exit {
         if self.is_closed_pipe() {
             return Exit::Ok;
         }

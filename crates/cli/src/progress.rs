@@ -49,9 +49,9 @@ struct Line {
     is_main: bool,
     ended: bool,
     /// Its position among the prompts that wait for the provider.
-    held: Option<u32>,
+    queue_position: Option<u32>,
     /// Whether the wait was shown in a line of its own.
-    held_shown: bool,
+    wait_shown: bool,
 }
 
 impl Progress {
@@ -82,7 +82,7 @@ impl Progress {
         }
         self.count(run, record.summary.tool_calls);
         if let Some(line) = self.runs.get_mut(&run) {
-            line.held = held(record);
+            line.queue_position = queue_position(record);
         }
         if let Some(outcome) = &record.outcome {
             self.end(record, outcome);
@@ -102,8 +102,8 @@ impl Progress {
                     started_at: notification.at,
                     is_main: false,
                     ended: false,
-                    held: None,
-                    held_shown: false,
+                    queue_position: None,
+                    wait_shown: false,
                 };
                 if !self.runs.contains_key(&run) {
                     self.start(run, line, true);
@@ -121,14 +121,14 @@ impl Progress {
                 false
             }
             NotificationKind::Said { text } => {
-                self.said(run, text);
+                self.intermediate_text(run, text);
                 false
             }
             NotificationKind::Held {
                 position,
                 resumes_in_ms,
             } => {
-                self.held(run, *position, *resumes_in_ms);
+                self.queue_position(run, *position, *resumes_in_ms);
                 false
             }
             NotificationKind::Retrying { error, model, .. } => {
@@ -245,13 +245,13 @@ impl Progress {
         }
     }
 
-    fn held(&mut self, run: RunId, position: Option<u32>, resumes_in_ms: Option<u64>) {
+    fn queue_position(&mut self, run: RunId, position: Option<u32>, resumes_in_ms: Option<u64>) {
         let Some(line) = self.runs.get_mut(&run) else {
             return;
         };
-        let begins = !line.held_shown && position.is_some();
-        line.held = position;
-        line.held_shown = position.is_some();
+        let begins = !line.wait_shown && position.is_some();
+        line.queue_position = position;
+        line.wait_shown = position.is_some();
         // A terminal shows it in the line of the run; other outputs get a line when the wait starts.
         if begins && !self.screen.is_live() {
             let words = t!(
@@ -265,7 +265,7 @@ impl Progress {
     }
 
     /// Shows a text of the main agent, which continues when its children have reported.
-    fn said(&self, run: RunId, text: &str) {
+    fn intermediate_text(&self, run: RunId, text: &str) {
         self.remark(run, &one_line(text));
         if !self.screen.is_live()
             && let Some(waiting) = self.waiting_text()
@@ -401,7 +401,7 @@ impl Progress {
             tools = line.tools,
             seconds = format!("{seconds:.1}")
         );
-        match line.held {
+        match line.queue_position {
             Some(position) if !line.ended => {
                 let waits = t!(self.lang, "progress-place", position = position);
                 format!("{work}, {waits}")
@@ -431,14 +431,14 @@ impl Line {
             started_at: record.started_at.unwrap_or(record.created_at),
             is_main: record.parent.is_none() && record.lane == Lane::Main,
             ended: false,
-            held: held(record),
-            held_shown: false,
+            queue_position: queue_position(record),
+            wait_shown: false,
         }
     }
 }
 
 /// The place of a run that waits for its provider.
-fn held(record: &RunRecord) -> Option<u32> {
+fn queue_position(record: &RunRecord) -> Option<u32> {
     match record.summary.waiting_on {
         Some(WaitingOn::RateLimit) => Some(record.queue_position.unwrap_or(1)),
         Some(

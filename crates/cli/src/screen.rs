@@ -33,7 +33,7 @@ struct State {
     /// Whether a prompt is shown: no line may change meanwhile.
     paused: bool,
     /// Lines to print after the pause.
-    held: Vec<String>,
+    deferred: Vec<String>,
 }
 
 impl Screen {
@@ -77,7 +77,7 @@ impl Screen {
     pub(crate) fn line(&self, text: &str) {
         let mut state = self.lock();
         if state.paused {
-            state.held.push(text.to_owned());
+            state.deferred.push(text.to_owned());
         } else {
             self.write(text);
         }
@@ -166,8 +166,8 @@ impl Drop for Pause {
     fn drop(&mut self) {
         let mut state = self.screen.lock();
         state.paused = false;
-        let held = std::mem::take(&mut state.held);
-        for line in held {
+        let deferred = std::mem::take(&mut state.deferred);
+        for line in deferred {
             self.screen.write(&line);
         }
     }

@@ -25,7 +25,7 @@ const TOKEN_FILE: &str = "token";
 /// A server writes no longer file.
 const MAX_FILE_BYTES: u64 = 64 * 1024;
 /// How long a server waits for the lock of a killed one: as long as the store does.
-const PATIENCE_WITH_THE_DEAD: Duration = Duration::from_secs(10);
+const DEAD_OWNER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Pause between two attempts to read the file.
 const PAUSE: Duration = Duration::from_millis(10);
 /// The most folders that are moved aside; more of them are no accident.
@@ -66,7 +66,7 @@ impl ServerFile {
     }
 
     /// Whether its server holds the store. Another holder has another id or start time.
-    pub(crate) fn holds(&self, home: &Path) -> io::Result<bool> {
+    pub(crate) fn owns_store(&self, home: &Path) -> io::Result<bool> {
         Ok(match lock::holder(home)? {
             Holder::Locked(Some(owner)) => {
                 owner.pid == self.pid && owner.since.to_rfc3339() == self.started_at
@@ -135,7 +135,7 @@ pub(crate) fn look(home: &Path) -> io::Result<ServerPresence> {
         Left::Readable(file) => file,
         Left::Nothing | Left::Damaged => return Ok(ServerPresence::Absent),
     };
-    if !file.holds(home)? {
+    if !file.owns_store(home)? {
         return Ok(ServerPresence::Absent);
     }
     Ok(match file.address {
@@ -150,8 +150,8 @@ pub(crate) fn look(home: &Path) -> io::Result<ServerPresence> {
 /// Does the same for a server that starts. The lock of a killed server stays held for a moment by a child
 /// that it had forked and that has not called `exec` yet; so this waits for a server that is named and
 /// dead. Without `/proc`, or from another process namespace, it counts as alive.
-pub(crate) async fn look_past_the_dead(home: &Path) -> io::Result<ServerPresence> {
-    let deadline = Instant::now() + PATIENCE_WITH_THE_DEAD;
+pub(crate) async fn wait_for_dead_owner(home: &Path) -> io::Result<ServerPresence> {
+    let deadline = Instant::now() + DEAD_OWNER_TIMEOUT;
     loop {
         let found = look(home)?;
         let is_dead = match &found {
@@ -357,8 +357,8 @@ mod tests {
         let lock = home.path().join("lock");
         std::fs::write(&lock, serde_json::to_vec(&owner(1)).unwrap()).unwrap();
         assert_eq!(look(home.path()).unwrap(), ServerPresence::Absent);
-        let held = File::open(&lock).unwrap();
-        held.lock().unwrap();
+        let locked = File::open(&lock).unwrap();
+        locked.lock().unwrap();
         assert!(matches!(
             look(home.path()).unwrap(),
             ServerPresence::Listening { .. }
@@ -423,28 +423,28 @@ mod tests {
         let lock = home.path().join("lock");
         std::fs::write(&lock, serde_json::to_vec(&named).unwrap()).unwrap();
         // Like a child of the dead server that holds the lock and has not called `exec` yet.
-        let held = File::open(&lock).unwrap();
-        held.lock().unwrap();
+        let locked = File::open(&lock).unwrap();
+        locked.lock().unwrap();
         assert!(matches!(
             look(home.path()).unwrap(),
             ServerPresence::Listening { .. }
         ));
-        let (found, ()) = tokio::join!(look_past_the_dead(home.path()), async {
+        let (found, ()) = tokio::join!(wait_for_dead_owner(home.path()), async {
             tokio::time::sleep(3 * PAUSE).await;
-            drop(held);
+            drop(locked);
         });
         assert_eq!(found.unwrap(), ServerPresence::Absent);
         let living = notice(home.path());
         std::fs::write(&lock, serde_json::to_vec(&owner(1)).unwrap()).unwrap();
-        let held = File::open(&lock).unwrap();
-        held.lock().unwrap();
+        let locked = File::open(&lock).unwrap();
+        locked.lock().unwrap();
         let began = Instant::now();
-        let found = look_past_the_dead(home.path()).await.unwrap();
+        let found = wait_for_dead_owner(home.path()).await.unwrap();
         assert!(
             matches!(found, ServerPresence::Listening { .. }),
             "{found:?}"
         );
         assert_eq!(began.elapsed(), Duration::ZERO);
-        drop((held, living, left));
+        drop((locked, living, left));
     }
 }

@@ -92,7 +92,7 @@ impl Audit {
             let tasks: BTreeSet<RunId> = lines.iter().map(|line| line.entry.run).collect();
             let prefixes = prefixes(&store, tasks.into_iter()).await?;
             for line in &lines {
-                self.say(line, &prefixes)?;
+                self.print_line(line, &prefixes)?;
                 after = line.seq;
                 printed += 1;
             }
@@ -107,7 +107,7 @@ impl Audit {
         Ok(Exit::Ok)
     }
 
-    fn say(&self, line: &AuditLine, prefixes: &Prefixes) -> Result<(), Problem> {
+    fn print_line(&self, line: &AuditLine, prefixes: &Prefixes) -> Result<(), Problem> {
         if self.json {
             output::json_line(line)
         } else {

@@ -68,7 +68,7 @@ pub(super) struct Check {
 
 impl Check {
     /// Returns the check as a line of the API, in which a warning is no failure.
-    pub(super) fn told(&self) -> DoctorLine {
+    pub(super) fn to_line(&self) -> DoctorLine {
         let detail = match &self.todo {
             Some(todo) => format!("{} ({todo})", self.found),
             None => self.found.clone(),

@@ -124,14 +124,14 @@ impl Create {
             },
             now,
         )?;
-        let words = t!(
+        let message = t!(
             settings.lang,
             "keys-created",
             id = &key.id,
             name = write_out_line(&key.name),
             role = key.role.as_str()
         );
-        say(&key, &token, &words, self.json)
+        print(&key, &token, &message, self.json)
     }
 }
 
@@ -158,20 +158,20 @@ impl Rotate {
         let until = self.grace.as_deref().map(|text| later(settings, now, text));
         let (key, token) = file.rotate(&self.id, until.transpose()?, now)?;
         let name = write_out_line(&key.name);
-        let words = t!(settings.lang, "keys-rotated", id = &key.id, name = name);
-        say(&key, &token, &words, self.json)
+        let message = t!(settings.lang, "keys-rotated", id = &key.id, name = name);
+        print(&key, &token, &message, self.json)
     }
 }
 
 /// Prints the token to stdout, alone on its line, and the message to stderr.
-fn say(key: &StoredKey, token: &Token, words: &str, json: bool) -> Result<Exit, Problem> {
+fn print(key: &StoredKey, token: &Token, message: &str, json: bool) -> Result<Exit, Problem> {
     if json {
         output::json(&NewKeyMade {
             key: shown(key),
             token: token.reveal(),
         })?;
     } else {
-        output::note(words);
+        output::note(message);
         output::text(&token.reveal())?;
     }
     Ok(Exit::Ok)

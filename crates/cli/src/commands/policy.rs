@@ -254,11 +254,11 @@ fn explanation(lang: Lang, tool: &str, explained: &Explained) -> String {
 
 /// Returns a row for each rule of a layer that matched, or one row if none did.
 fn views(layer: &LayerView) -> Vec<Vec<String>> {
-    let line = |says: &str, rule: Option<&String>| {
+    let line = |view: &str, rule: Option<&String>| {
         vec![
             layer.layer.to_string(),
             write_out_line(&layer.source),
-            says.to_owned(),
+            view.to_owned(),
             rule.map_or_else(dash, |rule| write_out_line(rule)),
         ]
     };

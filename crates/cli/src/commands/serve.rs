@@ -79,8 +79,8 @@ impl Serve {
         let sortie = builder.build_on(store).await?;
         let served = Served::start(settings, config, sortie, self.wants_link(settings)).await?;
         notice.listening(served.address).map_err(Problem::Process)?;
-        self.say(settings, screen, &served)?;
-        let (ended, telemetry) = served.until_told(settings, screen, &mut signals).await;
+        self.print(settings, screen, &served)?;
+        let (ended, telemetry) = served.until_signal(settings, screen, &mut signals).await;
         // The store is free, so another server may start before telemetry is flushed.
         drop(notice);
         if let Some(telemetry) = telemetry {
@@ -91,7 +91,7 @@ impl Serve {
 
     /// Prints the address of the server; on a terminal with a login link, which never appears in a
     /// log.
-    fn say(&self, settings: &Settings, screen: &Screen, served: &Served) -> Result<(), Problem> {
+    fn print(&self, settings: &Settings, screen: &Screen, served: &Served) -> Result<(), Problem> {
         let lang = settings.lang;
         let address = format!("http://{}", served.address);
         if self.json {
@@ -188,7 +188,7 @@ impl Served {
 
     /// Serves until a signal arrives. Returns how that ended, and the telemetry that is still to be
     /// flushed; none if a second interrupt cut the shutdown short.
-    async fn until_told(
+    async fn until_signal(
         mut self,
         settings: &Settings,
         screen: &Screen,
@@ -271,7 +271,7 @@ fn address(settings: &Settings, text: &str) -> Result<SocketAddr, Problem> {
 /// lock.
 async fn refuse_second(settings: &Settings) -> Result<(), Problem> {
     let lang = settings.lang;
-    match serving::look_past_the_dead(&settings.options.home)
+    match serving::wait_for_dead_owner(&settings.options.home)
         .await
         .map_err(Problem::Process)?
     {

@@ -57,7 +57,7 @@ impl Status {
         let found = self.look(settings).await;
         // Health checks know only two exit codes; the problem is printed beside them.
         found.or_else(|problem| {
-            let is_fine = problem.tell(settings.lang) == Exit::Ok;
+            let is_fine = problem.report(settings.lang) == Exit::Ok;
             Ok(if is_fine { Exit::Ok } else { Exit::Failed })
         })
     }

@@ -62,7 +62,7 @@ impl Stop {
         let deadline = Instant::now() + Duration::from_secs(self.wait.into());
         while Instant::now() < deadline {
             if !file
-                .holds(&settings.options.home)
+                .owns_store(&settings.options.home)
                 .map_err(Problem::Process)?
             {
                 return Ok(true);
@@ -89,7 +89,7 @@ fn terminate(settings: &Settings, file: &ServerFile) -> Result<(), Problem> {
         return Err(elsewhere());
     }
     if !file
-        .holds(&settings.options.home)
+        .owns_store(&settings.options.home)
         .map_err(Problem::Process)?
     {
         return Err(Problem::Nothing(t!(lang, "no-server")));

@@ -46,7 +46,7 @@ impl Place {
                         // The server may have restarted in between, with another secret.
                         Err(error @ ClientError::Unverified { .. })
                             if !file
-                                .holds(&settings.options.home)
+                                .owns_store(&settings.options.home)
                                 .map_err(Problem::Process)? =>
                         {
                             error.into()

@@ -153,8 +153,8 @@ impl Remote {
         request: &RequestId,
         reply: Reply,
     ) -> Result<Replied, Problem> {
-        let asked = self.store.find_request(request.as_str()).await?;
-        let was_open = asked.reply.is_none();
+        let stored = self.store.find_request(request.as_str()).await?;
+        let was_open = stored.reply.is_none();
         let client = &self.client;
         let sent = match reply.clone() {
             Reply::Approved { lasting, .. } => {
@@ -170,7 +170,9 @@ impl Remote {
             Reply::Expired => return Ok(Replied::TooLate { earlier: None }),
         };
         match sent {
-            Ok(noted) if noted.noted => Ok(Replied::Accepted { run: asked.task_id }),
+            Ok(noted) if noted.noted => Ok(Replied::Accepted {
+                run: stored.task_id,
+            }),
             Ok(_) => self.too_late(request, &reply, was_open).await,
             Err(error) if error.slug() == Some("conflict") => {
                 self.too_late(request, &reply, was_open).await
@@ -187,13 +189,18 @@ impl Remote {
         reply: &Reply,
         was_open: bool,
     ) -> Result<Replied, Problem> {
-        let asked = self.store.find_request(request.as_str()).await?;
-        let is_same = asked.reply.as_ref().is_some_and(|noted| same(noted, reply));
+        let stored = self.store.find_request(request.as_str()).await?;
+        let is_same = stored
+            .reply
+            .as_ref()
+            .is_some_and(|noted| same(noted, reply));
         if was_open && is_same {
-            return Ok(Replied::Accepted { run: asked.task_id });
+            return Ok(Replied::Accepted {
+                run: stored.task_id,
+            });
         }
         Ok(Replied::TooLate {
-            earlier: asked.reply,
+            earlier: stored.reply,
         })
     }
 

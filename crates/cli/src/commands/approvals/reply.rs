@@ -61,11 +61,11 @@ pub(super) struct Answer {
 
 impl Approve {
     pub(super) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
-        let asked = find(settings, &self.id).await?;
+        let open = find(settings, &self.id).await?;
         let lang = settings.lang;
-        let suggestions = match &asked.request.kind {
+        let suggestions = match &open.request.kind {
             RequestKind::Approval(approval) => &approval.lasting,
-            RequestKind::Question(_) => return Err(is_question(lang, &asked)),
+            RequestKind::Question(_) => return Err(is_question(lang, &open)),
         };
         let lasting = match self.always {
             None => None,
@@ -76,30 +76,30 @@ impl Approve {
             Some(Some(rule)) => Some(checked(lang, rule)?),
         };
         let by = settings.person.clone();
-        send(settings, &asked, Reply::Approved { by, lasting }, self.json).await
+        send(settings, &open, Reply::Approved { by, lasting }, self.json).await
     }
 }
 
 impl Deny {
     pub(super) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
-        let asked = find(settings, &self.id).await?;
-        match &asked.request.kind {
+        let open = find(settings, &self.id).await?;
+        match &open.request.kind {
             RequestKind::Approval(_) => {}
-            RequestKind::Question(_) => return Err(is_question(settings.lang, &asked)),
+            RequestKind::Question(_) => return Err(is_question(settings.lang, &open)),
         }
         let reply = Reply::Refused {
             by: settings.person.clone(),
             words: self.because.filter(|words| !words.trim().is_empty()),
         };
-        send(settings, &asked, reply, self.json).await
+        send(settings, &open, reply, self.json).await
     }
 }
 
 impl Answer {
     pub(super) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
-        let asked = find(settings, &self.id).await?;
-        let id = asked.request.id.as_str();
-        let reply = match &asked.request.kind {
+        let open = find(settings, &self.id).await?;
+        let id = open.request.id.as_str();
+        let reply = match &open.request.kind {
             RequestKind::Approval(_) => {
                 let words = t!(settings.lang, "approvals-not-a-question", id = id);
                 return Err(Problem::Refused(words));
@@ -109,12 +109,12 @@ impl Answer {
         let Some(reply) = reply else {
             return Err(Problem::Typed(t!(settings.lang, "approvals-empty-answer")));
         };
-        send(settings, &asked, reply, self.json).await
+        send(settings, &open, reply, self.json).await
     }
 }
 
-fn is_question(lang: Lang, asked: &OpenRequest) -> Problem {
-    let id = asked.request.id.as_str();
+fn is_question(lang: Lang, open: &OpenRequest) -> Problem {
+    let id = open.request.id.as_str();
     Problem::Refused(t!(lang, "approvals-is-question", id = id))
 }
 
@@ -141,17 +141,17 @@ enum Sent {
 
 async fn send(
     settings: &Settings,
-    asked: &OpenRequest,
+    open: &OpenRequest,
     reply: Reply,
     json: bool,
 ) -> Result<Exit, Problem> {
     let lang = settings.lang;
-    let (replied, sent) = deliver(settings, asked, reply.clone()).await?;
+    let (replied, sent) = deliver(settings, open, reply.clone()).await?;
     match replied {
         Replied::Accepted { run } => {
             if json {
                 output::json(&json!({
-                    "request": asked.request.id,
+                    "request": open.request.id,
                     "task_id": run,
                     "reply": reply,
                     "picked_up_by": match &sent {
@@ -161,7 +161,7 @@ async fn send(
                 }))?;
             } else {
                 let words = reply_words(lang, Some(&reply));
-                let id = asked.request.id.as_str();
+                let id = open.request.id.as_str();
                 output::text(&match sent {
                     Sent::Noted => t!(lang, "approvals-noted", id = id, words = words),
                     Sent::Left { owner } => t!(
@@ -177,7 +177,7 @@ async fn send(
         }
         Replied::TooLate { earlier } => Err(Problem::Refused(match earlier {
             Some(earlier) => {
-                let at = find(settings, asked.request.id.as_str()).await?.replied_at;
+                let at = find(settings, open.request.id.as_str()).await?.replied_at;
                 let reason = replied_elsewhere(lang, Some(&earlier), at);
                 t!(lang, "answer-late", reason = reason)
             }
@@ -190,7 +190,7 @@ async fn send(
 /// process that holds the store.
 async fn deliver(
     settings: &Settings,
-    asked: &OpenRequest,
+    open: &OpenRequest,
     reply: Reply,
 ) -> Result<(Replied, Sent), Problem> {
     if let Place::There(client) = Place::find(settings).await? {
@@ -201,10 +201,10 @@ async fn deliver(
         );
         let place = Place::There(client);
         let engine = Engine::start(settings, place, settings.builder()).await?;
-        let replied = engine.reply(&asked.request.id, reply).await?;
+        let replied = engine.reply(&open.request.id, reply).await?;
         return Ok((replied, Sent::Left { owner }));
     }
-    let request = asked.request.id.clone();
+    let request = open.request.id.clone();
     match settings.options.open_store() {
         Ok(opened) => {
             let at = opened.clock.now();

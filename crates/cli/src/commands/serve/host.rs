@@ -46,7 +46,7 @@ impl Host for Doors {
 
     async fn doctor(&self) -> Result<Vec<DoctorLine>, HostError> {
         let checks = doctor::checks(&self.settings).await;
-        Ok(checks.iter().map(doctor::Check::told).collect())
+        Ok(checks.iter().map(doctor::Check::to_line).collect())
     }
 
     async fn skills(&self, workspace: &Path) -> Result<Vec<SkillRef>, HostError> {

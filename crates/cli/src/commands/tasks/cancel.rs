@@ -36,11 +36,11 @@ impl Cancel {
         let done = cancel(&engine, &self.id, &reason).await;
         engine.shut_down().await;
         let (run, report) = done?;
-        self.say(settings, run, &report)?;
+        self.print(settings, run, &report)?;
         Ok(Exit::Ok)
     }
 
-    fn say(&self, settings: &Settings, run: RunId, report: &Stopped) -> Result<(), Problem> {
+    fn print(&self, settings: &Settings, run: RunId, report: &Stopped) -> Result<(), Problem> {
         if self.json {
             return output::json(&json!({
                 "task_id": run,

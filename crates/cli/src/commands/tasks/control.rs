@@ -69,7 +69,7 @@ impl Pause {
         let record = done.await?;
         let id = record.run_id.to_string();
         self.which
-            .say(&record, &t!(settings.lang, "pause-done", id = id))
+            .print(&record, &t!(settings.lang, "pause-done", id = id))
     }
 }
 
@@ -82,7 +82,7 @@ impl Resume {
         let record = done.await?;
         let id = record.run_id.to_string();
         self.which
-            .say(&record, &t!(settings.lang, "unpause-done", id = id))
+            .print(&record, &t!(settings.lang, "unpause-done", id = id))
     }
 }
 
@@ -92,13 +92,13 @@ impl Retry {
             .which
             .with(settings, async |engine, run| engine.retry(run).await);
         let record = done.await?;
-        let words = t!(
+        let message = t!(
             settings.lang,
             "retry-done",
             label = &record.label,
             id = record.run_id.to_string()
         );
-        self.which.say(&record, &words)
+        self.which.print(&record, &message)
     }
 }
 
@@ -112,7 +112,7 @@ impl Steer {
         let record = done.await?;
         let id = record.run_id.to_string();
         self.which
-            .say(&record, &t!(settings.lang, "steer-done", id = id))
+            .print(&record, &t!(settings.lang, "steer-done", id = id))
     }
 }
 
@@ -135,11 +135,11 @@ impl TaskSelection {
         done
     }
 
-    fn say(&self, record: &RunRecord, words: &str) -> Result<Exit, Problem> {
+    fn print(&self, record: &RunRecord, message: &str) -> Result<Exit, Problem> {
         if self.json {
             output::json(&Task::from(record))?;
         } else {
-            output::text(words)?;
+            output::text(message)?;
         }
         Ok(Exit::Ok)
     }

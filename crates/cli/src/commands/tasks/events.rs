@@ -110,8 +110,8 @@ fn detail(event: &Event) -> String {
         Event::Answered {
             turn, blocks, stop, ..
         } => {
-            let said: Vec<&str> = blocks.iter().map(block).collect();
-            format!("turn={turn} stop={} {}", word(stop), said.join(" | "))
+            let parts: Vec<&str> = blocks.iter().map(block).collect();
+            format!("turn={turn} stop={} {}", word(stop), parts.join(" | "))
         }
         Event::ModelFailed {
             model,

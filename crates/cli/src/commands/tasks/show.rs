@@ -76,8 +76,8 @@ impl Show {
             rows.push((t!(lang, "field-budget"), budget::balance(lang, *balance)));
         }
         let mut parts = vec![table::pairs(&rows)];
-        if let Some(asked) = asked(lang, &requests) {
-            parts.push(asked);
+        if let Some(open_requests) = open_requests(lang, &requests) {
+            parts.push(open_requests);
         }
         let task = truncate_middle(&strip_sequences(&record.task), TASK_CHARS, "\n[…]\n").text;
         parts.push(format!("{}\n{}", t!(lang, "field-task"), indented(&task)));
@@ -100,7 +100,7 @@ impl Show {
 }
 
 /// Formats the open requests and how to reply to them.
-fn asked(lang: Lang, requests: &[OpenRequest]) -> Option<String> {
+fn open_requests(lang: Lang, requests: &[OpenRequest]) -> Option<String> {
     let lines: Vec<String> = requests
         .iter()
         .map(|request| format!("{} {}", request.request.id, what(lang, request)))
