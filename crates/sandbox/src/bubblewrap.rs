@@ -10,10 +10,10 @@ use crate::policy::Network;
 /// Returns the command line of `bwrap`, up to the program.
 pub(crate) fn words(bwrap: &Path, view: &[Order], network: &Network, cwd: &Path) -> Vec<OsString> {
     let mut words: Vec<OsString> = vec![bwrap.into()];
-    let mut say = |parts: &[&dyn AsRef<std::ffi::OsStr>]| {
+    let mut add = |parts: &[&dyn AsRef<std::ffi::OsStr>]| {
         words.extend(parts.iter().map(|part| part.as_ref().to_owned()));
     };
-    say(&[
+    add(&[
         &"--unshare-user",
         &"--unshare-pid",
         &"--unshare-ipc",
@@ -26,23 +26,23 @@ pub(crate) fn words(bwrap: &Path, view: &[Order], network: &Network, cwd: &Path)
         &"--as-pid-1",
     ]);
     match network {
-        Network::Off | Network::Loopback => say(&[&"--unshare-net"]),
+        Network::Off | Network::Loopback => add(&[&"--unshare-net"]),
         Network::Ports(_) | Network::On => {}
     }
     for order in view {
         match order {
-            Order::Read { from, at } => say(&[&"--ro-bind", from, at]),
-            Order::Write { from, at } => say(&[&"--bind", from, at]),
+            Order::Read { from, at } => add(&[&"--ro-bind", from, at]),
+            Order::Write { from, at } => add(&[&"--bind", from, at]),
             Order::Scratch { at, size_bytes } => {
-                say(&[&"--size", &size_bytes.to_string(), &"--tmpfs", at]);
+                add(&[&"--size", &size_bytes.to_string(), &"--tmpfs", at]);
             }
-            Order::Link { to, at } => say(&[&"--symlink", to, at]),
-            Order::HideFile { at } => say(&[&"--ro-bind", &"/dev/null", at]),
+            Order::Link { to, at } => add(&[&"--symlink", to, at]),
+            Order::HideFile { at } => add(&[&"--ro-bind", &"/dev/null", at]),
             Order::HideFolder { at } => {
-                say(&[&"--perms", &"0000", &"--tmpfs", at, &"--remount-ro", at]);
+                add(&[&"--perms", &"0000", &"--tmpfs", at, &"--remount-ro", at]);
             }
-            Order::Processes {} => say(&[&"--proc", &"/proc"]),
-            Order::Devices {} => say(&[&"--dev", &"/dev"]),
+            Order::Processes {} => add(&[&"--proc", &"/proc"]),
+            Order::Devices {} => add(&[&"--dev", &"/dev"]),
             // The helper carries out these orders itself, inside the sandbox.
             Order::Parent { .. }
             | Order::Lifeline { .. }
@@ -72,6 +72,6 @@ pub(crate) fn words(bwrap: &Path, view: &[Order], network: &Network, cwd: &Path)
             | Order::Report {} => {}
         }
     }
-    say(&[&"--remount-ro", &"/", &"--chdir", &cwd, &"--", &HELPER]);
+    add(&[&"--remount-ro", &"/", &"--chdir", &cwd, &"--", &HELPER]);
     words
 }

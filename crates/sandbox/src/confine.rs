@@ -15,9 +15,9 @@ use crate::environment::{self, Own};
 use crate::git;
 use crate::git_places::Kind;
 use crate::guard::{Guard, Reports, Unswept, righted};
-use crate::held;
 use crate::layout::{self, Fates, MAX_PROTECTED, Scene, TEMPORARY, WRITABLE_DEVICES, network_word};
 use crate::notes::{self, Left, Note, Pending};
+use crate::open_exact;
 use crate::orders::{self, Order};
 use crate::owned::{Owned, remove_abandoned};
 use crate::places::{Places, not_for_everybody};
@@ -595,8 +595,8 @@ impl Sandbox {
                         cause,
                     })?;
             match put {
-                Some(held) => {
-                    request.guard.stand_ins.push(held);
+                Some(open_exact) => {
+                    request.guard.stand_ins.push(open_exact);
                     request.fates.stand_ins.insert(path, stand);
                 }
                 None if path.is_symlink() => {
@@ -717,14 +717,14 @@ fn sweep(folder: &Path) {
 /// folder.
 fn check_folders(policy: &Policy) -> Result<(), CommandRefusal> {
     let workspace = &policy.workspace;
-    let holds_the_system = ["/usr", "/etc", "/proc", "/dev"]
+    let contains_system = ["/usr", "/etc", "/proc", "/dev"]
         .iter()
         .any(|part| Path::new(part).starts_with(workspace));
-    if holds_the_system {
+    if contains_system {
         return Err(CommandRefusal::TooMuch(workspace.clone()));
     }
     for path in policy.extra_write.iter().chain([workspace]) {
-        held::open_folder(path).map_err(|cause| CommandRefusal::Folder {
+        open_exact::open_folder(path).map_err(|cause| CommandRefusal::Folder {
             path: path.clone(),
             cause,
         })?;

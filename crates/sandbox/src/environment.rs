@@ -46,11 +46,11 @@ pub(crate) struct Own<'a> {
 
 /// Returns the environment of the helper and of the command, derived from the requested one.
 pub(crate) fn confined(
-    asked: Vec<(OsString, OsString)>,
+    requested: Vec<(OsString, OsString)>,
     own: Own<'_>,
     access: Access,
 ) -> Vec<(OsString, OsString)> {
-    let mut environment: Vec<_> = asked
+    let mut environment: Vec<_> = requested
         .into_iter()
         .filter(|(name, _)| !is_outside(name))
         .collect();

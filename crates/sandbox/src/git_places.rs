@@ -263,12 +263,12 @@ fn make_usable(root: BorrowedFd<'_>, path: &Path) -> io::Result<()> {
     let mut way: Vec<&Path> = path.ancestors().collect();
     way.reverse();
     for path in way {
-        let held = open_without_links(root, path, flags)?;
-        let mode = fstat(&held)?.st_mode & 0o7777;
+        let opened = open_without_links(root, path, flags)?;
+        let mode = fstat(&opened)?.st_mode & 0o7777;
         if mode & 0o500 == 0o500 {
             continue;
         }
-        let name = format!("/proc/self/fd/{}", held.as_fd().as_raw_fd());
+        let name = format!("/proc/self/fd/{}", opened.as_fd().as_raw_fd());
         let mode = std::os::unix::fs::PermissionsExt::from_mode(mode | 0o700);
         std::fs::set_permissions(name, mode)?;
     }
@@ -281,7 +281,7 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
 
     use super::*;
-    use crate::held::open_folder;
+    use crate::open_exact::open_folder;
 
     fn world() -> (tempfile::TempDir, PathBuf) {
         let folder = tempfile::tempdir().unwrap();
@@ -341,8 +341,8 @@ mod tests {
         fs::create_dir(root.join("c")).unwrap();
         symlink("../a", root.join("c/.git")).unwrap();
         symlink("a", root.join("not-followed")).unwrap();
-        let held = open_folder(&root).unwrap();
-        let before = find(held.as_fd(), Time::Before);
+        let opened = open_folder(&root).unwrap();
+        let before = find(opened.as_fd(), Time::Before);
         assert_eq!(
             names(&before),
             [
@@ -362,7 +362,7 @@ mod tests {
             &["new/.git/modules/y/HEAD", "new/.git/modules/y/commondir"],
         );
         let protected = before.places.keys().cloned().collect();
-        let after = find(held.as_fd(), after(&protected));
+        let after = find(opened.as_fd(), after(&protected));
         let new: Vec<_> = names(&after);
         assert!(new.contains(&("new/.git", Kind::Folder)), "{new:?}");
         assert!(
@@ -390,11 +390,11 @@ mod tests {
                 "y/.git/objects/sub/commondir",
             ],
         );
-        let held = open_folder(&root).unwrap();
+        let opened = open_folder(&root).unwrap();
         let protected = [PathBuf::from("x")].into();
         for time in [Time::Before, after(&protected)] {
             assert_eq!(
-                names(&find(held.as_fd(), time)),
+                names(&find(opened.as_fd(), time)),
                 [
                     ("x", Kind::Folder),
                     ("x/hooks/sub/.git", Kind::Folder),
@@ -416,8 +416,8 @@ mod tests {
             fs::set_permissions(path.parent().unwrap(), mode).unwrap();
         }
         make(&root, &["0/.git/config", "z/.git/config"]);
-        let held = open_folder(&root).unwrap();
-        let found = find(held.as_fd(), after(&BTreeSet::new()));
+        let opened = open_folder(&root).unwrap();
+        let found = find(opened.as_fd(), after(&BTreeSet::new()));
         assert_eq!(found.places.len(), 2);
         assert_eq!(found.unseen, BTreeSet::new());
     }
@@ -432,8 +432,8 @@ mod tests {
                 fs::set_permissions(root.join("a"), fs::Permissions::from_mode(0o755)).unwrap();
             }
         }
-        let held = open_folder(&root).unwrap();
-        let after = find(held.as_fd(), after(&BTreeSet::new()));
+        let opened = open_folder(&root).unwrap();
+        let after = find(opened.as_fd(), after(&BTreeSet::new()));
         assert_eq!(names(&after), [("a/b/.git", Kind::Folder)]);
         assert_eq!(after.unseen, BTreeSet::new());
     }

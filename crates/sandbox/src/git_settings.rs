@@ -67,11 +67,11 @@ impl Reader<'_> {
         };
         let settings = git_config::parse(&String::from_utf8_lossy(&text));
         for entry in &settings.entries {
-            self.hear(entry, file);
+            self.record(entry, file);
         }
     }
 
-    fn hear(&mut self, entry: &Entry, file: &Path) {
+    fn record(&mut self, entry: &Entry, file: &Path) {
         let Some(value) = entry.value.as_deref().filter(|value| !value.is_empty()) else {
             return;
         };

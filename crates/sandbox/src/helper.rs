@@ -63,7 +63,7 @@ struct Gathered {
     ports: Vec<u16>,
     limits: Vec<(String, u64)>,
     /// Becomes readable when the process that requested the program is gone.
-    life: Option<program::Life>,
+    lifeline: Option<program::Lifeline>,
     adopts: Option<program::Adopts>,
     becomes: bool,
     /// Whether the next process is PID 1 of another PID namespace. The kernel then does not let
@@ -93,14 +93,18 @@ fn obey(words: impl Iterator<Item = OsString>) -> Result<ExitCode, Problem> {
 
 fn carry_out(order: Order, gathered: &mut Gathered) -> io::Result<()> {
     match order {
-        Order::Parent { process } => gathered.life = Some(program::Life::of_parent(process)?),
-        Order::Lifeline { pass_on } => gathered.life = Some(program::Life::of_input(pass_on)?),
+        Order::Parent { process } => {
+            gathered.lifeline = Some(program::Lifeline::of_parent(process)?)
+        }
+        Order::Lifeline { pass_on } => {
+            gathered.lifeline = Some(program::Lifeline::of_input(pass_on)?)
+        }
         Order::Join { list } => {
             let joined = files::write_existing(&list, "0");
-            if let (Err(error), Some(life)) = (&joined, &gathered.life)
+            if let (Err(error), Some(lifeline)) = (&joined, &gathered.lifeline)
                 && files::is_gone(error)
             {
-                life.report(GROUP_IS_GONE);
+                lifeline.report(GROUP_IS_GONE);
             }
             joined?;
         }

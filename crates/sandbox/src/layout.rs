@@ -9,7 +9,7 @@ use std::path::{Component, Path, PathBuf};
 use crate::git;
 use crate::git_places::{Kind, is_git_name};
 use crate::git_settings::named_by_settings;
-use crate::held;
+use crate::open_exact;
 use crate::orders::Order;
 use crate::places::{Places, SECRETS, SYSTEM, TOOLCHAINS};
 use crate::policy::{Access, Network, Policy};
@@ -66,7 +66,7 @@ impl Fates {
 
     /// Removes watches on covered places: restoring such a place would remove what other commands
     /// rely on.
-    fn settle(mut self) -> Self {
+    fn without_covered_watches(mut self) -> Self {
         let stand_ins = &self.stand_ins;
         self.watched.retain(|path, _| !stand_ins.contains_key(path));
         self
@@ -305,7 +305,7 @@ pub(crate) fn fates(
             decider.decide(root, relative, WhileAbsent::Watch);
         }
     }
-    decider.fates.settle()
+    decider.fates.without_covered_watches()
 }
 
 /// Returns whether a relative path names an entry beneath a folder, without `.` or `..`.
@@ -477,7 +477,7 @@ impl View {
 
     /// Adds a folder by exactly this name: a link that was put there since is not followed.
     fn show_exact(&mut self, path: &Path) {
-        if held::open_folder(path).is_ok() && !self.shows(path) {
+        if open_exact::open_folder(path).is_ok() && !self.shows(path) {
             self.read(path);
         }
     }

@@ -43,7 +43,7 @@ pub(crate) struct Pending {
 #[derive(Debug)]
 pub(crate) struct Note {
     path: PathBuf,
-    _held: File,
+    _locked: File,
 }
 
 /// Repeats work on notes that fails: a command must not be refused because the disk was full for a
@@ -81,18 +81,21 @@ impl Note {
                 .create_new(true)
                 .mode(0o600)
                 .open(&path);
-            let mut held = match made {
+            let mut file = match made {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
                 other => other?,
             };
-            flock(&held, FlockOperation::LockExclusive)?;
-            if !is_at(&held, &path) {
+            flock(&file, FlockOperation::LockExclusive)?;
+            if !is_at(&file, &path) {
                 // A process that recovers notes removed it as incomplete.
                 continue;
             }
-            held.write_all(&bytes)?;
-            held.sync_all()?;
-            return Ok(Self { path, _held: held });
+            file.write_all(&bytes)?;
+            file.sync_all()?;
+            return Ok(Self {
+                path,
+                _locked: file,
+            });
         }
         Err(io::ErrorKind::AlreadyExists.into())
     }
@@ -111,11 +114,11 @@ pub(crate) struct Left {
     pub(crate) pending: Option<Pending>,
 }
 
-fn is_at(held: &File, path: &Path) -> bool {
-    let Ok((held, named)) = fstat(held).and_then(|held| Ok((held, stat(path)?))) else {
+fn is_at(file: &File, path: &Path) -> bool {
+    let Ok((file, named)) = fstat(file).and_then(|file| Ok((file, stat(path)?))) else {
         return false;
     };
-    (held.st_dev, held.st_ino) == (named.st_dev, named.st_ino)
+    (file.st_dev, file.st_ino) == (named.st_dev, named.st_ino)
 }
 
 /// Returns the paths of all notes, of living and of dead processes.
@@ -130,16 +133,19 @@ pub(crate) fn all(folder: &Path) -> io::Result<Vec<PathBuf>> {
 
 /// Claims a note that no living process has locked; `None` if one has, or if the note is gone.
 pub(crate) fn claim(path: PathBuf) -> io::Result<Option<Left>> {
-    let held = match File::open(&path) {
+    let file = match File::open(&path) {
         // Another process has completed it.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         other => other?,
     };
-    if flock(&held, FlockOperation::NonBlockingLockExclusive).is_err() || !is_at(&held, &path) {
+    if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() || !is_at(&file, &path) {
         return Ok(None);
     }
-    let pending = read(&held)?;
-    let note = Note { path, _held: held };
+    let pending = read(&file)?;
+    let note = Note {
+        path,
+        _locked: file,
+    };
     Ok(Some(Left { note, pending }))
 }
 
@@ -148,25 +154,25 @@ pub(crate) fn claim(path: PathBuf) -> io::Result<Option<Left>> {
 pub(crate) fn running(folder: &Path, workspace: &Path) -> io::Result<Vec<Baseline>> {
     let mut found = Vec::new();
     for path in all(folder)? {
-        let held = match File::open(&path) {
+        let file = match File::open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             other => other?,
         };
         // A shared lock does not prevent another process from claiming the note afterwards.
-        if flock(&held, FlockOperation::NonBlockingLockShared).is_ok() {
+        if flock(&file, FlockOperation::NonBlockingLockShared).is_ok() {
             continue;
         }
         // An incomplete note belongs to a command that has not started.
-        if let Some(pending) = read(&held)?.filter(|pending| pending.workspace == workspace) {
+        if let Some(pending) = read(&file)?.filter(|pending| pending.workspace == workspace) {
             found.push(pending.baseline);
         }
     }
     Ok(found)
 }
 
-fn read(held: &File) -> io::Result<Option<Pending>> {
+fn read(file: &File) -> io::Result<Option<Pending>> {
     let mut bytes = Vec::new();
-    held.take(MAX_NOTE_BYTES).read_to_end(&mut bytes)?;
+    file.take(MAX_NOTE_BYTES).read_to_end(&mut bytes)?;
     Ok(decoded(&bytes))
 }
 

@@ -78,8 +78,8 @@ fn lock(path: &Path) -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let folder = open(path, flags, Mode::empty())?;
     flock(&folder, FlockOperation::NonBlockingLockExclusive)?;
-    let (held, named) = (fstat(&folder)?, stat(path)?);
-    if (held.st_dev, held.st_ino) == (named.st_dev, named.st_ino) {
+    let (opened, named) = (fstat(&folder)?, stat(path)?);
+    if (opened.st_dev, opened.st_ino) == (named.st_dev, named.st_ino) {
         Ok(folder)
     } else {
         Err(io::ErrorKind::NotFound.into())

@@ -231,7 +231,7 @@ fn landlock(helper: &Path) -> u32 {
 /// Returns the output of a program that exits successfully. The lifeline ends a helper with this
 /// process; other programs ignore it.
 fn answer(command: &mut Command) -> Option<String> {
-    let (_held, given) = Lifeline::new().ok()?;
+    let (_own_end, given) = Lifeline::new().ok()?;
     let command = command.env_clear().stdin(Stdio::from(given));
     let output = command.stderr(Stdio::null()).output().ok()?;
     let bytes = output

@@ -5,8 +5,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::held;
 use crate::mounts::{self, Mount};
+use crate::open_exact;
 use crate::orders::Order;
 
 /// A place at which the view mounts something.
@@ -73,7 +73,7 @@ fn part(visible: &[&Mount], from: &Path, at: &Path) -> Result<Order, (PathBuf, i
         let root = root.into();
         return Ok(Order::Part { at, device, root });
     }
-    let known = held::identity(from).map_err(|cause| (from.to_owned(), cause));
+    let known = open_exact::identity(from).map_err(|cause| (from.to_owned(), cause));
     known.map(|(device, number)| Order::Same { at, device, number })
 }
 

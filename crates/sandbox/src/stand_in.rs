@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
 use sortie_base::regular_file;
 
-use crate::held::reach;
+use crate::open_exact::reach;
 use crate::owned::unique;
 
 /// Sticky and read-only: a mode that users do not give their own folders.
@@ -50,14 +50,14 @@ pub(crate) enum Stand {
 #[derive(Debug)]
 pub(crate) struct StandIn {
     path: PathBuf,
-    held: fs::File,
+    file: fs::File,
 }
 
 /// The stand-ins that commands of this process hold: concurrent commands share them, and their open
 /// files.
 #[derive(Debug, Default)]
 pub(crate) struct StandIns {
-    held: Mutex<BTreeMap<PathBuf, Weak<StandIn>>>,
+    by_path: Mutex<BTreeMap<PathBuf, Weak<StandIn>>>,
 }
 
 impl StandIns {
@@ -65,21 +65,21 @@ impl StandIns {
     /// if no process of this user could create an entry there.
     pub(crate) fn put(&self, path: &Path, stand: Stand) -> io::Result<Option<Arc<StandIn>>> {
         let known = self.lock().get(path).and_then(Weak::upgrade);
-        if let Some(known) = known.filter(|known| is_still(path, &known.held)) {
+        if let Some(known) = known.filter(|known| is_still(path, &known.file)) {
             return Ok(Some(known));
         }
         let Some(put) = StandIn::put(path, stand)?.map(Arc::new) else {
             return Ok(None);
         };
-        let mut held = self.lock();
-        held.retain(|_, other| other.strong_count() > 0);
-        held.insert(path.to_owned(), Arc::downgrade(&put));
+        let mut by_path = self.lock();
+        by_path.retain(|_, other| other.strong_count() > 0);
+        by_path.insert(path.to_owned(), Arc::downgrade(&put));
         Ok(Some(put))
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<PathBuf, Weak<StandIn>>> {
         // The map is consistent after each step.
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        self.by_path.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -99,14 +99,14 @@ impl StandIn {
                 Err(error) if cannot_be_made(&error) => return Ok(None),
                 Err(error) => return Err(error),
             }
-            let Ok(held) = fs::File::open(path) else {
+            let Ok(file) = fs::File::open(path) else {
                 continue;
             };
-            flock(&held, FlockOperation::LockShared)?;
+            flock(&file, FlockOperation::LockShared)?;
             // Another command may have removed it before it was locked.
-            if is_still(path, &held) {
+            if is_still(path, &file) {
                 let path = path.to_owned();
-                return Ok(Some(Self { path, held }));
+                return Ok(Some(Self { path, file }));
             }
         }
         Err(io::Error::other(
@@ -117,15 +117,15 @@ impl StandIn {
 
 impl Drop for StandIn {
     fn drop(&mut self) {
-        let alone = flock(&self.held, FlockOperation::NonBlockingLockExclusive).is_ok();
-        if !alone || !is_still(&self.path, &self.held) {
+        let alone = flock(&self.file, FlockOperation::NonBlockingLockExclusive).is_ok();
+        if !alone || !is_still(&self.path, &self.file) {
             return;
         }
         // If its folder was replaced by a link, there is no stand-in to remove.
         let Ok(place) = reach(&self.path) else {
             return;
         };
-        let Ok(facts) = self.held.metadata() else {
+        let Ok(facts) = self.file.metadata() else {
             return;
         };
         if facts.is_file() {
@@ -140,7 +140,7 @@ impl Drop for StandIn {
             // A program outside uses it: it belongs to that program from now on, and its mode shows
             // that. If this process may not change the mode, it stays as it is.
             let usual = fs::Permissions::from_mode(USUAL);
-            self.held.set_permissions(usual).ok();
+            self.file.set_permissions(usual).ok();
         }
     }
 }
@@ -192,8 +192,8 @@ fn cannot_be_made(error: &io::Error) -> bool {
     )
 }
 
-fn is_still(path: &Path, held: &fs::File) -> bool {
-    match (fs::symlink_metadata(path), held.metadata()) {
+fn is_still(path: &Path, file: &fs::File) -> bool {
+    match (fs::symlink_metadata(path), file.metadata()) {
         (Ok(now), Ok(then)) => now.ino() == then.ino() && now.dev() == then.dev(),
         _ => false,
     }
@@ -233,12 +233,12 @@ mod tests {
     fn non_empty_stand_in_is_kept() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("name");
-        let held = StandIn::put(&path, Stand::Folder).unwrap().unwrap();
+        let stand_in = StandIn::put(&path, Stand::Folder).unwrap().unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o1755)).unwrap();
         fs::write(path.join("made by a person"), "x").unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(MARK)).unwrap();
         assert!(!is_ours(&path, &fs::symlink_metadata(&path).unwrap()));
-        drop(held);
+        drop(stand_in);
         assert!(path.join("made by a person").exists());
         let mode = fs::symlink_metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o7777, USUAL, "it is theirs now");
@@ -261,8 +261,8 @@ mod tests {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for _ in 0..200 {
-                        let held = StandIn::put(&path, Stand::Folder).unwrap().unwrap();
-                        assert!(is_still(&path, &held.held));
+                        let stand_in = StandIn::put(&path, Stand::Folder).unwrap().unwrap();
+                        assert!(is_still(&path, &stand_in.file));
                     }
                 });
             }

@@ -28,7 +28,7 @@ use sortie_base::regular_file;
 use crate::git;
 use crate::git_config;
 use crate::git_places::{Kind, ScanResult, Time, find, is_git_name, open_beneath};
-use crate::held::open_folder;
+use crate::open_exact::open_folder;
 
 /// The largest git configuration file that is read. Larger ones are moved aside.
 const MAX_CONFIG_BYTES: u64 = 1 << 20;

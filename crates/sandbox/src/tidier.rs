@@ -37,7 +37,7 @@ impl Chore {
     )]
     fn done(self) {
         match self {
-            Self::StandIns(held) => drop(held),
+            Self::StandIns(stand_ins) => drop(stand_ins),
             Self::Sweep(unswept) => unswept.sweep_unasked(),
             // What cannot be removed stays in a folder for temporary files.
             Self::Scratch(folder) => drop(std::fs::remove_dir_all(folder)),

@@ -9,8 +9,8 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::held::reach;
 use crate::layout::Fates;
+use crate::open_exact::reach;
 use crate::sweep::{make_changeable, move_aside};
 
 /// The state of a place before the command.

@@ -88,11 +88,11 @@ fn allow(
 ) -> io::Result<RulesetCreated> {
     // Opened without following links: a link on the way was put there after the rights were
     // decided.
-    let held = crate::held::walk(at).and_then(|place| {
+    let opened = crate::open_exact::walk(at).and_then(|place| {
         let kind = FileType::from_raw_mode(rustix::fs::fstat(&place)?.st_mode);
         Ok((place, kind))
     });
-    let (place, rights) = match held {
+    let (place, rights) = match opened {
         // The target of a link needs a rule of its own.
         Ok((_, FileType::Symlink)) => return Ok(rules),
         Ok((place, FileType::Directory)) => (place, rights),

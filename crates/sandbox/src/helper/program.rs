@@ -1,7 +1,7 @@
 //! Starts the program, waits for it, and leaves none of its processes behind.
 //!
 //! The helper that starts the program supervises it. From before its start until its end the helper
-//! watches [`Life`]: the death of the runtime ends the program at whatever moment it happens. Death
+//! watches [`Lifeline`]: the death of the runtime ends the program at whatever moment it happens. Death
 //! signals alone do not suffice. One that is armed after the parent has died is never sent, and
 //! inside a PID namespace the first process cannot see whether its parent is still alive.
 
@@ -41,9 +41,9 @@ const NOW: Timespec = Timespec {
 
 /// Watches whether the process that requested the program is still alive.
 #[derive(Debug)]
-pub(super) struct Life {
+pub(super) struct Lifeline {
     /// A pidfd, which becomes readable, or a socket, which hangs up.
-    held: OwnedFd,
+    descriptor: OwnedFd,
     input: Input,
 }
 
@@ -69,27 +69,27 @@ struct Ended {
     abandoned: bool,
 }
 
-impl Life {
+impl Lifeline {
     /// Watches the parent, which must have this process id. The id alone could be reused.
     pub(super) fn of_parent(process: u64) -> io::Result<Self> {
         let number = i32::try_from(process).map_err(io::Error::other)?;
         let parent =
             Pid::from_raw(number).ok_or_else(|| io::Error::other("no process has id 0"))?;
-        let held = pidfd_open(parent, PidfdFlags::empty())?;
+        let descriptor = pidfd_open(parent, PidfdFlags::empty())?;
         // The pidfd was opened while the process was still the parent, so the id was not reused.
         if getppid() != Some(parent) {
             return Err(io::Error::other("the parent process has ended"));
         }
         Ok(Self {
-            held,
+            descriptor,
             input: Input::Inherited,
         })
     }
 
     /// Watches the socket that is the standard input.
     pub(super) fn of_input(pass_on: bool) -> io::Result<Self> {
-        let held = io::stdin().as_fd().try_clone_to_owned()?;
-        if FileType::from_raw_mode(fstat(&held)?.st_mode) != FileType::Socket {
+        let descriptor = io::stdin().as_fd().try_clone_to_owned()?;
+        if FileType::from_raw_mode(fstat(&descriptor)?.st_mode) != FileType::Socket {
             return Err(io::Error::other("the standard input is not a lifeline"));
         }
         let input = if pass_on {
@@ -97,21 +97,21 @@ impl Life {
         } else {
             Input::Empty
         };
-        Ok(Self { held, input })
+        Ok(Self { descriptor, input })
     }
 
     /// Sends a byte to the other end of the lifeline.
     pub(super) fn report(&self, byte: u8) {
         // If the other end is closed, no process reads the report.
-        rustix::io::write(&self.held, &[byte]).ok();
+        rustix::io::write(&self.descriptor, &[byte]).ok();
     }
 
     /// Returns whether the requesting process is gone, or has requested the end before the program
     /// started.
     fn is_over(&self) -> bool {
-        let mut life = [PollFd::new(&self.held, PollFlags::IN)];
+        let mut lifeline = [PollFd::new(&self.descriptor, PollFlags::IN)];
         loop {
-            match poll(&mut life, Some(&NOW)) {
+            match poll(&mut lifeline, Some(&NOW)) {
                 Ok(count) => return count > 0,
                 Err(Errno::INTR) => {}
                 Err(_) => return true,
@@ -123,11 +123,11 @@ impl Life {
 impl Gathered {
     /// Returns whether this helper starts the command itself and adopts its orphans, so that it
     /// ignores requests to end.
-    fn stays_when_asked_to_end(&self) -> bool {
+    fn ignores_end_requests(&self) -> bool {
         let last = self
-            .life
+            .lifeline
             .as_ref()
-            .is_some_and(|life| life.input == Input::Empty);
+            .is_some_and(|lifeline| lifeline.input == Input::Empty);
         last && self.adopts.is_some()
     }
 }
@@ -139,11 +139,11 @@ pub(super) fn run(program: &[OsString], gathered: &Gathered) -> Result<ExitCode,
     };
     let mut command = Command::new(name);
     command.args(arguments);
-    if let Some(life) = &gathered.life {
-        if life.input == Input::Empty {
+    if let Some(lifeline) = &gathered.lifeline {
+        if lifeline.input == Input::Empty {
             command.stdin(Stdio::null());
         }
-        if life.is_over() {
+        if lifeline.is_over() {
             return Err(Problem::Abandoned);
         }
     }
@@ -193,17 +193,17 @@ fn waiting(cause: io::Error) -> Problem {
 
 fn supervise(child: &mut Child, gathered: &Gathered, watch: &Watch<'_>) -> io::Result<Ended> {
     match watch {
-        Watch::Nobody => Ok(Ended {
+        Watch::None => Ok(Ended {
             status: reap(child)?,
             abandoned: false,
         }),
-        Watch::Here(life) => wait_for_either(child, life),
+        Watch::Here(lifeline) => wait_for_either(child, lifeline),
         Watch::Beside(target) => {
-            if gathered.stays_when_asked_to_end() {
+            if gathered.ignores_end_requests() {
                 // The program is already started, so it does not inherit this.
                 ignore_requests_to_end()?;
             }
-            target.set(hold(child)?);
+            target.set(open_pidfd(child)?);
             Ok(Ended {
                 status: reap(child)?,
                 abandoned: target.is_abandoned(),
@@ -212,14 +212,14 @@ fn supervise(child: &mut Child, gathered: &Gathered, watch: &Watch<'_>) -> io::R
     }
 }
 
-/// The thread that watches [`Life`].
+/// The thread that watches [`Lifeline`].
 enum Watch<'a> {
     /// No process has to be watched.
-    Nobody,
+    None,
     /// This thread, while it waits for the program. The kernel does not let a process that has left
     /// its PID namespace start a thread; such a process has no orphans to reap before the program
     /// has ended.
-    Here(&'a Life),
+    Here(&'a Lifeline),
     /// A separate thread, while this one waits for the program and reaps orphans.
     Beside(Arc<Target>),
 }
@@ -236,35 +236,35 @@ enum TargetState {
     #[default]
     Unknown,
     /// The program has not started yet, and must end as soon as it has.
-    Asked,
+    EndRequested,
     Runs(OwnedFd),
     Abandoned,
 }
 
 impl Watch<'_> {
     fn begin(gathered: &Gathered) -> io::Result<Watch<'_>> {
-        let Some(life) = &gathered.life else {
-            return Ok(Watch::Nobody);
+        let Some(lifeline) = &gathered.lifeline else {
+            return Ok(Watch::None);
         };
         if gathered.becomes {
-            return Ok(Watch::Nobody);
+            return Ok(Watch::None);
         }
         if gathered.left_namespace {
-            return Ok(Watch::Here(life));
+            return Ok(Watch::Here(lifeline));
         }
-        let stays = gathered.stays_when_asked_to_end();
+        let stays = gathered.ignores_end_requests();
         let target = Arc::new(Target::default());
-        let (ends, life) = (Arc::clone(&target), life.held.try_clone()?);
+        let (ends, lifeline) = (Arc::clone(&target), lifeline.descriptor.try_clone()?);
         let look = move || {
             // Signals are for the main thread, which may have blocked some. The main thread starts
             // the child, so the child does not inherit this mask. If blocking fails, a request to
             // end the group ends the supervisor, too.
             SigSet::all().thread_block().ok();
-            while stays && was_asked_to_end(&life) {
-                ends.ask();
+            while stays && end_requested(&lifeline) {
+                ends.request_end();
             }
-            let mut life = [PollFd::new(&life, PollFlags::IN)];
-            while poll(&mut life, None) == Err(Errno::INTR) {}
+            let mut lifeline = [PollFd::new(&lifeline, PollFlags::IN)];
+            while poll(&mut lifeline, None) == Err(Errno::INTR) {}
             ends.abandon();
         };
         thread::Builder::new().stack_size(STACK_BYTES).spawn(look)?;
@@ -277,20 +277,20 @@ impl Target {
         let mut state = self.lock();
         match *state {
             TargetState::Unknown | TargetState::Runs(_) => *state = TargetState::Runs(program),
-            TargetState::Asked => {
+            TargetState::EndRequested => {
                 *state = TargetState::Runs(program);
-                ask_group();
+                terminate_group();
             }
             TargetState::Abandoned => kill(&program),
         }
     }
 
     /// Requests that the program ends, now or as soon as it has started.
-    fn ask(&self) {
+    fn request_end(&self) {
         let mut state = self.lock();
         match *state {
-            TargetState::Unknown | TargetState::Asked => *state = TargetState::Asked,
-            TargetState::Runs(_) => ask_group(),
+            TargetState::Unknown | TargetState::EndRequested => *state = TargetState::EndRequested,
+            TargetState::Runs(_) => terminate_group(),
             TargetState::Abandoned => {}
         }
     }
@@ -299,7 +299,7 @@ impl Target {
         let before = std::mem::replace(&mut *self.lock(), TargetState::Abandoned);
         match before {
             TargetState::Runs(program) => kill(&program),
-            TargetState::Unknown | TargetState::Asked | TargetState::Abandoned => {}
+            TargetState::Unknown | TargetState::EndRequested | TargetState::Abandoned => {}
         }
     }
 
@@ -318,10 +318,10 @@ fn kill(program: &OwnedFd) {
 }
 
 /// Waits for a byte from the runtime; returns `false` if the lifeline hung up.
-fn was_asked_to_end(life: &OwnedFd) -> bool {
+fn end_requested(lifeline: &OwnedFd) -> bool {
     let mut byte = [0];
     loop {
-        match rustix::io::read(life, &mut byte) {
+        match rustix::io::read(lifeline, &mut byte) {
             Ok(count) => return count > 0,
             Err(Errno::INTR) => {}
             Err(_) => return false,
@@ -330,7 +330,7 @@ fn was_asked_to_end(life: &OwnedFd) -> bool {
 }
 
 /// Sends SIGTERM to the program's group. The supervisor leads the group, and keeps running.
-fn ask_group() {
+fn terminate_group() {
     use rustix::process::{getpgrp, getpid, kill_current_process_group};
     if getpgrp() == getpid() {
         // The program may have left the group, or have ended.
@@ -341,19 +341,19 @@ fn ask_group() {
 /// Makes the supervisor ignore requests to end its group, so that the program has time to clean up
 /// and its orphans are not lost.
 fn ignore_requests_to_end() -> io::Result<()> {
-    let mut asked = SigSet::empty();
+    let mut blocked = SigSet::empty();
     for signal in [Blocked::SIGTERM, Blocked::SIGINT, Blocked::SIGHUP] {
-        asked.add(signal);
+        blocked.add(signal);
     }
-    asked.thread_block().map_err(io::Error::from)
+    blocked.thread_block().map_err(io::Error::from)
 }
 
 /// Waits for the child, and kills it when the requesting process is gone.
-fn wait_for_either(child: &mut Child, life: &Life) -> io::Result<Ended> {
-    let held = hold(child)?;
+fn wait_for_either(child: &mut Child, lifeline: &Lifeline) -> io::Result<Ended> {
+    let descriptor = open_pidfd(child)?;
     let mut both = [
-        PollFd::new(&held, PollFlags::IN),
-        PollFd::new(&life.held, PollFlags::IN),
+        PollFd::new(&descriptor, PollFlags::IN),
+        PollFd::new(&lifeline.descriptor, PollFlags::IN),
     ];
     while let Err(error) = poll(&mut both, None) {
         if error != Errno::INTR {
@@ -370,7 +370,7 @@ fn wait_for_either(child: &mut Child, life: &Life) -> io::Result<Ended> {
     })
 }
 
-fn hold(child: &Child) -> io::Result<OwnedFd> {
+fn open_pidfd(child: &Child) -> io::Result<OwnedFd> {
     let number = i32::try_from(child.id()).map_err(io::Error::other)?;
     let number = Pid::from_raw(number).ok_or_else(|| io::Error::other("no process has id 0"))?;
     Ok(pidfd_open(number, PidfdFlags::empty())?)

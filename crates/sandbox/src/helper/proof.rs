@@ -8,8 +8,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::held;
 use crate::mounts::{self, Mount};
+use crate::open_exact;
 
 /// The major and minor number of the device that covers a hidden file.
 const NULL: (u32, u32) = (1, 3);
@@ -63,7 +63,7 @@ struct RealFiles;
 
 impl FileProperties for RealFiles {
     fn identity(&self, path: &Path) -> Option<(u64, u64)> {
-        held::identity(path).ok()
+        open_exact::identity(path).ok()
     }
 
     fn is_null(&self, path: &Path) -> bool {

@@ -36,10 +36,10 @@ pub(crate) fn reach(path: &Path) -> io::Result<Reached> {
     let parts = path.parent().zip(path.file_name());
     let (folder, name) = parts.ok_or(io::ErrorKind::InvalidInput)?;
     let folder = exact_folder::pass(folder)?;
-    let held = PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd()));
+    let descriptor_path = PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd()));
     Ok(Reached {
         _folder: folder,
-        path: held.join(name),
+        path: descriptor_path.join(name),
     })
 }
 
@@ -117,11 +117,16 @@ mod tests {
             let opened = open_folder(&root.join(path)).map_err(|error| error.to_string());
             match (opened, wrong) {
                 (Ok(opened), None) => {
-                    let (found, told) = (rustix::fs::fstat(&opened), identity(&root.join(path)));
+                    let (found, identity_by_path) =
+                        (rustix::fs::fstat(&opened), identity(&root.join(path)));
                     let found = found.unwrap();
-                    assert_eq!(told.unwrap(), (found.st_dev, found.st_ino), "{path}");
+                    assert_eq!(
+                        identity_by_path.unwrap(),
+                        (found.st_dev, found.st_ino),
+                        "{path}"
+                    );
                 }
-                (Err(said), Some(wrong)) => assert!(said.contains(wrong), "{path}: {said}"),
+                (Err(error), Some(wrong)) => assert!(error.contains(wrong), "{path}: {error}"),
                 (opened, wrong) => panic!("{path}: {opened:?} instead of {wrong:?}"),
             }
         }
