@@ -145,13 +145,13 @@ mod tests {
         symlink(path("fifo"), path("to fifo")).unwrap();
         symlink("/dev/zero", path("to device")).unwrap();
         for name in ["fifo", "to fifo", "to device", "."] {
-            let said = read_followed(&path(name), MAX_BYTES).unwrap_err();
-            assert_eq!(said.kind(), io::ErrorKind::InvalidInput, "{name}");
+            let error = read_followed(&path(name), MAX_BYTES).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{name}");
         }
     }
 
     #[test]
-    fn a_link_is_followed_only_where_that_is_asked_for() {
+    fn a_link_is_followed_only_on_request() {
         let folder = tempfile::tempdir().unwrap();
         let root = std::fs::canonicalize(folder.path()).unwrap();
         std::fs::create_dir(root.join("real")).unwrap();

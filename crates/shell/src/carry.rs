@@ -350,12 +350,12 @@ impl Carrier {
 
     fn wrapped(&mut self, name: &str, wrapper: &Wrapper, command: &Simple) {
         let call = wrapper.call(command.arguments());
-        let only_tells = match name {
+        let only_prints = match name {
             "command" => call.letters.contains(['v', 'V']),
             "jobs" => !call.letters.contains('x'),
             _ => false,
         };
-        if only_tells && call.certain {
+        if only_prints && call.certain {
             return;
         }
         if !call.certain {

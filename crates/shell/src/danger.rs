@@ -68,24 +68,24 @@ type Found = Option<DangerKind>;
 pub fn dangers(understanding: &Understanding) -> Vec<Danger> {
     let script = match understanding {
         Understanding::Whole(script) | Understanding::Partly { script, .. } => script,
-        Understanding::Not { why } => return vec![told(DangerKind::Unreadable, why.clone())],
+        Understanding::Not { why } => return vec![danger(DangerKind::Unreadable, why.clone())],
     };
     let mut found = Vec::new();
     for script in script.scripts() {
         for command in &script.commands {
             let kind = rules::judge(command).or_else(|| written(command));
             let kind = kind.or_else(|| runs_download_inside(script, command));
-            found.extend(kind.map(|kind| told(kind, shown(command))));
+            found.extend(kind.map(|kind| danger(kind, shown(command))));
         }
-        found.extend(piped(script).map(|command| told(DangerKind::RunsDownload, shown(command))));
-        found.extend(bombs(script).map(|name| told(DangerKind::ForkBomb, name.to_owned())));
+        found.extend(piped(script).map(|command| danger(DangerKind::RunsDownload, shown(command))));
+        found.extend(bombs(script).map(|name| danger(DangerKind::ForkBomb, name.to_owned())));
     }
     found.dedup();
     found.truncate(MAX_DANGERS);
     found
 }
 
-fn told(kind: DangerKind, command: String) -> Danger {
+fn danger(kind: DangerKind, command: String) -> Danger {
     let (why, instead) = explained(kind);
     Danger {
         kind,

@@ -205,8 +205,8 @@ impl<'a> Reader<'a> {
         self.gathered.script.commands.len()
     }
 
-    fn need(&self, holds: bool, otherwise: Unreadable) -> Reading<()> {
-        if holds { Ok(()) } else { Err(otherwise) }
+    fn need(&self, condition: bool, otherwise: Unreadable) -> Reading<()> {
+        if condition { Ok(()) } else { Err(otherwise) }
     }
 
     /// Rejects a line that is continued inside an operator: `$` and `(` on two lines are `$(`.

@@ -141,7 +141,7 @@ fn a_frame_cannot_be_forged() {
 }
 
 #[test]
-fn errors_tell_what_to_do() {
+fn errors_explain_what_to_do() {
     let redactor = Redactor::new(["hunter22"]);
     let trouble = Trouble::new("it stopped").with_words("panic: hunter22", &redactor);
     let text = failure("srv", "s", &trouble).0;

@@ -44,7 +44,7 @@ impl Carrier {
     /// Handles a shell that runs a text, a file, or its input.
     pub(super) fn shell(&mut self, name: &str, command: &Simple) {
         let call = ShellCall::of(command.arguments());
-        if !call.certain || (FOREIGN.contains(&name) && !call.only_tells) {
+        if !call.certain || (FOREIGN.contains(&name) && !call.only_prints) {
             self.doubt(&format!("the arguments of {name} are not understood"));
             for word in call.unread {
                 if word.shape().contains(' ') {
@@ -62,7 +62,7 @@ impl Carrier {
             }
             None if call.runs_text => self.doubt("a text that is run is missing"),
             Some(file) if !call.reads_input && !is_input(file) => self.file(file),
-            Some(_) | None if call.only_tells => {}
+            Some(_) | None if call.only_prints => {}
             Some(_) | None => self.input(command),
         }
     }
@@ -91,7 +91,7 @@ impl Carrier {
 pub(crate) struct ShellCall<'a> {
     runs_text: bool,
     reads_input: bool,
-    only_tells: bool,
+    only_prints: bool,
     certain: bool,
     operand: Option<&'a Word>,
     /// All words, for a call that is not certain.
@@ -103,7 +103,7 @@ impl<'a> ShellCall<'a> {
         let mut call = Self {
             runs_text: false,
             reads_input: false,
-            only_tells: false,
+            only_prints: false,
             certain: true,
             operand: None,
             unread: arguments,
@@ -129,7 +129,7 @@ impl<'a> ShellCall<'a> {
                     rest.next();
                 }
                 _ if LONG_FLAGS.contains(&long) => {
-                    call.only_tells |= matches!(long, "help" | "version");
+                    call.only_prints |= matches!(long, "help" | "version");
                 }
                 _ if text.starts_with("--") => call.certain = false,
                 _ => {
@@ -151,7 +151,7 @@ impl<'a> ShellCall<'a> {
     /// Returns whether the shell reads commands from its standard input.
     pub(crate) fn reads_input(&self) -> bool {
         let file = self.operand.is_some_and(|file| !is_input(file));
-        !self.runs_text && !self.only_tells && (self.reads_input || !file)
+        !self.runs_text && !self.only_prints && (self.reads_input || !file)
     }
 
     /// Returns the text or the file that the shell runs.

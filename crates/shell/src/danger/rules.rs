@@ -31,8 +31,8 @@ pub(super) fn judge(command: &Simple) -> Found {
     }
 }
 
-pub(super) fn when(holds: bool, kind: DangerKind) -> Found {
-    holds.then_some(kind)
+pub(super) fn when(condition: bool, kind: DangerKind) -> Found {
+    condition.then_some(kind)
 }
 
 fn removes(arguments: &Arguments<'_>) -> Found {
@@ -114,8 +114,8 @@ fn partitions(arguments: &Arguments<'_>) -> Found {
 }
 
 fn stops(arguments: &Arguments<'_>) -> Found {
-    let only_tells = arguments.has("ck", &["help", "version"]);
-    when(!only_tells, DangerKind::StopsMachine)
+    let only_prints = arguments.has("ck", &["help", "version"]);
+    when(!only_prints, DangerKind::StopsMachine)
 }
 
 /// Checks `kill`: `kill -9 -1` ends all processes, and `kill 1` the first process of the machine.

@@ -89,10 +89,10 @@ fn tidy(path: &str) -> String {
             _ => parts.push(part),
         }
     }
-    let holds_all = parts
+    let matches_all = parts
         .last()
         .is_some_and(|last| matches!(*last, "*" | ".*" | "**"));
-    if holds_all && (absolute || parts.len() > 1) {
+    if matches_all && (absolute || parts.len() > 1) {
         parts.pop();
     }
     let joined = parts.join("/");
