@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use sortie_core::id::BlobId;
 
 use crate::error::At as _;
-use crate::held::{open_folder, path_of};
 use crate::install::{self, Installation, Kind, Object, Plan, Step};
+use crate::open_exact::{open_folder, path_of};
 use crate::own_git::OwnGit;
 use crate::paths::{below, is_among, is_safe, join, quoted};
 use crate::repository::Repository;
@@ -133,8 +133,9 @@ impl Worktrees {
             root: repository.root.clone(),
         };
         let Some(lock) = self.lock(&applying)? else {
-            let said = "Another apply to this folder is in progress. Try again when it has ended.";
-            return Ok(Applied::Refused(said.to_owned()));
+            let reason =
+                "Another apply to this folder is in progress. Try again when it has ended.";
+            return Ok(Applied::Refused(reason.to_owned()));
         };
         install::recover(&self.place(&applying.root))?;
         let merging = self.merge_and_install(&repository, base, commit, how);
@@ -170,12 +171,12 @@ impl Worktrees {
         let own = &scratch.own;
         let index = own.dir.join("snapshot-index");
         copy_index(repository, own, &index).await?;
-        let held = open_folder(&repository.root)?;
+        let folder = open_folder(&repository.root)?;
         let view = View {
             git: &self.git,
             own,
             index: &index,
-            files: &path_of(&held),
+            files: &path_of(&folder),
             no_object: &repository.no_commit(),
         };
         let ours = view.snapshot(self.bounds).await?;
@@ -191,7 +192,7 @@ impl Worktrees {
             Ok(steps) => steps,
             Err(applied) => return Ok(applied),
         };
-        drop_settled(repository, &mut steps);
+        drop_missing_removals(repository, &mut steps);
         if steps.is_empty() {
             // The changes are already in the files.
             return self.install(&place, steps, How::Check);
@@ -338,16 +339,16 @@ impl Worktrees {
             }
         }
         let places: Vec<Vec<u8>> = places.into_iter().collect();
-        let ask = places.iter().flat_map(|place| {
+        let query = places.iter().flat_map(|place| {
             let tree = format!("{}:", stage.ours).into_bytes();
             [tree, place.clone(), vec![b'\n']].concat()
         });
         let format = "--batch-check=%(objecttype) %(objectname)";
         let call = self.git.on(&stage.own.dir).args(["cat-file", format]);
-        let said = call.input(ask.collect()).output().await?;
-        let said = String::from_utf8_lossy(&said).into_owned();
+        let output = call.input(query.collect()).output().await?;
+        let output = String::from_utf8_lossy(&output).into_owned();
         let mut found = BTreeMap::new();
-        for (place, line) in places.into_iter().zip(said.lines()) {
+        for (place, line) in places.into_iter().zip(output.lines()) {
             if let Some(name) = line.strip_prefix("blob ") {
                 let object = Object {
                     mode: PLAIN_MODE.to_owned(),
@@ -452,7 +453,7 @@ fn step(change: &[u8], path: &[u8]) -> Option<Step> {
 }
 
 /// Drops removals of missing files: a sparse checkout does not have them.
-fn drop_settled(repository: &Repository, steps: &mut Vec<Step>) {
+fn drop_missing_removals(repository: &Repository, steps: &mut Vec<Step>) {
     let mut looker = Looker::new(&repository.root);
     steps.retain(|step| step.kind != Kind::Remove || looker.look(&step.path).is_some());
 }

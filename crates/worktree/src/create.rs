@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::error::At as _;
-use crate::held::{make_beneath, open_folder, path_of};
+use crate::open_exact::{make_beneath, open_folder, path_of};
 use crate::own_git::{ForChild, OwnGit, write_for_child};
 use crate::record::{Collected, Opened, Record, RunFolder, State, remove_folder};
 use crate::repository::Repository;
@@ -114,12 +114,12 @@ impl Worktrees {
     async fn start(&self, repository: &Repository, own: &OwnGit) -> Result<Start> {
         let index = own.dir.join("snapshot-index");
         copy_index(repository, own, &index).await?;
-        let held = open_folder(&repository.root)?;
+        let folder = open_folder(&repository.root)?;
         let view = View {
             git: &self.git,
             own,
             index: &index,
-            files: &path_of(&held),
+            files: &path_of(&folder),
             no_object: &repository.no_commit(),
         };
         let mut snapshot = view.snapshot(self.bounds).await?;

@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 pub enum WorktreeError {
     /// The workspace is not in a git repository.
     #[error(
-        "isolation: worktree needs a git repository, and {} is not in the working tree of one ({said})",
+        "isolation: worktree needs a git repository, and {} is not in the working tree of one ({message})",
         workspace.display()
     )]
     NotARepository {
         /// The workspace that was passed.
         workspace: PathBuf,
         /// The error message of git.
-        said: String,
+        message: String,
     },
     /// A link replaced a folder, or one above it.
     #[error(
@@ -102,12 +102,12 @@ pub enum WorktreeError {
         source: io::Error,
     },
     /// A git command failed.
-    #[error("git {what} failed: {said}")]
+    #[error("git {what} failed: {message}")]
     Git {
         /// The git command that failed.
         what: String,
         /// The error message of git.
-        said: String,
+        message: String,
     },
     /// A git command exceeded its time limit.
     #[error("git {what} was stopped after {seconds} s")]

@@ -317,8 +317,8 @@ impl<'a> Call<'a> {
         let limit = Duration::from_secs(seconds);
         let talk = tokio::time::timeout(limit, talk(child, bytes, max_bytes));
         // Dropping the future kills git.
-        let said = tokio::select! {
-            said = talk => said,
+        let result = tokio::select! {
+            result = talk => result,
             () = stalled(process) => {
                 return Err(WorktreeError::Stuck {
                     what: self.what,
@@ -326,13 +326,13 @@ impl<'a> Call<'a> {
                 });
             }
         };
-        let Ok(said) = said else {
+        let Ok(result) = result else {
             return Err(WorktreeError::Slow {
                 what: self.what,
                 seconds,
             });
         };
-        said.map_err(|source| WorktreeError::NoGit {
+        result.map_err(|source| WorktreeError::NoGit {
             program: self.git.program.clone(),
             source,
         })
@@ -344,7 +344,7 @@ impl Answer {
     pub(crate) fn into_error(self, what: String) -> WorktreeError {
         WorktreeError::Git {
             what,
-            said: self.complaint,
+            message: self.complaint,
         }
     }
 
@@ -385,8 +385,8 @@ async fn talk(mut child: Child, input: Vec<u8>, max_bytes: usize) -> std::io::Re
         }
         std::io::Result::Ok((output, is_cut))
     };
-    let ((), said, complaint) = tokio::join!(write, listen, complaint(stderr));
-    let (output, is_cut) = said?;
+    let ((), result, complaint) = tokio::join!(write, listen, complaint(stderr));
+    let (output, is_cut) = result?;
     let complaint = complaint?;
     let status = child.wait().await?;
     Ok(Answer {

@@ -22,7 +22,7 @@ use sortie_base::atomic_file;
 use sortie_base::beneath::EXACT_FOLDER_FLAGS;
 
 use crate::error::At as _;
-use crate::held::open_folder;
+use crate::open_exact::open_folder;
 use crate::paths::{below, is_safe, parents};
 use crate::record::remove_folder;
 use crate::relocate::{Route, Spot, duplicate, relocate};

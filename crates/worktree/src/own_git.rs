@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::Result;
 use crate::error::At as _;
 use crate::git::{AUTHOR_EMAIL, AUTHOR_NAME};
-use crate::held::read_file;
+use crate::open_exact::read_file;
 use crate::repository::Repository;
 use crate::snapshot::copy_with_time;
 

@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn branches_tell_runs_of_one_moment_apart() {
+    fn branches_of_runs_started_together_differ() {
         let check = |run: &str, expected: &str| assert_eq!(branch_of(run), expected);
         check("0199a1b2", "sortie/0199a1b2");
         check(

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use crate::git::Git;
 use crate::git_files;
-use crate::held::{open_folder, path_of, read_file};
 use crate::off_thread::off_thread;
+use crate::open_exact::{open_folder, path_of, read_file};
 use crate::{Result, WorktreeError};
 
 /// Settings that affect the content of files, and run nothing. All other settings of a repository
@@ -38,13 +38,13 @@ pub(crate) struct Repository {
 impl Repository {
     /// Finds the repository whose working tree contains a folder, which is named without links.
     pub(crate) async fn find(git: &Git, workspace: &Path) -> Result<Self> {
-        let held = match open_folder(workspace) {
+        let folder = match open_folder(workspace) {
             Err(WorktreeError::File { source, .. })
                 if source.kind() == std::io::ErrorKind::NotFound =>
             {
                 return Err(WorktreeError::NotARepository {
                     workspace: workspace.to_owned(),
-                    said: "the folder does not exist".to_owned(),
+                    message: "the folder does not exist".to_owned(),
                 });
             }
             other => other?,
@@ -52,7 +52,7 @@ impl Repository {
         let above = workspace.to_owned();
         off_thread(move || git_files::check_above(&above)).await?;
         // Git starts in the open folder, and reports its path itself.
-        let asked = git.discovering(&path_of(&held)).args([
+        let query = git.discovering(&path_of(&folder)).args([
             "rev-parse",
             "--path-format=absolute",
             "--show-toplevel",
@@ -60,11 +60,11 @@ impl Repository {
             "--git-common-dir",
             "--show-object-format",
         ]);
-        let answer = asked.answer().await?;
+        let answer = query.answer().await?;
         if answer.code != 0 {
             return Err(WorktreeError::NotARepository {
                 workspace: workspace.to_owned(),
-                said: answer.complaint().to_owned(),
+                message: answer.complaint().to_owned(),
             });
         }
         let unclear = || WorktreeError::NotText(workspace.to_owned());
@@ -133,7 +133,7 @@ impl Repository {
         let prefix = workspace.strip_prefix(&self.root).map(Path::to_owned);
         prefix.map_err(|_| WorktreeError::NotARepository {
             workspace: workspace.to_owned(),
-            said: format!("its working tree is {}", self.root.display()),
+            message: format!("its working tree is {}", self.root.display()),
         })
     }
 }
@@ -158,9 +158,9 @@ fn is_of(root: &Path, git_dir: &Path, common_dir: &Path) -> bool {
 async fn names(git: &Git, git_dir: &Path, root: &Path) -> Result<bool> {
     let call = git.on(git_dir).args(["config", "--get", "core.worktree"]);
     let answer = call.answer().await?;
-    let said = String::from_utf8_lossy(&answer.output).into_owned();
-    let said = git_dir.join(said.trim_end_matches('\n'));
-    Ok(answer.code == 0 && std::fs::canonicalize(said).is_ok_and(|real| real == root))
+    let path = String::from_utf8_lossy(&answer.output).into_owned();
+    let path = git_dir.join(path.trim_end_matches('\n'));
+    Ok(answer.code == 0 && std::fs::canonicalize(path).is_ok_and(|real| real == root))
 }
 
 /// Returns whether a folder contains the objects of a repository. A folder that only has such a

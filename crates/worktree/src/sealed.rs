@@ -94,7 +94,7 @@ impl Worktrees {
             .output_to(file);
         let packed = match packing.await {
             // An object is missing or unreadable; the code below finds out which one.
-            Err(WorktreeError::Git { said, .. }) if !is_own_failure(&said) => false,
+            Err(WorktreeError::Git { message, .. }) if !is_own_failure(&message) => false,
             other => own_failure(other).map(|()| true)?,
         };
         if packed {
@@ -141,8 +141,8 @@ impl Worktrees {
         let listing = match listing {
             Ok(listing) => listing,
             // A tree is missing or git cannot read it.
-            Err(WorktreeError::Git { said, .. }) if !is_own_failure(&said) => {
-                return Err(WorktreeError::Tampered { object: said });
+            Err(WorktreeError::Git { message, .. }) if !is_own_failure(&message) => {
+                return Err(WorktreeError::Tampered { object: message });
             }
             Err(error) => return own_failure(Err(error)),
         };
@@ -167,18 +167,20 @@ impl Worktrees {
 }
 
 /// Returns whether git failed for lack of space or memory, or was killed, which leaves no message.
-fn is_own_failure(said: &str) -> bool {
-    let said = said.to_lowercase();
-    said.is_empty() || OWN_FAILURES.iter().any(|reason| said.contains(reason))
+fn is_own_failure(message: &str) -> bool {
+    let message = message.to_lowercase();
+    message.is_empty() || OWN_FAILURES.iter().any(|reason| message.contains(reason))
 }
 
 /// Adds a message to the failure of a git process that was killed.
 fn own_failure<T>(result: Result<T>) -> Result<T> {
     match result {
-        Err(WorktreeError::Git { what, said }) if said.is_empty() => Err(WorktreeError::Git {
-            what,
-            said: "it was killed or ended without a message".to_owned(),
-        }),
+        Err(WorktreeError::Git { what, message }) if message.is_empty() => {
+            Err(WorktreeError::Git {
+                what,
+                message: "it was killed or ended without a message".to_owned(),
+            })
+        }
         other => other,
     }
 }
@@ -189,7 +191,7 @@ mod tests {
 
     #[test]
     fn a_full_disk_or_a_killed_git_is_not_taken_for_tampering() {
-        for (said, expected) in [
+        for (message, expected) in [
             ("", true),
             ("fatal: write error: No space left on device", true),
             (
@@ -200,7 +202,7 @@ mod tests {
             ("fatal: loose object 1234 (stored in x) is corrupt", false),
             ("fatal: unable to read 1234", false),
         ] {
-            assert_eq!(is_own_failure(said), expected, "{said}");
+            assert_eq!(is_own_failure(message), expected, "{message}");
         }
     }
 }

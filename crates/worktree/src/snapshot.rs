@@ -15,8 +15,8 @@ use sortie_base::regular_file;
 
 use crate::error::At as _;
 use crate::git::{Call, Git};
-use crate::held::open_folder;
 use crate::off_thread::off_thread;
+use crate::open_exact::open_folder;
 use crate::own_git::OwnGit;
 use crate::repository::Repository;
 use crate::{Result, WorktreeError};

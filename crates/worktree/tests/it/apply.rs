@@ -145,13 +145,13 @@ async fn check(case: &Case) {
     (case.person)(&scene);
     let before = scene.state();
 
-    let asked = scene.try_apply(&changes, How::Check).await;
-    let asked = asked.expect("an answer");
-    assert_eq!(shown(&asked), case.expected, "{name}");
+    let requested = scene.try_apply(&changes, How::Check).await;
+    let requested = requested.expect("an answer");
+    assert_eq!(shown(&requested), case.expected, "{name}");
     assert_eq!(scene.state(), before, "{name}: asking changes nothing");
 
     let applied = scene.apply(&changes).await;
-    assert_eq!(applied, asked, "{name}");
+    assert_eq!(applied, requested, "{name}");
     let after = scene.state();
     if matches!(applied, Applied::Applied { .. }) {
         assert_eq!(after[".git/index"], before[".git/index"], "{name}");

@@ -148,8 +148,8 @@ async fn a_link_in_the_place_of_the_index_is_not_followed() {
     fs::remove_file(&index).expect("removed");
     symlink(&secret, &index).expect("linked");
     let error = refused(&scene).await;
-    let said = format!("{error}: {:?}", std::error::Error::source(&error));
-    assert!(said.contains("symbolic link"), "{said}");
+    let failure = format!("{error}: {:?}", std::error::Error::source(&error));
+    assert!(failure.contains("symbolic link"), "{failure}");
     for (path, _) in files(&scene.root.with_file_name("worktrees")) {
         assert!(!path.contains("index"), "{path} was copied");
     }
@@ -181,7 +181,7 @@ async fn a_folder_named_links_does_not_hide_the_other_half_of_a_split_index() {
 }
 
 #[tokio::test]
-async fn a_pipe_that_a_child_leaves_does_not_hold_up_the_others() {
+async fn a_pipe_left_by_a_child_does_not_block_other_worktrees() {
     let scene = Scene::new();
     let worktree = scene.create().await;
     write(&worktree.root, "text", "child\n");

@@ -184,10 +184,11 @@ async fn what_changed_is_counted_and_shown() {
     assert!(!changes.is_diff_cut);
     let patch = fs::read_to_string(&changes.patch).expect("a patch");
     assert!(patch.contains("rename to moved"), "{patch}");
-    let asked = scene
-        .worktrees
-        .diff(&scene.root, &changes.branch, &changes.base, &changes.commit);
-    assert_eq!(asked.await.expect("a diff"), (changes.diff, false));
+    let requested =
+        scene
+            .worktrees
+            .diff(&scene.root, &changes.branch, &changes.base, &changes.commit);
+    assert_eq!(requested.await.expect("a diff"), (changes.diff, false));
 }
 
 #[tokio::test]

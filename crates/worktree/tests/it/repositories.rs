@@ -150,7 +150,7 @@ async fn a_workspace_may_be_a_part_of_a_repository() {
 }
 
 #[tokio::test]
-async fn submodules_are_left_alone_and_said() {
+async fn submodules_are_left_alone_and_reported() {
     let library = Scene::new();
     let scene = Scene::new();
     let url = library.root.display().to_string();
@@ -216,7 +216,7 @@ async fn the_folder_for_worktrees_is_outside() {
 }
 
 #[tokio::test]
-async fn what_is_too_large_stays_out_and_is_said() {
+async fn files_that_are_too_large_are_left_out_and_reported() {
     let scene = Scene::new();
     let worktrees = scene.worktrees.clone().with_bounds(SnapshotBounds {
         max_file_bytes: 1000,

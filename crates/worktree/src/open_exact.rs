@@ -99,14 +99,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_is_found_whatever_takes_its_name() {
+    fn an_open_folder_is_found_after_its_name_was_reused() {
         let folder = tempfile::tempdir().expect("a folder");
         let root = fs::canonicalize(folder.path()).expect("found");
         fs::create_dir(root.join("sub")).expect("made");
-        let held = open_folder(&root.join("sub")).expect("opened");
+        let folder = open_folder(&root.join("sub")).expect("opened");
         fs::rename(root.join("sub"), root.join("away")).expect("moved");
         symlink("/", root.join("sub")).expect("linked");
-        let real = fs::canonicalize(path_of(&held));
+        let real = fs::canonicalize(path_of(&folder));
         assert_eq!(real.expect("found"), root.join("away"));
     }
 }
