@@ -258,9 +258,9 @@ impl Reader {
             return Ok(());
         }
         let more = faults.len().saturating_sub(MAX_PROBLEMS);
-        let told = faults.into_iter().take(MAX_PROBLEMS);
+        let reported = faults.into_iter().take(MAX_PROBLEMS);
         Err(ConfigError::Invalid {
-            problems: told
+            problems: reported
                 .map(|(origin, key, fault)| self.problem(origin, key, fault))
                 .collect(),
             more,

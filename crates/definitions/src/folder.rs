@@ -170,10 +170,10 @@ impl Folder {
             .map_err(|errno| explain(errno, &self.path))
     }
 
-    fn kind(&self, name: &OsStr, told: FileType) -> Kind {
-        let mut file_type = told;
+    fn kind(&self, name: &OsStr, known: FileType) -> Kind {
+        let mut file_type = known;
         // Some file systems do not report the type in a listing.
-        if told == FileType::Unknown
+        if known == FileType::Unknown
             && let Ok(stat) = rustix::fs::statat(&self.descriptor, name, AtFlags::SYMLINK_NOFOLLOW)
         {
             file_type = FileType::from_raw_mode(stat.st_mode as RawMode);

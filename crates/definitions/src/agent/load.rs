@@ -128,7 +128,7 @@ pub fn load_agents(places: &[SearchFolder], known: &Known<'_>) -> AgentFiles {
             Err(error) => search.refuse(&place.shown(), error.to_string()),
         }
     }
-    settle(search, known)
+    choose_by_name(search, known)
 }
 
 #[derive(Default)]
@@ -269,7 +269,7 @@ fn shown(root: &Folder, path: &Path) -> PathBuf {
 }
 
 /// Decides which agent of each name is used: trusted before untrusted, the nearest first.
-fn settle(search: Search, known: &Known<'_>) -> AgentFiles {
+fn choose_by_name(search: Search, known: &Known<'_>) -> AgentFiles {
     let mut files = search.files;
     let mut agents: Vec<LoadedAgent> = Vec::new();
     let (trusted, others): (Vec<_>, Vec<_>) = search

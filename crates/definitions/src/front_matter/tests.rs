@@ -81,7 +81,7 @@ fn a_colon_in_a_description_is_repaired_and_reported() {
 
 #[test]
 fn errors_name_the_line_of_the_file() {
-    for (yaml, line, words) in [
+    for (yaml, line, expected) in [
         ("name: x\ntools: [a, b\n", 3, ""),
         ("name: x\nname: y\n", 3, "duplicate"),
         ("- a\n- b\n", 2, ""),
@@ -94,9 +94,9 @@ fn errors_name_the_line_of_the_file() {
             error.line() >= 2 && error.line() <= line + 1,
             "{yaml:?}: {error:?}"
         );
-        let told = error.to_string().to_lowercase();
-        assert!(told.contains(words), "{yaml:?}: {told}");
-        assert!(told.chars().count() < 300, "{told}");
+        let message = error.to_string().to_lowercase();
+        assert!(message.contains(expected), "{yaml:?}: {message}");
+        assert!(message.chars().count() < 300, "{message}");
     }
 }
 

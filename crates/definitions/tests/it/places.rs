@@ -83,7 +83,7 @@ fn a_home_directory_that_is_the_project_is_the_users() {
 }
 
 #[test]
-fn folders_that_a_run_asks_for_lie_in_its_workspace() {
+fn requested_folders_must_be_in_the_workspace() {
     let skill = "---\nname: extra\ndescription: d\n---\nb";
     let world = World::with(&[
         ("project/app/more/extra/SKILL.md", skill),

@@ -184,11 +184,11 @@ fn skills_beyond_the_limit_are_reported() {
     }
     let skills = world.skills();
     assert_eq!(skills.skills.len(), 256);
-    let said = skills
+    let reports = skills
         .problems
         .iter()
         .filter(|p| p.text.contains("more than 256"));
-    assert_eq!(said.count(), 1);
+    assert_eq!(reports.count(), 1);
 }
 
 #[test]
