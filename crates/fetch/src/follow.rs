@@ -97,7 +97,7 @@ impl Guard {
     ) -> Result<Response, NetError> {
         let mut hops = Vec::new();
         loop {
-            let checked = self.admit(request.url(), permits)?;
+            let checked = self.check_permitted(request.url(), permits)?;
             *request.url_mut() = checked.url().clone();
             let again = Again::of(&request);
             let inner = self.send(request, checked.host()).await?;
@@ -114,13 +114,13 @@ impl Guard {
                     limit: MAX_REDIRECTS,
                 });
             }
-            let target = self.admit(&target, permits)?;
+            let target = self.check_permitted(&target, permits)?;
             request = again.redirected(inner.status(), &checked, &target)?;
             hops.push(checked.into_url());
         }
     }
 
-    fn admit(&self, url: &Url, permits: Permits<'_>) -> Result<Checked, Refused> {
+    fn check_permitted(&self, url: &Url, permits: Permits<'_>) -> Result<Checked, Refused> {
         let checked = self.check(url)?;
         permits(checked.host()).map_err(Refused::NotPermitted)?;
         Ok(checked)

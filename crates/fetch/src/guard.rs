@@ -142,7 +142,7 @@ impl Judge {
         if hosts.any(|rule| rule.covers_address(address) && rule.opens(port)) {
             return Ok(());
         }
-        self.address(host, address, self.admits(reach(address)))?;
+        self.address(host, address, self.permits_reach(reach(address)))?;
         let mut hosts = self.allow.hosts.iter();
         let opened = hosts.any(|rule| rule.is_any() && rule.opens(port));
         self.port(host, port, opened || is_web_port(port))
@@ -177,12 +177,16 @@ impl Judge {
         addresses.iter().try_for_each(|address| {
             let reach = reach(*address);
             let at_home = matches!(reach, Reach::Loopback | Reach::Private);
-            self.address(host, *address, self.admits(reach) || (named && at_home))
+            self.address(
+                host,
+                *address,
+                self.permits_reach(reach) || (named && at_home),
+            )
         })
     }
 
-    fn address(&self, host: &str, address: IpAddr, admitted: bool) -> Result<(), Refused> {
-        if admitted {
+    fn address(&self, host: &str, address: IpAddr, permitted: bool) -> Result<(), Refused> {
+        if permitted {
             return Ok(());
         }
         Err(Refused::Address {
@@ -192,7 +196,7 @@ impl Judge {
         })
     }
 
-    fn admits(&self, reach: Reach) -> bool {
+    fn permits_reach(&self, reach: Reach) -> bool {
         match reach {
             Reach::Public => true,
             Reach::Loopback => self.allow.loopback,

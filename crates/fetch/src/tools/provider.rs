@@ -5,7 +5,7 @@ pub const PROVIDERS: [Provider; 4] = [
         name: "brave",
         base: Some("https://api.search.brave.com"),
         path: "/res/v1/web/search",
-        asks: Asks::Query {
+        query_in: QueryIn::Query {
             query: "q",
             count: Some("count"),
             fixed: &[],
@@ -27,7 +27,7 @@ pub const PROVIDERS: [Provider; 4] = [
         name: "tavily",
         base: Some("https://api.tavily.com"),
         path: "/search",
-        asks: Asks::Body {
+        query_in: QueryIn::Body {
             query: "query",
             count: "max_results",
         },
@@ -48,7 +48,7 @@ pub const PROVIDERS: [Provider; 4] = [
         name: "searxng",
         base: None,
         path: "/search",
-        asks: Asks::Query {
+        query_in: QueryIn::Query {
             query: "q",
             count: None,
             fixed: &[("format", "json")],
@@ -70,7 +70,7 @@ pub const PROVIDERS: [Provider; 4] = [
         name: "duckduckgo",
         base: Some("https://html.duckduckgo.com"),
         path: "/html/",
-        asks: Asks::Query {
+        query_in: QueryIn::Query {
             query: "q",
             count: None,
             fixed: &[],
@@ -94,7 +94,7 @@ pub struct Provider {
     /// The usual address; `None` for software that operators host themselves.
     pub(crate) base: Option<&'static str>,
     pub(crate) path: &'static str,
-    pub(crate) asks: Asks,
+    pub(crate) query_in: QueryIn,
     pub(crate) key: Option<KeyHeader>,
     pub(crate) max_count: usize,
     pub(crate) answers: Answers,
@@ -102,7 +102,7 @@ pub struct Provider {
 
 /// How the query is sent.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Asks {
+pub(crate) enum QueryIn {
     /// In the query string of a GET request.
     Query {
         query: &'static str,

@@ -18,7 +18,7 @@ use crate::tools::aside::Aside;
 use crate::tools::failure::{retry_after, status_failure, unreachable};
 use crate::tools::frame::frame;
 use crate::tools::input::{parse, whole};
-use crate::tools::provider::{Asks, PROVIDERS, Provider};
+use crate::tools::provider::{PROVIDERS, Provider, QueryIn};
 use crate::tools::results::{SearchResult, results};
 
 /// Default number of results.
@@ -130,8 +130,8 @@ impl WebSearch {
 
     fn request(&self, query: &str, count: usize) -> Request {
         let mut url = self.endpoint.clone();
-        let mut request = match self.provider.asks {
-            Asks::Query {
+        let mut request = match self.provider.query_in {
+            QueryIn::Query {
                 query: name,
                 count: count_name,
                 fixed,
@@ -144,7 +144,7 @@ impl WebSearch {
                 drop(pairs);
                 Request::new(Method::GET, url)
             }
-            Asks::Body {
+            QueryIn::Body {
                 query: name,
                 count: count_name,
             } => {

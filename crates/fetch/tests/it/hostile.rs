@@ -122,7 +122,7 @@ async fn heads_are_bounded() {
 }
 
 #[tokio::test]
-async fn compression_is_neither_asked_for_nor_undone() {
+async fn compression_is_neither_requested_nor_decoded() {
     let server =
         Server::start(|_| answer(200, "content-encoding: gzip\r\n", "\x1f\u{8b}bomb")).await;
     let guard = guard(&[format!("127.0.0.1:{}", server.port)], Table::of(&[]));
@@ -135,7 +135,7 @@ async fn compression_is_neither_asked_for_nor_undone() {
 }
 
 #[tokio::test]
-async fn a_body_that_says_it_is_too_large_is_not_read() {
+async fn a_body_with_a_too_large_content_length_is_not_read() {
     let server = Server::start(|_| {
         raw(
             format!("{HEAD}content-length: 99999\r\n\r\n"),

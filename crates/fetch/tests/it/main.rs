@@ -24,7 +24,7 @@ use sortie_fetch::{Allow, Guard, Resolver};
 #[derive(Debug, Default)]
 struct Table {
     names: BTreeMap<&'static str, Vec<Vec<&'static str>>>,
-    asked: AtomicUsize,
+    lookups: AtomicUsize,
 }
 
 impl Table {
@@ -40,19 +40,19 @@ impl Table {
             .collect();
         Arc::new(Self {
             names,
-            asked: AtomicUsize::new(0),
+            lookups: AtomicUsize::new(0),
         })
     }
 
-    fn asked(&self) -> usize {
-        self.asked.load(Ordering::Relaxed)
+    fn lookups(&self) -> usize {
+        self.lookups.load(Ordering::Relaxed)
     }
 }
 
 #[async_trait]
 impl Resolver for Table {
     async fn resolve(&self, host: &str) -> io::Result<Vec<IpAddr>> {
-        let number = self.asked.fetch_add(1, Ordering::Relaxed);
+        let number = self.lookups.fetch_add(1, Ordering::Relaxed);
         let answers = self.names.get(host).ok_or(io::ErrorKind::NotFound)?;
         let answer = answers.get(number).or(answers.last());
         Ok(answer

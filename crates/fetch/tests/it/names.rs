@@ -51,13 +51,13 @@ async fn a_name_that_resolves_differently_is_judged_at_each_request() {
         response.remote_address().unwrap().ip().to_string(),
         "127.0.0.1"
     );
-    assert_eq!(table.asked(), 1);
+    assert_eq!(table.lookups(), 1);
     let error = guard.get(url, &anybody).await.unwrap_err();
     assert!(
         matches!(&error, NetError::Refused(Refused::Address { address, .. }) if address.to_string() == "169.254.169.254"),
         "{error:?}"
     );
-    assert_eq!((table.asked(), server.seen().len()), (2, 1));
+    assert_eq!((table.lookups(), server.seen().len()), (2, 1));
 }
 
 #[tokio::test]
@@ -86,7 +86,7 @@ async fn the_rule_for_a_name_is_no_rule_for_its_address() {
 }
 
 #[tokio::test]
-async fn the_caller_is_asked_about_each_host() {
+async fn the_caller_decides_about_each_host() {
     let server = hello().await;
     let table = Table::of(&[("good.example", &[&["127.0.0.1"]])]);
     let guard = guard(&[format!("good.example:{}", server.port)], table.clone());
@@ -94,5 +94,5 @@ async fn the_caller_is_asked_about_each_host() {
     let permits = |host: &str| Err(format!("{host} is not permitted here"));
     let error = guard.get(url, &permits).await.unwrap_err().to_string();
     assert_eq!(error, "good.example is not permitted here");
-    assert_eq!((table.asked(), server.seen().len()), (0, 0));
+    assert_eq!((table.lookups(), server.seen().len()), (0, 0));
 }

@@ -122,7 +122,7 @@ async fn pictures_are_shown() {
 }
 
 #[tokio::test]
-async fn failures_say_what_to_do() {
+async fn failures_explain_what_to_do() {
     let check = async |reply: fn() -> Answer, expected: &str| {
         let stage = Stage::new(move |_| reply()).await;
         assert_eq!(stage.get("/").await, format!("! {expected}"));
@@ -164,7 +164,7 @@ async fn failures_say_what_to_do() {
 }
 
 #[tokio::test]
-async fn bad_urls_are_refused_before_anything_is_asked() {
+async fn bad_urls_are_refused_before_any_request() {
     let stage = Stage::new(|_| answer(200, "", "")).await;
     let port = stage.server.port;
     for (url, expected) in [
@@ -209,7 +209,7 @@ async fn a_change_of_host_is_shown_and_permitted() {
     assert!(other.starts_with("(127.0.0.1 redirected to 127.0.0.3)\nEverything between the two marked lines comes from 127.0.0.3"), "{other}");
     assert_eq!(unframed(&other), "http://127.0.0.3:PORT/end\n\nthe end");
     // The page is now cached, but a run that may not access one of its hosts does not get it.
-    let asked = stage.server.seen().len();
+    let requests = stage.server.seen().len();
     for denied in [&["127.0.0.1"], &["127.0.0.2"], &["127.0.0.3"]] {
         let arguments = json!({"url": stage.url("/other")});
         let failure = call_denying(&stage.tool, arguments, denied)
@@ -220,7 +220,7 @@ async fn a_change_of_host_is_shown_and_permitted() {
             format!("{} is denied by policy.", denied[0])
         );
     }
-    assert_eq!(stage.server.seen().len(), asked);
+    assert_eq!(stage.server.seen().len(), requests);
 }
 
 #[tokio::test]
@@ -232,18 +232,18 @@ async fn pages_are_cached_if_the_server_allows_it() {
         _ => answer(200, "", "x"),
     })
     .await;
-    let asked = async |path: &str, format: &str| {
+    let requests = async |path: &str, format: &str| {
         let arguments = json!({"url": stage.url(path), "format": format});
         call(&stage.tool, arguments).await;
         stage.server.seen().len()
     };
-    assert_eq!(asked("/", "markdown").await, 1);
-    assert_eq!(asked("/#part", "markdown").await, 1);
-    assert_eq!(asked("/", "text").await, 2);
-    assert_eq!(asked("/?q", "text").await, 3);
+    assert_eq!(requests("/", "markdown").await, 1);
+    assert_eq!(requests("/#part", "markdown").await, 1);
+    assert_eq!(requests("/", "text").await, 2);
+    assert_eq!(requests("/?q", "text").await, 3);
     for (path, after) in [("/private", 5), ("/secret", 7), ("/gone", 9)] {
-        asked(path, "text").await;
-        assert_eq!(asked(path, "text").await, after, "{path}");
+        requests(path, "text").await;
+        assert_eq!(requests(path, "text").await, after, "{path}");
     }
 }
 
