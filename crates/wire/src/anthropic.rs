@@ -38,7 +38,7 @@ struct Body<'a> {
     tool_choice: Option<ToolChoice>,
     max_tokens: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    thinking: Option<ThinkingWish>,
+    thinking: Option<ThinkingOptions>,
     #[serde(skip_serializing_if = "Option::is_none")]
     output_config: Option<OutputConfig<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -67,7 +67,7 @@ struct ToolChoice {
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum ThinkingWish {
+enum ThinkingOptions {
     Adaptive,
     Disabled,
     Enabled { budget_tokens: u64 },
@@ -154,7 +154,7 @@ pub(crate) fn body(
 ) -> Result<Vec<u8>, ModelError> {
     let mark = dialect.cache_marks.then_some(MARK);
     let entries = entries(dialect, request);
-    let wish = thinking(dialect, request, &entries)?;
+    let options = thinking(dialect, request, &entries)?;
     let most = dialect.output_limit.unwrap_or(u64::MAX);
     let limit = answer_tokens(dialect, request).unwrap_or(DEFAULT_MAX_TOKENS.min(most));
     let mut messages: Vec<Message<'_>> = entries.into_iter().map(message).collect();
@@ -164,14 +164,14 @@ pub(crate) fn body(
         system: (!request.system.is_empty()).then(|| [text_block(&request.system, mark)]),
         tools: tools(&request.tools, mark),
         tool_choice: tool_choice(dialect, request),
-        max_tokens: raised(limit, wish.as_ref()),
+        max_tokens: raised(limit, options.as_ref()),
         // The format refuses a temperature together with thinking.
-        temperature: match &wish {
-            Some(ThinkingWish::Adaptive | ThinkingWish::Enabled { .. }) => None,
-            Some(ThinkingWish::Disabled) | None => temperature(dialect, request),
+        temperature: match &options {
+            Some(ThinkingOptions::Adaptive | ThinkingOptions::Enabled { .. }) => None,
+            Some(ThinkingOptions::Disabled) | None => temperature(dialect, request),
         },
         output_config: output_config(dialect, request),
-        thinking: wish,
+        thinking: options,
         stream: mode == Mode::Streaming,
         extra: &dialect.extra,
         messages,
@@ -199,8 +199,8 @@ fn tools(specs: &[ToolSpec], mark: Option<Mark>) -> Vec<Tool<'_>> {
 
 fn tool_choice(dialect: &Dialect, request: &ModelRequest) -> Option<ToolChoice> {
     let is_serial = dialect.parallel_tool_calls == Some(false);
-    let is_said = (dialect.tool_choice || is_serial) && !request.tools.is_empty();
-    is_said.then_some(ToolChoice {
+    let is_needed = (dialect.tool_choice || is_serial) && !request.tools.is_empty();
+    is_needed.then_some(ToolChoice {
         r#type: "auto",
         disable_parallel_tool_use: is_serial.then_some(true),
     })
@@ -210,19 +210,19 @@ fn thinking(
     dialect: &Dialect,
     request: &ModelRequest,
     entries: &[Entry<'_>],
-) -> Result<Option<ThinkingWish>, ModelError> {
+) -> Result<Option<ThinkingOptions>, ModelError> {
     let level = Level::of(request);
     Ok(match (dialect.thinking, level) {
         (_, Level::Unset) => None,
-        (Thinking::AnthropicAdaptive, Level::Named(_)) => Some(ThinkingWish::Adaptive),
+        (Thinking::AnthropicAdaptive, Level::Named(_)) => Some(ThinkingOptions::Adaptive),
         (Thinking::AnthropicBudget, Level::Named(word)) if may_think(entries) => {
             let tokens = thinking_tokens(word, BUDGETS)?;
             let most = dialect.output_limit.map_or(u64::MAX, |limit| limit / 2);
-            Some(ThinkingWish::Enabled {
+            Some(ThinkingOptions::Enabled {
                 budget_tokens: tokens.min(most).max(LEAST_BUDGET),
             })
         }
-        (Thinking::AnthropicBudget, Level::Off) => Some(ThinkingWish::Disabled),
+        (Thinking::AnthropicBudget, Level::Off) => Some(ThinkingOptions::Disabled),
         // The newest models refuse to disable thinking; the lowest effort is the closest setting.
         (Thinking::AnthropicAdaptive, Level::Off) => None,
         (
@@ -245,21 +245,23 @@ fn thinking(
 fn may_think(entries: &[Entry<'_>]) -> bool {
     let mut last = entries.iter().rev().skip_while(|entry| match entry {
         Entry::Results(_) => true,
-        Entry::Said(_) | Entry::Answered(_) => false,
+        Entry::User(_) | Entry::Answered(_) => false,
     });
     match last.next() {
         Some(Entry::Answered(parts)) => matches!(parts.first(), Some(Part::Reasoning { .. })),
-        Some(Entry::Said(_) | Entry::Results(_)) | None => true,
+        Some(Entry::User(_) | Entry::Results(_)) | None => true,
     }
 }
 
 /// Returns the limit of the reply, raised by the thinking budget.
-fn raised(limit: u64, wish: Option<&ThinkingWish>) -> u64 {
-    match wish {
-        Some(ThinkingWish::Enabled { budget_tokens }) if limit <= *budget_tokens => {
+fn raised(limit: u64, options: Option<&ThinkingOptions>) -> u64 {
+    match options {
+        Some(ThinkingOptions::Enabled { budget_tokens }) if limit <= *budget_tokens => {
             budget_tokens + limit.min(ANSWER_TOKENS)
         }
-        Some(ThinkingWish::Enabled { .. } | ThinkingWish::Adaptive | ThinkingWish::Disabled)
+        Some(
+            ThinkingOptions::Enabled { .. } | ThinkingOptions::Adaptive | ThinkingOptions::Disabled,
+        )
         | None => limit,
     }
 }
@@ -282,7 +284,7 @@ fn output_config<'a>(dialect: &Dialect, request: &'a ModelRequest) -> Option<Out
 
 fn message(entry: Entry<'_>) -> Message<'_> {
     match entry {
-        Entry::Said(text) => Message {
+        Entry::User(text) => Message {
             role: "user",
             content: vec![text_block(text, None)],
         },

@@ -63,7 +63,7 @@ impl Stream {
         // Kimi reports usage inside the choice.
         usage(&choice["usage"], draft);
         let delta = &choice["delta"];
-        self.said(delta, draft)?;
+        self.text_delta(delta, draft)?;
         for call in calls(delta) {
             self.call(call, draft)?;
         }
@@ -77,7 +77,7 @@ impl Stream {
             return Ok(());
         };
         let message = &choice["message"];
-        self.said(message, draft)?;
+        self.text_delta(message, draft)?;
         for call in calls(message) {
             // The calls of a whole document are complete: none continues another.
             self.places.clear();
@@ -90,11 +90,11 @@ impl Stream {
         Ok(())
     }
 
-    fn said(&mut self, delta: &Value, draft: &mut Draft) -> Result<(), ModelError> {
+    fn text_delta(&mut self, delta: &Value, draft: &mut Draft) -> Result<(), ModelError> {
         self.reasoning(delta, draft)?;
         self.content(&delta["content"], draft)?;
         if let Some(refusal) = delta["refusal"].as_str().filter(|text| !text.is_empty()) {
-            draft.say(refusal)?;
+            draft.push_text(refusal)?;
             self.is_refusal = true;
         }
         Ok(())
@@ -132,12 +132,12 @@ impl Stream {
 
     fn content(&mut self, content: &Value, draft: &mut Draft) -> Result<(), ModelError> {
         if let Some(text) = content.as_str() {
-            return draft.say(text);
+            return draft.push_text(text);
         }
         // Mistral's content may be a list that contains its thinking.
         for part in content.as_array().into_iter().flatten() {
             match part["type"].as_str().unwrap_or_default() {
-                "text" => draft.say(part["text"].as_str().unwrap_or_default())?,
+                "text" => draft.push_text(part["text"].as_str().unwrap_or_default())?,
                 "thinking" => {
                     self.think(&thinking_text(&part["thinking"]), CONTENT_FIELD, draft)?;
                 }
@@ -290,8 +290,8 @@ fn thinking_text(thinking: &Value) -> String {
     }
 }
 
-fn calls(said: &Value) -> impl Iterator<Item = &Value> {
-    said["tool_calls"].as_array().into_iter().flatten()
+fn calls(text_delta: &Value) -> impl Iterator<Item = &Value> {
+    text_delta["tool_calls"].as_array().into_iter().flatten()
 }
 
 fn first_choice(mut event: Value) -> Option<Value> {

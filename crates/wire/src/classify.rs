@@ -34,12 +34,12 @@ pub struct RefusedReply<'a> {
 /// what to do next.
 pub fn classify(dialect: &Dialect, refusal: &RefusedReply<'_>) -> ModelError {
     let body = &refusal.body[..refusal.body.len().min(bounds::ERROR_BODY_BYTES)];
-    let told = match serde_json::from_slice(body) {
+    let vendor_error = match serde_json::from_slice(body) {
         Ok(value) => VendorError::from_json(&value),
         Err(_) => VendorError::from_text(&String::from_utf8_lossy(body)),
     };
-    let wait_ms = header_wait_ms(refusal).or(told.wait_ms);
-    judge(dialect, refusal.status, &told, wait_ms)
+    let wait_ms = header_wait_ms(refusal).or(vendor_error.wait_ms);
+    judge(dialect, refusal.status, &vendor_error, wait_ms)
 }
 
 /// Fails if a response with a success status contains an error.
@@ -56,9 +56,14 @@ pub(crate) fn check(dialect: &Dialect, value: &Value, is_error: bool) -> Result<
 
 /// Classifies an error inside a reply.
 pub(crate) fn refused(dialect: &Dialect, value: &Value) -> ModelError {
-    let told = VendorError::from_json(value);
-    let wait_ms = told.wait_ms;
-    judge(dialect, told.status.unwrap_or(200), &told, wait_ms)
+    let vendor_error = VendorError::from_json(value);
+    let wait_ms = vendor_error.wait_ms;
+    judge(
+        dialect,
+        vendor_error.status.unwrap_or(200),
+        &vendor_error,
+        wait_ms,
+    )
 }
 
 /// The error information of a vendor, independent of its format.
@@ -167,8 +172,13 @@ enum Meaning {
     Question,
 }
 
-fn judge(dialect: &Dialect, status: u16, told: &VendorError, wait_ms: Option<u64>) -> ModelError {
-    let meaning = meaning(status, told);
+fn judge(
+    dialect: &Dialect,
+    status: u16,
+    vendor_error: &VendorError,
+    wait_ms: Option<u64>,
+) -> ModelError {
+    let meaning = meaning(status, vendor_error);
     let (fault, advice) = match meaning {
         Meaning::Empty => (
             Fault::Auth,
@@ -202,14 +212,22 @@ fn judge(dialect: &Dialect, status: u16, told: &VendorError, wait_ms: Option<u64
             "the provider rejects this request; check the model's settings",
         ),
     };
-    ModelError::new(fault, sentence(dialect, status, &told.message, advice))
+    ModelError::new(
+        fault,
+        sentence(dialect, status, &vendor_error.message, advice),
+    )
 }
 
-fn meaning(status: u16, told: &VendorError) -> Meaning {
-    let by_code = CODES
+fn meaning(status: u16, vendor_error: &VendorError) -> Meaning {
+    let by_code = CODES.iter().find(|(code, _)| {
+        vendor_error
+            .codes
+            .iter()
+            .any(|vendor_error| vendor_error == code)
+    });
+    let by_words = WORDS
         .iter()
-        .find(|(code, _)| told.codes.iter().any(|told| told == code));
-    let by_words = WORDS.iter().find(|(words, _)| told.words.contains(words));
+        .find(|(words, _)| vendor_error.words.contains(words));
     match (by_code, by_words) {
         // Phrases about the length, the filter or the account are more specific than a general
         // code.
@@ -280,7 +298,7 @@ impl VendorError {
             status: codes.iter().find_map(|code| status_of(code)),
             wait_ms: details(inner)
                 .find_map(|detail| duration_ms(detail["retryDelay"].as_str()?))
-                .or_else(|| wait_in_words(&message)),
+                .or_else(|| wait_in_text(&message)),
             message,
             codes,
         }
@@ -294,7 +312,7 @@ impl VendorError {
         };
         Self {
             words: text.to_lowercase(),
-            wait_ms: wait_in_words(text),
+            wait_ms: wait_in_text(text),
             message: message.to_owned(),
             ..Self::default()
         }
@@ -358,7 +376,7 @@ fn header_wait_ms(refusal: &RefusedReply<'_>) -> Option<u64> {
 }
 
 /// Parses `Please try again in 1.2s`, `retry after 13 seconds`, `retry in 6m0s`.
-fn wait_in_words(message: &str) -> Option<u64> {
+fn wait_in_text(message: &str) -> Option<u64> {
     let message = message.to_ascii_lowercase();
     ["try again in ", "retry in ", "retry after "]
         .iter()

@@ -68,7 +68,7 @@ impl Draft {
     }
 
     /// Appends to the last text part, or begins one.
-    pub(crate) fn say(&mut self, delta: &str) -> Result<(), ModelError> {
+    pub(crate) fn push_text(&mut self, delta: &str) -> Result<(), ModelError> {
         if delta.is_empty() {
             return Ok(());
         }

@@ -224,7 +224,7 @@ fn image(picture: Picture<'_>) -> ContentPart<'_> {
 
 fn contents<'a>(dialect: &Dialect, entry: Entry<'a>) -> Vec<Content<'a>> {
     match entry {
-        Entry::Said(text) => vec![Content {
+        Entry::User(text) => vec![Content {
             role: "user",
             parts: vec![words(Cow::Borrowed(text))],
         }],
@@ -369,7 +369,7 @@ impl Stream {
             return think(text, draft);
         }
         if let Some(text) = part["text"].as_str() {
-            draft.say(text)?;
+            draft.push_text(text)?;
         }
         if let Some(signature) = part["thoughtSignature"].as_str() {
             draft.push(Piece::Reasoning {

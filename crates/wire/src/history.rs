@@ -35,7 +35,7 @@ const MISSING_NAME: &str = "unnamed";
 #[derive(Debug)]
 pub(crate) enum Entry<'a> {
     /// A message in the user's role.
-    Said(&'a str),
+    User(&'a str),
     /// A message in the model's role; never empty.
     Answered(Vec<Part<'a>>),
     /// The results of the preceding calls.
@@ -113,7 +113,7 @@ impl<'a> Digester<'a, '_> {
     fn entry(&mut self, message: &'a Message) -> Option<Entry<'a>> {
         match message {
             Message::User { text } | Message::Notice { text } => {
-                Some(Entry::Said(if is_blank(text) { EMPTY } else { text }))
+                Some(Entry::User(if is_blank(text) { EMPTY } else { text }))
             }
             Message::Assistant { blocks } => self.answered(blocks).map(Entry::Answered),
             Message::Tools { results } => Some(Entry::Results(
@@ -365,8 +365,8 @@ pub(crate) fn thinking_tokens(
 
 /// Returns the maximum number of output tokens, if the request or the dialect sets one.
 pub(crate) fn answer_tokens(dialect: &Dialect, request: &ModelRequest) -> Option<u64> {
-    let asked = request.options.sampling.max_tokens;
-    let tokens = asked.or(dialect.default_max_tokens)?;
+    let requested = request.options.sampling.max_tokens;
+    let tokens = requested.or(dialect.default_max_tokens)?;
     Some(tokens.min(dialect.output_limit.unwrap_or(u64::MAX)))
 }
 

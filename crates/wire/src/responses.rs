@@ -89,7 +89,7 @@ enum TextFormat<'a> {
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Item<'a> {
-    Said {
+    Message {
         role: &'static str,
         /// Whether the message is commentary or the final answer; newer models require it in the
         /// history.
@@ -199,7 +199,7 @@ fn text<'a>(dialect: &Dialect, request: &'a ModelRequest) -> Option<Text<'a>> {
 
 fn items(entry: Entry<'_>) -> Vec<Item<'_>> {
     match entry {
-        Entry::Said(content) => vec![Item::Said {
+        Entry::User(content) => vec![Item::Message {
             role: "user",
             phase: None,
             content,
@@ -218,7 +218,7 @@ fn items(entry: Entry<'_>) -> Vec<Item<'_>> {
 /// Returns the item of a part; the phase of a message is stored in the part before it.
 fn answered<'a>(part: Part<'a>, phase: &mut Option<&'a str>) -> Option<Item<'a>> {
     match part {
-        Part::Text(content) => Some(Item::Said {
+        Part::Text(content) => Some(Item::Message {
             role: "assistant",
             phase: phase.take(),
             content,

@@ -428,7 +428,7 @@ impl<'a> Renderer<'a> {
                 }),
                 ToolMode::Native | ToolMode::Fenced => words,
             };
-            self.say(text);
+            self.push_text(text);
         }
     }
 
@@ -461,7 +461,7 @@ impl<'a> Renderer<'a> {
         let arguments = match &call.arguments {
             Arguments::Json(value) => value.clone(),
             // What could not be read is shown as it was written.
-            Arguments::Malformed { raw, error: _ } => return self.say(raw.clone()),
+            Arguments::Malformed { raw, error: _ } => return self.push_text(raw.clone()),
         };
         let is_schema = self.mode == ToolMode::Schema;
         let step = to_json(&Step {
@@ -471,13 +471,13 @@ impl<'a> Renderer<'a> {
             answer: None,
         });
         match (is_schema, lead.as_str()) {
-            (true, _) => self.say(step),
-            (false, "") => self.say(format!("{FENCE}tool\n{step}\n{FENCE}")),
-            (false, lead) => self.say(format!("{lead}\n{FENCE}tool\n{step}\n{FENCE}")),
+            (true, _) => self.push_text(step),
+            (false, "") => self.push_text(format!("{FENCE}tool\n{step}\n{FENCE}")),
+            (false, lead) => self.push_text(format!("{lead}\n{FENCE}tool\n{step}\n{FENCE}")),
         }
     }
 
-    fn say(&mut self, text: String) {
+    fn push_text(&mut self, text: String) {
         let blocks = vec![Block::Text { text }];
         self.messages.push(Arc::new(Message::Assistant { blocks }));
     }

@@ -34,7 +34,7 @@ struct Body<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f64>,
     #[serde(flatten)]
-    thinking: ThinkingWish<'a>,
+    thinking: ThinkingOptions<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     response_format: Option<ResponseFormat<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -61,7 +61,7 @@ struct Declaration<'a> {
 }
 
 #[derive(Default, Serialize)]
-struct ThinkingWish<'a> {
+struct ThinkingOptions<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning_effort: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -213,33 +213,33 @@ fn tool(spec: &ToolSpec) -> Tool<'_> {
     }
 }
 
-fn thinking<'a>(dialect: &Dialect, request: &'a ModelRequest) -> ThinkingWish<'a> {
+fn thinking<'a>(dialect: &Dialect, request: &'a ModelRequest) -> ThinkingOptions<'a> {
     let (word, is_on) = match Level::of(request) {
-        Level::Unset => return ThinkingWish::default(),
+        Level::Unset => return ThinkingOptions::default(),
         Level::Off => ("none", false),
         Level::Named(word) => (word, true),
     };
-    let mut wish = ThinkingWish::default();
+    let mut options = ThinkingOptions::default();
     match dialect.thinking {
-        Thinking::OpenaiEffort | Thinking::OllamaThink => wish.reasoning_effort = Some(word),
+        Thinking::OpenaiEffort | Thinking::OllamaThink => options.reasoning_effort = Some(word),
         Thinking::OpenrouterReasoning => {
-            wish.reasoning = Some(match is_on {
+            options.reasoning = Some(match is_on {
                 true => Reasoning::Effort(word),
                 false => Reasoning::Enabled(false),
             });
         }
         Thinking::Toggle => {
             let r#type = if is_on { "enabled" } else { "disabled" };
-            wish.thinking = Some(Toggle { r#type });
+            options.thinking = Some(Toggle { r#type });
         }
-        Thinking::QwenToggle => wish.enable_thinking = Some(is_on),
+        Thinking::QwenToggle => options.enable_thinking = Some(is_on),
         Thinking::None
         | Thinking::AnthropicAdaptive
         | Thinking::AnthropicBudget
         | Thinking::GeminiLevel
         | Thinking::GeminiBudget => {}
     }
-    wish
+    options
 }
 
 fn response_format<'a>(dialect: &Dialect, request: &'a ModelRequest) -> Option<ResponseFormat<'a>> {
@@ -268,7 +268,7 @@ fn messages<'a>(dialect: &Dialect, request: &'a ModelRequest) -> Vec<Message<'a>
     let mut after_results = false;
     for entry in entries(dialect, request) {
         match entry {
-            Entry::Said(text) => {
+            Entry::User(text) => {
                 if after_results && !dialect.user_after_tools {
                     messages.push(plain("assistant", Cow::Borrowed(BRIDGE)));
                 }

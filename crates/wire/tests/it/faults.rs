@@ -60,9 +60,9 @@ fn a_missing_end_after_a_reason_to_stop_is_complete() {
 }
 
 #[test]
-fn an_end_without_a_reason_to_stop_is_complete_if_the_server_says_so() {
-    let said = chat_events(&[delta(json!({"content": "hi"}))]) + "data: [DONE]\n\n";
-    check(Wire::Chat, &said, "EndTurn \"m\"");
+fn an_end_without_a_stop_reason_is_complete_if_the_server_reports_it() {
+    let message = chat_events(&[delta(json!({"content": "hi"}))]) + "data: [DONE]\n\n";
+    check(Wire::Chat, &message, "EndTurn \"m\"");
     check(Wire::Chat, "data: [DONE]\n\n", CUT);
 }
 

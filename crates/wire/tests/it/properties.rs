@@ -9,7 +9,7 @@ use sortie_core::ports::model::{ModelRequest, Wire};
 use sortie_wire::{Decoder, Dialect, decode_whole, prefix_key};
 
 use crate::support::{
-    FORMATS, Heard, assistant, body, call, chunks, request, result, shared, text, tools, user,
+    FORMATS, Recorder, assistant, body, call, chunks, request, result, shared, text, tools, user,
 };
 
 const STREAMS: [(Wire, &str); 8] = [
@@ -138,23 +138,23 @@ proptest! {
     #[test]
     fn strange_json_is_an_error_or_an_answer(value in strange(), which in 0..4_usize) {
         let dialect = Dialect::new(FORMATS[which]);
-        let heard = Heard::default();
+        let recorder = Recorder::default();
         // Any result is fine as long as nothing panics.
-        drop(decode_whole(&dialect, value.to_string().as_bytes(), &heard));
+        drop(decode_whole(&dialect, value.to_string().as_bytes(), &recorder));
         survives(&dialect, &[format!("data: {value}\n\n").as_bytes()]);
     }
 }
 
 fn survives(dialect: &Dialect, pieces: &[&[u8]]) {
-    let heard = Heard::default();
+    let recorder = Recorder::default();
     let mut decoder = Decoder::new(dialect);
     for piece in pieces {
-        if decoder.bytes(piece, &heard).is_err() {
+        if decoder.bytes(piece, &recorder).is_err() {
             break;
         }
     }
     let shown = decoder.shown();
-    assert_eq!(shown, !heard.text().is_empty());
+    assert_eq!(shown, !recorder.text().is_empty());
     if let Err(error) = decoder.end() {
         assert_eq!(error.shown, shown, "{error}");
     }
@@ -230,7 +230,7 @@ fn word() -> impl Strategy<Value = String> {
 }
 
 #[test]
-fn the_prefix_key_tells_prefixes_apart() {
+fn different_prefixes_have_different_keys() {
     let first = request(vec![user("a")]);
     let mut other = first.clone();
     other.system = Arc::from("You plan.");

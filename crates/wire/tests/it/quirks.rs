@@ -341,7 +341,7 @@ fn gemini_gets_a_mark_on_calls_of_others_where_it_wants_one() {
 }
 
 #[test]
-fn messages_without_anything_to_say_are_left_out() {
+fn empty_messages_are_left_out() {
     let foreign = Block::Reasoning {
         text: "Hm.".to_owned(),
         native: None,

@@ -278,7 +278,7 @@ fn waits() {
         | Fault::TextCall { .. }
         | Fault::Cancelled => panic!("not a rate limit: {body}"),
     };
-    let said = |message: &str| {
+    let message = |message: &str| {
         format!(r#"{{"error":{{"message":"{message}","code":"rate_limit_exceeded"}}}}"#)
     };
     for (retry_after, body, expected) in [
@@ -289,14 +289,14 @@ fn waits() {
         (Some("1e300"), String::new(), Some(86_400_000)),
         (Some("999999999"), String::new(), Some(86_400_000)),
         (Some("NaN"), String::new(), None),
-        (None, said("Rate limit reached. Please try again in 1.2s. Visit"), Some(1200)),
-        (None, said("Please try again in 350ms."), Some(350)),
-        (None, said("Please try again in 6m0s."), Some(360_000)),
-        (None, said("Please try again in 1m30.5s."), Some(90_500)),
-        (None, said("Please retry after 13 seconds."), Some(13_000)),
-        (None, said("Please retry in 13.52s."), Some(13_520)),
-        (None, said("Please try again in a moment."), None),
-        (Some("2"), said("Please try again in 9s."), Some(2000)),
+        (None, message("Rate limit reached. Please try again in 1.2s. Visit"), Some(1200)),
+        (None, message("Please try again in 350ms."), Some(350)),
+        (None, message("Please try again in 6m0s."), Some(360_000)),
+        (None, message("Please try again in 1m30.5s."), Some(90_500)),
+        (None, message("Please retry after 13 seconds."), Some(13_000)),
+        (None, message("Please retry in 13.52s."), Some(13_520)),
+        (None, message("Please try again in a moment."), None),
+        (Some("2"), message("Please try again in 9s."), Some(2000)),
         (None, r#"{"error":{"code":429,"message":"You exceeded your current quota, please check your plan and billing details.","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.QuotaFailure"},{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"13s"}]}}"#.to_owned(), Some(13_000)),
     ] {
         assert_eq!(wait(retry_after, &body), expected, "{retry_after:?} {body}");
@@ -350,7 +350,7 @@ fn a_date_in_retry_after_is_a_wait_from_now() {
 }
 
 #[test]
-fn messages_say_who_what_and_what_to_do() {
+fn messages_name_the_vendor_the_problem_and_the_next_step() {
     for (status, body, expected) in [
         (
             401,

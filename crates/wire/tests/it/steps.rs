@@ -158,7 +158,7 @@ fn shown(messages: &[SharedMessage]) -> String {
 }
 
 #[test]
-fn histories_are_put_in_words() {
+fn histories_are_rendered_as_text() {
     let plain = without_tools(&conversation(), ToolMode::Schema);
     assert_snapshot!(shown(&plain.messages), @r##"
     user Look.
@@ -204,7 +204,7 @@ fn the_newest_result_is_followed_by_the_task() {
 }
 
 #[test]
-fn tools_are_put_in_words() {
+fn tools_are_described_in_the_prompt() {
     let plain = without_tools(&conversation(), ToolMode::Schema);
     assert!(plain.tools.is_empty());
     assert_snapshot!(plain.system, @r##"

@@ -19,16 +19,16 @@ pub(crate) const FORMATS: [Wire; 4] = [Wire::Anthropic, Wire::Chat, Wire::Respon
 
 /// Records the text that the decoder passes to the sink.
 #[derive(Debug, Default)]
-pub(crate) struct Heard(Mutex<String>);
+pub(crate) struct Recorder(Mutex<String>);
 
-impl DeltaSink for Heard {
+impl DeltaSink for Recorder {
     fn text(&self, delta: &str) {
         self.0.lock().unwrap().push_str(delta);
     }
     fn rate_limited(&self, _wait: Option<RateLimitWait>) {}
 }
 
-impl Heard {
+impl Recorder {
     pub(crate) fn text(&self) -> String {
         self.0.lock().unwrap().clone()
     }
@@ -193,22 +193,22 @@ pub(crate) fn chunks(
     dialect: &Dialect,
     chunks: &[&[u8]],
 ) -> (Result<ModelAnswer, ModelError>, String) {
-    let heard = Heard::default();
+    let recorder = Recorder::default();
     let mut decoder = Decoder::new(dialect);
     for chunk in chunks {
-        if let Err(error) = decoder.bytes(chunk, &heard) {
+        if let Err(error) = decoder.bytes(chunk, &recorder) {
             assert_eq!(decoder.end(), Err(error.clone()), "a failure lasts");
-            return (Err(error), heard.text());
+            return (Err(error), recorder.text());
         }
     }
-    assert_eq!(decoder.shown(), !heard.text().is_empty());
-    (decoder.end(), heard.text())
+    assert_eq!(decoder.shown(), !recorder.text().is_empty());
+    (decoder.end(), recorder.text())
 }
 
 pub(crate) fn whole(dialect: &Dialect, bytes: &[u8]) -> (Result<ModelAnswer, ModelError>, String) {
-    let heard = Heard::default();
-    let answer = decode_whole(dialect, bytes, &heard);
-    (answer, heard.text())
+    let recorder = Recorder::default();
+    let answer = decode_whole(dialect, bytes, &recorder);
+    (answer, recorder.text())
 }
 
 /// Renders an outcome in a few lines.

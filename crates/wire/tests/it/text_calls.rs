@@ -192,7 +192,7 @@ fn a_result_that_fits_its_schema_is_no_call() {
 }
 
 #[test]
-fn words_are_held_back_only_while_they_may_be_a_call() {
+fn text_is_held_back_only_while_it_may_be_a_call() {
     for beginning in ["", " ", "`", "``", "```", "{", "[", "<", "\n```json\n{\"a"] {
         assert!(may_be_text_call(beginning), "{beginning:?}");
     }
