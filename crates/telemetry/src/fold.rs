@@ -52,7 +52,7 @@ pub fn spans(entries: &[JournalEntry], capture: Capture) -> Vec<Span> {
 #[derive(Debug)]
 struct Open<'a> {
     call: &'a ToolCall,
-    asked_at: Timestamp,
+    requested_at: Timestamp,
     begun: Option<Timestamp>,
     ruling: Option<&'a Ruling>,
     waited_for: Option<&'static str>,
@@ -189,10 +189,10 @@ impl<'a> Fold<'a> {
         };
         // Calls of the previous completion that never ran.
         self.close_all("not_run", self.last);
-        let asked = self.asked_model(model);
-        let mut attributes = self.of_chat(asked.unwrap_or(model));
-        if let Some(asked) = asked {
-            attributes.push((names::REQUEST_MODEL, text(asked)));
+        let requested = self.requested_model(model);
+        let mut attributes = self.of_chat(requested.unwrap_or(model));
+        if let Some(requested) = requested {
+            attributes.push((names::REQUEST_MODEL, text(requested)));
         }
         attributes.extend([
             (names::RESPONSE_MODEL, text(model)),
@@ -217,7 +217,7 @@ impl<'a> Fold<'a> {
         } else {
             SpanStatus::Unset
         };
-        let name = format!("{} {}", names::CHAT, asked.unwrap_or(model));
+        let name = format!("{} {}", names::CHAT, requested.unwrap_or(model));
         self.chat(entry, name, status, attributes);
         self.count(usage);
         self.failed = false;
@@ -284,7 +284,7 @@ impl<'a> Fold<'a> {
     }
 
     /// Returns the requested model, as far as the journal tells: it records the model that answered or failed.
-    fn asked_model(&self, answered: &'a str) -> Option<&'a str> {
+    fn requested_model(&self, answered: &'a str) -> Option<&'a str> {
         let spec = self.spec;
         let chain = std::iter::once(&spec.model).chain(&spec.fallbacks);
         let same = chain.map(String::as_str).find(|model| *model == answered);
@@ -299,7 +299,7 @@ impl<'a> Fold<'a> {
     fn called(&mut self, call: &'a ToolCall, at: Timestamp) {
         let open = Open {
             call,
-            asked_at: at,
+            requested_at: at,
             begun: None,
             ruling: None,
             waited_for: None,
@@ -323,7 +323,7 @@ impl<'a> Fold<'a> {
         at: Timestamp,
     ) {
         if let Some(open) = self.open.get_mut(call) {
-            open.begun = Some(open.asked_at);
+            open.begun = Some(open.requested_at);
             open.ruling = ruling.or(open.ruling);
             open.waited_for = Some("children");
             open.wait = Some(wait);
@@ -539,10 +539,10 @@ impl<'a> Fold<'a> {
                     text(&content::message("user", &spec.task)),
                 ),
             ]);
-            let said = outcome
+            let output = outcome
                 .text()
                 .map(|words| content::message("assistant", words));
-            attributes.extend(said.map(|said| (names::OUTPUT_MESSAGES, text(&said))));
+            attributes.extend(output.map(|output| (names::OUTPUT_MESSAGES, text(&output))));
         }
         attributes
     }
@@ -560,12 +560,12 @@ impl Open<'_> {
     /// Returns when the work for the call began, as far as the journal tells.
     fn start(&self, end: Timestamp, answer: &Answer<'_>) -> Timestamp {
         if answer.child.is_some() {
-            return self.asked_at.min(end);
+            return self.requested_at.min(end);
         }
         let elapsed = answer.elapsed_ms.unwrap_or(0);
         let elapsed = i64::try_from(elapsed).unwrap_or(i64::MAX);
         let start = self.begun.unwrap_or(end.plus_ms(-elapsed));
-        start.max(self.asked_at).min(end)
+        start.max(self.requested_at).min(end)
     }
 }
 

@@ -47,7 +47,7 @@ pub struct Exported {
     /// Runs without spans: the queue was full, or the journal could not be read.
     pub dropped_runs: u64,
     /// Missed notifications, some of which may have been the end of a run.
-    pub missed_news: u64,
+    pub missed_notifications: u64,
 }
 
 /// A running export. It ends by [`Telemetry::stop`]; dropping it stops it at once.
@@ -63,7 +63,7 @@ impl Telemetry {
     /// Starts to export runs that end from now on. Call it inside a tokio runtime.
     pub fn start(
         config: &TelemetryConfig,
-        news: broadcast::Receiver<Notification>,
+        notifications: broadcast::Receiver<Notification>,
         journals: Arc<dyn Journal>,
     ) -> Result<Self, TelemetryError> {
         let collector = Collector::new(Target::parse(config)?)?;
@@ -71,7 +71,7 @@ impl Telemetry {
         let stopping = CancellationToken::new();
         let (sender, waiting) = mpsc::channel(MAX_WAITING);
         let listener = EndedRuns {
-            news,
+            notifications,
             sender,
             counts: Arc::clone(&counts),
             stopping: stopping.clone(),
@@ -128,7 +128,7 @@ struct Counts {
     spans: AtomicU64,
     dropped_spans: AtomicU64,
     dropped_runs: AtomicU64,
-    missed_news: AtomicU64,
+    missed_notifications: AtomicU64,
 }
 
 impl Counts {
@@ -137,7 +137,7 @@ impl Counts {
             spans: self.spans.load(Ordering::Relaxed),
             dropped_spans: self.dropped_spans.load(Ordering::Relaxed),
             dropped_runs: self.dropped_runs.load(Ordering::Relaxed),
-            missed_news: self.missed_news.load(Ordering::Relaxed),
+            missed_notifications: self.missed_notifications.load(Ordering::Relaxed),
         }
     }
 }
@@ -145,7 +145,7 @@ impl Counts {
 /// Turns notifications into ids of ended runs. It never waits for the exporter, so it hardly misses any.
 #[derive(Debug)]
 struct EndedRuns {
-    news: broadcast::Receiver<Notification>,
+    notifications: broadcast::Receiver<Notification>,
     sender: mpsc::Sender<RunId>,
     counts: Arc<Counts>,
     stopping: CancellationToken,
@@ -155,15 +155,17 @@ impl EndedRuns {
     async fn run(mut self) {
         let stopping = self.stopping.clone();
         loop {
-            let heard = tokio::select! {
+            let received = tokio::select! {
                 biased;
-                heard = self.news.recv() => heard,
+                received = self.notifications.recv() => received,
                 () = stopping.cancelled() => return,
             };
-            match heard {
+            match received {
                 Ok(notification) => self.note(&notification),
                 Err(RecvError::Lagged(missed)) => {
-                    self.counts.missed_news.fetch_add(missed, Ordering::Relaxed);
+                    self.counts
+                        .missed_notifications
+                        .fetch_add(missed, Ordering::Relaxed);
                     tracing::warn!(missed, "telemetry fell behind and may miss runs");
                 }
                 Err(RecvError::Closed) => return,

@@ -173,8 +173,8 @@ proptest! {
         }
         prop_assert_eq!(count(&made, "chat "), questions);
         prop_assert_eq!(count(&made, "execute_tool "), calls);
-        let said = format!("{made:?}");
-        prop_assert!(!said.contains(PRIVATE), "{}", said);
+        let rendered = format!("{made:?}");
+        prop_assert!(!rendered.contains(PRIVATE), "{}", rendered);
     }
 
     #[test]

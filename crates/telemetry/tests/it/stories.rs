@@ -168,7 +168,7 @@ fn a_child_hangs_under_the_call_that_made_it() {
 
 #[test]
 fn approvals_failures_and_calls_that_never_ran_have_spans() {
-    let asked = CallId::new(1, 0);
+    let call_id = CallId::new(1, 0);
     let request = sortie_core::request::Request {
         id: RequestId::from_text("abc"),
         expires_at: sortie_core::time::Timestamp(9_000),
@@ -200,7 +200,7 @@ fn approvals_failures_and_calls_that_never_ran_have_spans() {
         .write(
             2_010,
             Event::Asked {
-                call: asked.clone(),
+                call: call_id.clone(),
                 request: Box::new(request),
             },
         )
@@ -209,7 +209,7 @@ fn approvals_failures_and_calls_that_never_ran_have_spans() {
         .write(
             3_000,
             Event::Intended {
-                call: asked,
+                call: call_id,
                 fingerprint: json!(PRIVATE),
                 ruling: Some(approved),
             },
