@@ -57,7 +57,7 @@ impl Proof {
     }
 
     /// Checks an answer in constant time.
-    pub fn holds(&self, nonce: &str, answer: &str) -> bool {
+    pub fn verifies(&self, nonce: &str, answer: &str) -> bool {
         self.answer(nonce)
             .is_some_and(|right| right.as_bytes().ct_eq(answer.as_bytes()).into())
     }
@@ -83,10 +83,10 @@ mod tests {
             answer,
             "5f03dc73f513772b3a775ca7972ca1fd26a5bc33518773c55489356dde08d72c"
         );
-        assert!(proof.holds("00ff", &answer));
-        assert!(!proof.holds("00fe", &answer));
-        assert!(!Proof::new([8; 32]).holds("00ff", &answer));
-        assert!(!proof.holds("00ff", ""));
+        assert!(proof.verifies("00ff", &answer));
+        assert!(!proof.verifies("00fe", &answer));
+        assert!(!Proof::new([8; 32]).verifies("00ff", &answer));
+        assert!(!proof.verifies("00ff", ""));
         assert!(!format!("{proof:?}").contains('7'));
         assert_eq!(Proof::read(&proof.reveal()), Some(proof));
         assert_eq!(Proof::read("07"), None);
@@ -98,7 +98,7 @@ mod tests {
         let proof = Proof::new([7; 32]);
         for nonce in ["", "xyz", "00 ff", &"a".repeat(MAX_NONCE_CHARS + 1)] {
             assert_eq!(proof.answer(nonce), None, "{nonce:?}");
-            assert!(!proof.holds(nonce, ""));
+            assert!(!proof.verifies(nonce, ""));
         }
         assert!(proof.answer(&"a".repeat(MAX_NONCE_CHARS)).is_some());
     }

@@ -111,7 +111,7 @@ fn items_of(entry: &JournalEntry, delegated: &mut HashMap<CallId, String>) -> Ve
         Event::InboxTaken { items, .. } => items.iter().map(|item| inbox(entry, item)).collect(),
         Event::Answered { blocks, .. } => blocks
             .iter()
-            .filter_map(|block| said(entry, block))
+            .filter_map(|block| block_item(entry, block))
             .collect(),
         Event::ModelFailed { model, message, .. } => {
             one("runtime", format!("model {model}: {message}"))
@@ -128,7 +128,7 @@ fn items_of(entry: &JournalEntry, delegated: &mut HashMap<CallId, String>) -> Ve
                 parts.len()
             ),
         ),
-        Event::Asked { request, .. } => one("asked", asked(request)),
+        Event::Asked { request, .. } => one("asked", request_text(request)),
         Event::Delegated { call, wait, .. } => {
             if let ChildWait::Result { child } = wait {
                 delegated.insert(call.clone(), child.run.to_string());
@@ -164,7 +164,7 @@ fn items_of(entry: &JournalEntry, delegated: &mut HashMap<CallId, String>) -> Ve
     }
 }
 
-fn said(entry: &JournalEntry, block: &Block) -> Option<TranscriptItem> {
+fn block_item(entry: &JournalEntry, block: &Block) -> Option<TranscriptItem> {
     match block {
         Block::Text { text } => Some(TranscriptItem::new(entry, "assistant", text.clone())),
         // A vendor's own mark says nothing to people.
@@ -268,7 +268,7 @@ fn ended(outcome: &Outcome) -> String {
     }
 }
 
-fn asked(request: &Request) -> String {
+fn request_text(request: &Request) -> String {
     match &request.kind {
         RequestKind::Approval(approval) => format!(
             "{}: may {} run? {}",

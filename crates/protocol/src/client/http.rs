@@ -444,7 +444,7 @@ impl Client {
         let is_answer = response.status().is_success();
         let body = self.body(response, MAX_UNVERIFIED_BYTES).await?;
         let answer = std::str::from_utf8(&body).map_err(|_| unverified())?;
-        match is_answer && self.proof.holds(&nonce, answer.trim()) {
+        match is_answer && self.proof.verifies(&nonce, answer.trim()) {
             true => Ok(()),
             false => Err(unverified()),
         }

@@ -84,16 +84,16 @@ async fn resume_from_an_earlier_server_epoch_reports_a_gap() {
     world.serve_again().await;
     let client = world.client();
     let mut events = client.events(Some(&last_id)).await.unwrap();
-    let heard = tokio::time::timeout(PATIENCE, events.next()).await.unwrap();
-    assert_eq!(heard.unwrap(), Some(StreamItem::Missed(None)));
+    let received = tokio::time::timeout(PATIENCE, events.next()).await.unwrap();
+    assert_eq!(received.unwrap(), Some(StreamItem::Missed(None)));
     // A new client has missed nothing.
     let mut events = client.events(None).await.unwrap();
     let second = client.create(&task("two"), "two").await.unwrap();
-    let heard = tokio::time::timeout(PATIENCE, events.next()).await.unwrap();
-    let heard = heard.unwrap().unwrap();
+    let received = tokio::time::timeout(PATIENCE, events.next()).await.unwrap();
+    let received = received.unwrap().unwrap();
     assert!(
-        matches!(&heard, StreamItem::Event(event) if event.event.task_id == second.task_id),
-        "{heard:?}"
+        matches!(&received, StreamItem::Event(event) if event.event.task_id == second.task_id),
+        "{received:?}"
     );
 }
 
@@ -152,7 +152,7 @@ async fn request_follows_a_server_that_was_restarted_at_another_address() {
     client.create(&task("one"), "one").await.unwrap();
     world.stop().await;
     *place.lock().unwrap() = None;
-    let asked = tokio::spawn({
+    let created = tokio::spawn({
         let client = client.clone();
         async move { client.create(&task("two"), "two").await }
     });
@@ -160,7 +160,7 @@ async fn request_follows_a_server_that_was_restarted_at_another_address() {
     // The old address now belongs to another program, or to none.
     assert_ne!(world.address, client.address());
     *place.lock().unwrap() = Some((world.address, PROOF));
-    let made = asked.await.unwrap().unwrap();
+    let made = created.await.unwrap().unwrap();
     let again = client.create(&task("two"), "two").await.unwrap();
     assert_eq!(made.task_id, again.task_id);
     client.events(None).await.unwrap();

@@ -36,11 +36,11 @@ impl ScriptedServer {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let keys = Arc::new(Mutex::new(Vec::new()));
-        let heard = Arc::clone(&keys);
+        let seen_keys = Arc::clone(&keys);
         tokio::spawn(async move {
             let mut answers = answers.into_iter();
             while let Ok((stream, _)) = listener.accept().await {
-                answer_one(stream, &mut answers, &heard).await;
+                answer_one(stream, &mut answers, &seen_keys).await;
             }
         });
         Self { address, keys }

@@ -430,7 +430,7 @@ async fn server_proves_its_identity_without_credentials() {
     assert_eq!(response.status(), 200);
     assert_eq!(response.headers()["x-content-type-options"], "nosniff");
     let shown = response.text().await.unwrap();
-    assert!(PROOF.holds(nonce, &shown), "{shown}");
+    assert!(PROOF.verifies(nonce, &shown), "{shown}");
     let long = format!("?nonce={}", "a".repeat(65));
     for query in ["", "?nonce=", "?nonce=words", &long] {
         assert_eq!(answer(ask(Method::GET, query)).await.0, 400, "{query}");
