@@ -178,12 +178,12 @@ pub(crate) fn sandbox(rounds: u32) -> anyhow::Result<Value> {
     let sandbox = Sandbox::new(Mode::Best, offer, places, helper);
     let backend = sandbox.backend()?;
     let mut bare = Vec::new();
-    let mut held = Vec::new();
+    let mut confined = Vec::new();
     for _ in 0..rounds {
         bare.push(timed(|| {
             start(&["/bin/true".into()], workspace.path(), &[])
         })?);
-        held.push(timed(|| {
+        confined.push(timed(|| {
             let policy = sortie_sandbox::Policy::of(workspace.path().to_owned());
             let confined = sandbox.confine(
                 &policy,
@@ -199,11 +199,11 @@ pub(crate) fn sandbox(rounds: u32) -> anyhow::Result<Value> {
         })?);
     }
     let (bare_best, bare_median) = best_and_median(bare);
-    let (held_best, held_median) = best_and_median(held);
+    let (confined_best, confined_median) = best_and_median(confined);
     Ok(json!({
         "backend": format!("{backend:?}").to_lowercase(),
-        "added_best_ms": held_best - bare_best,
-        "added_median_ms": held_median - bare_median,
+        "added_best_ms": confined_best - bare_best,
+        "added_median_ms": confined_median - bare_median,
     }))
 }
 

@@ -147,7 +147,7 @@ impl Conversation {
             "system": self.system,
             "messages": self.messages,
         });
-        let (status, bytes) = self.http.ask("POST /v1/messages", Some(&body)).await?;
+        let (status, bytes) = self.http.send("POST /v1/messages", Some(&body)).await?;
         ensure!(status == 200, "the provider responded with {status}");
         let reply = decode(&bytes)?;
         let calls = reply.calls.iter().map(|call| {

@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 use crate::fan_out::{median, sortie, variables, write_note};
 use crate::fill::add_ended_runs;
-use crate::provider::{MAIN_MARK, Provider, SAYS, SPAWNS_PER_TURN, steps, tree};
+use crate::provider::{MAIN_MARK, Provider, REPLIES, SPAWNS_PER_TURN, steps, tree};
 
 /// How often a command is measured; the median counts.
 const TIMES: usize = 5;
@@ -144,10 +144,11 @@ impl Bench<'_> {
         let mut points = Vec::new();
         for size in self.plan.sizes(&[1, 100, 1000], None) {
             while turns < size {
-                say(&mut http).await?;
+                send_message(&mut http).await?;
                 turns += 1;
             }
-            let point = repeated(size, TURNS, &server, async |http| say(http).await).await?;
+            let point =
+                repeated(size, TURNS, &server, async |http| send_message(http).await).await?;
             turns += TURNS;
             points.push(point);
         }
@@ -221,7 +222,7 @@ impl Bench<'_> {
     fn run(&self, folder: &Path) -> Result<Cost> {
         let mut command = self.sortie(folder)?;
         command.args(["run", MAIN_MARK, "--json", "--model"]);
-        completed(command.arg(format!("anthropic/{SAYS}")))
+        completed(command.arg(format!("anthropic/{REPLIES}")))
     }
 
     /// Lets `sortie doctor` check the journals of a filled store.
@@ -254,7 +255,7 @@ impl Bench<'_> {
 
     async fn server(&self, folder: TempDir) -> Result<Server> {
         let mut more = variables(self.provider).to_vec();
-        more.push(("SORTIE__MODEL", format!("anthropic/{SAYS}")));
+        more.push(("SORTIE__MODEL", format!("anthropic/{REPLIES}")));
         Server::start_in(&self.plan.binary, folder, &more).await
     }
 }
@@ -329,11 +330,11 @@ async fn repeated(
 }
 
 /// Sends a message and waits for the end of its turn.
-async fn say(http: &mut Http) -> Result<()> {
+async fn send_message(http: &mut Http) -> Result<()> {
     let line = format!("POST /api/sessions/{SESSION}/messages");
     let body = json!({"text": "and then?"});
     let (status, stream) = http
-        .ask_for("text/event-stream", &line, Some(&body))
+        .send_accepting("text/event-stream", &line, Some(&body))
         .await?;
     let stream = String::from_utf8_lossy(&stream);
     ensure!(

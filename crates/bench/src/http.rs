@@ -47,12 +47,12 @@ impl Http {
     }
 
     /// Sends a request and reads the whole response.
-    pub async fn ask(&mut self, line: &str, body: Option<&Value>) -> Result<(u16, Vec<u8>)> {
-        self.ask_for("application/json", line, body).await
+    pub async fn send(&mut self, line: &str, body: Option<&Value>) -> Result<(u16, Vec<u8>)> {
+        self.send_accepting("application/json", line, body).await
     }
 
     /// Sends a request that accepts a media type and reads the whole response, also a stream.
-    pub async fn ask_for(
+    pub async fn send_accepting(
         &mut self,
         accept: &str,
         line: &str,
@@ -66,7 +66,7 @@ impl Http {
 
     /// Requests JSON; fails unless the status is a success.
     pub async fn json(&mut self, line: &str, body: Option<&Value>) -> Result<Value> {
-        let (status, bytes) = self.ask(line, body).await?;
+        let (status, bytes) = self.send(line, body).await?;
         ensure!(
             (200..300).contains(&status),
             "{line}: {status} {}",

@@ -18,7 +18,7 @@ pub(crate) struct FixedModel {
     /// The number of children of a main run; without children, main runs hang too.
     pub(crate) children: u32,
     /// The number of hanging runs that have prompted.
-    pub(crate) asked: Arc<AtomicU32>,
+    pub(crate) prompts: Arc<AtomicU32>,
 }
 
 impl ModelDirectory for FixedModel {
@@ -39,7 +39,7 @@ impl Model for FixedModel {
         _deltas: &dyn DeltaSink,
     ) -> Result<ModelAnswer, ModelError> {
         if request.asker.depth > 0 || self.children == 0 {
-            self.asked.fetch_add(1, Ordering::SeqCst);
+            self.prompts.fetch_add(1, Ordering::SeqCst);
             std::future::pending::<()>().await;
         }
         Ok(ModelAnswer {

@@ -29,11 +29,11 @@ pub(crate) const LINES_PER_READ: u32 = 20;
 pub(crate) const SPAWNS_PER_TURN: u32 = 250;
 
 /// The model that returns text.
-pub(crate) const SAYS: &str = "says";
+pub(crate) const REPLIES: &str = "says";
 /// The model that calls the tool `probe`.
 pub(crate) const CALLS: &str = "calls";
 /// The model that sends a few words, then stalls.
-pub(crate) const HOLDS: &str = "holds";
+pub(crate) const STALLS: &str = "holds";
 /// Begins the instruction of a main run: its prompts contain it, those of its children do not.
 pub(crate) const MAIN_MARK: &str = "bench-main";
 /// The file that the models read.
@@ -259,7 +259,7 @@ impl<'a> Prompt<'a> {
         match words[0] {
             // Different arguments each time, so that the loop detection does not trigger.
             CALLS => Reply::Calls(vec![("probe", json!({"n": turn}))]),
-            HOLDS => Reply::Stall,
+            STALLS => Reply::Stall,
             "tree" if self.is_main && turn <= number(2) => {
                 Reply::Calls((0..number(1)).map(spawn).collect())
             }

@@ -54,9 +54,9 @@ async fn idle(children: u32) -> anyhow::Result<Value> {
     let mains = children.div_ceil(1000);
     let model = FixedModel {
         children: children / mains,
-        asked: Arc::default(),
+        prompts: Arc::default(),
     };
-    let asked = Arc::clone(&model.asked);
+    let prompts = Arc::clone(&model.prompts);
     let before = memory_kb("VmRSS")?;
     let runtime = start(folder.path(), model, wide(children)).await?;
     for _ in 0..mains {
@@ -64,7 +64,7 @@ async fn idle(children: u32) -> anyhow::Result<Value> {
             .create(NewRun::new("send them out", folder.path(), "fixed"))
             .await?;
     }
-    wait_until(&asked, children).await?;
+    wait_until(&prompts, children).await?;
     let resident = memory_kb("VmRSS")?;
     Ok(json!({
         "children": children,
@@ -165,7 +165,7 @@ async fn recovery(finished: u32) -> anyhow::Result<Value> {
     let folder = tempfile::tempdir()?;
     fill(folder.path(), finished).await?;
     let model = silent_model();
-    let asked = Arc::clone(&model.asked);
+    let prompts = Arc::clone(&model.prompts);
     let started = Instant::now();
     let runtime = start(folder.path(), model, wide(ACTIVE)).await?;
     let ready = started.elapsed();
@@ -174,7 +174,7 @@ async fn recovery(finished: u32) -> anyhow::Result<Value> {
         "recovery found {} runs",
         runtime.recovered().resumed.len()
     );
-    wait_until(&asked, ACTIVE).await?;
+    wait_until(&prompts, ACTIVE).await?;
     let claimed = started.elapsed();
     Ok(json!({
         "ready_ms": ready.as_secs_f64() * 1000.0,
@@ -320,7 +320,7 @@ fn wide(children: u32) -> Settings {
 fn silent_model() -> FixedModel {
     FixedModel {
         children: 0,
-        asked: Arc::default(),
+        prompts: Arc::default(),
     }
 }
 

@@ -86,7 +86,7 @@ impl Server {
             if let Some(address) = address_in(home) {
                 let answer = match Http::connect(&address).await {
                     Ok(mut http) => http
-                        .ask("GET /readyz", None)
+                        .send("GET /readyz", None)
                         .await
                         .map(|(status, _)| status),
                     Err(error) => Err(error),

@@ -28,7 +28,7 @@ use sortie_tools::{ToolSettings, standard_tools};
 
 use sortie_bench::process::{cpu_ms, memory_kb};
 
-use crate::provider::{CALLS, HOLDS, Provider, SAYS};
+use crate::provider::{CALLS, Provider, REPLIES, STALLS};
 use crate::scenes::open;
 
 /// Turns whose CPU time is added up, so that the clock's resolution does not matter.
@@ -89,18 +89,18 @@ pub(crate) fn be_the_provider() -> anyhow::Result<()> {
 /// Measures the CPU time of a turn with a history of so many kB.
 pub(crate) async fn turn_cost(kilobytes: u32) -> anyhow::Result<Value> {
     let provider = ProviderProcess::start()?;
-    let model = find(provider.port, SAYS)?;
+    let model = find(provider.port, REPLIES)?;
     let messages = history(kilobytes as usize * 1000);
     for _ in 0..WARM_UP {
         model
-            .turn(request(SAYS, messages.clone()), &NoDeltas)
+            .turn(request(REPLIES, messages.clone()), &NoDeltas)
             .await?;
     }
     let before = cpu_ms()?;
     let started = Instant::now();
     for _ in 0..TURNS {
         model
-            .turn(request(SAYS, messages.clone()), &NoDeltas)
+            .turn(request(REPLIES, messages.clone()), &NoDeltas)
             .await?;
     }
     let wall = started.elapsed();
@@ -116,22 +116,24 @@ pub(crate) async fn streams(count: u32) -> anyhow::Result<Value> {
     let directory = directory(provider.port);
     // One prompt before the measurement: client, tables and thread pools do not belong to the
     // stream.
-    let says = directory.find(&format!("bench/{SAYS}"))?;
-    says.turn(request(SAYS, history(1_000)), &NoDeltas).await?;
+    let model = directory.find(&format!("bench/{REPLIES}"))?;
+    model
+        .turn(request(REPLIES, history(1_000)), &NoDeltas)
+        .await?;
     // The governor lets only a few prompts to an unknown model out at once, so there are many
     // models.
     let models = (0..count.div_ceil(STREAMS_PER_MODEL))
-        .map(|number| Ok(directory.find(&format!("bench/{HOLDS}-{number}"))?))
+        .map(|number| Ok(directory.find(&format!("bench/{STALLS}-{number}"))?))
         .collect::<anyhow::Result<Vec<Arc<dyn Model>>>>()?;
     let before = memory_kb("VmRSS")?;
-    let heard = DeltaCounter(AtomicU32::new(0));
+    let deltas = DeltaCounter(AtomicU32::new(0));
     let messages = history(3_000);
     let mut turns: FuturesUnordered<_> = (0..count)
         .zip(models.iter().cycle())
-        .map(|(_, model)| model.turn(request(HOLDS, messages.clone()), &heard))
+        .map(|(_, model)| model.turn(request(STALLS, messages.clone()), &deltas))
         .collect();
     let deadline = Instant::now() + Duration::from_secs(60);
-    while heard.0.load(Ordering::SeqCst) < count * DELTAS {
+    while deltas.0.load(Ordering::SeqCst) < count * DELTAS {
         ensure!(Instant::now() < deadline, "not all streams began");
         tokio::select! {
             ended = turns.next() => {

@@ -65,17 +65,17 @@ pub(crate) async fn measure(sortie: &Path, scene: Scene) -> Result<Vec<Row>> {
     let mut honest = Spread::new();
     let mut highest: f64 = 0.0;
     while Instant::now() < end {
-        let asked = Instant::now();
-        let (status, _) = http.ask("GET /api/tasks/stats", None).await?;
+        let sent_at = Instant::now();
+        let (status, _) = http.send("GET /api/tasks/stats", None).await?;
         ensure!(status == 200, "an honest request got {status}");
-        honest.add(u64::try_from(asked.elapsed().as_millis()).unwrap_or(u64::MAX));
+        honest.add(u64::try_from(sent_at.elapsed().as_millis()).unwrap_or(u64::MAX));
         highest = highest.max(server.memory_mib("VmRSS")?);
         sleep(HONEST_EVERY).await;
     }
     // A new client can connect too.
     let fresh = Http::connect(&server.address)
         .await?
-        .ask("GET /healthz", None)
+        .send("GET /healthz", None)
         .await?;
     ensure!(fresh.0 == 200, "a new connection got {}", fresh.0);
     abusers.shutdown().await;
@@ -129,8 +129,8 @@ async fn dribble(address: Address, number: usize, fate: Arc<Fate>, end: Instant)
         {
             let sent = stream.write_all(&[byte]).await;
             // A closed connection reads as its end; a silent one times out.
-            let heard = timeout(DRIBBLE, stream.read(&mut answer)).await;
-            if sent.is_err() || matches!(heard, Ok(Ok(0) | Err(_))) {
+            let read = timeout(DRIBBLE, stream.read(&mut answer)).await;
+            if sent.is_err() || matches!(read, Ok(Ok(0) | Err(_))) {
                 fate.closed.fetch_add(1, Ordering::Relaxed);
                 break;
             }

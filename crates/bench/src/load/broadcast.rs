@@ -19,7 +19,7 @@ const SLOW_PART: usize = 10;
 /// The interval between runs: a few events each second, as a busy page has them.
 const EVERY: Duration = Duration::from_secs(2);
 /// How long the last events may take to arrive.
-const SETTLE: Duration = Duration::from_secs(3);
+const QUIET_TIME: Duration = Duration::from_secs(3);
 /// Limits beyond which the scene fails.
 const MAX_MIB: f64 = 500.0;
 const MAX_P99_MS: f64 = 1_000.0;
@@ -45,7 +45,7 @@ pub(crate) async fn measure(sortie: &Path, scene: Scene) -> Result<Vec<Row>> {
     let mut crowd = Crowd::start(&server, scene.clients)?;
     let entered = started.elapsed();
     let idle = server.memory_mib("VmRSS")?;
-    crowd.heard()?;
+    crowd.received()?;
 
     let cpu = server.cpu_seconds()?;
     let started = Instant::now();
@@ -57,16 +57,16 @@ pub(crate) async fn measure(sortie: &Path, scene: Scene) -> Result<Vec<Row>> {
         let next = EVERY * (number + 1);
         tokio::time::sleep(next.saturating_sub(started.elapsed())).await;
     }
-    tokio::time::sleep(SETTLE).await;
+    tokio::time::sleep(QUIET_TIME).await;
     let wall = started.elapsed().as_secs_f64();
     let busy = (server.cpu_seconds()? - cpu) / wall * 100.0;
-    let heard = crowd.heard()?;
+    let received = crowd.received()?;
     let state = http.json("GET /api/state", None).await?;
     let peak = server.memory_mib("VmHWM")?;
 
     let readers = (scene.clients - scene.clients / SLOW_PART) as u64;
     ensure!(
-        heard.latencies.total() >= readers * u64::from(scene.runs),
+        received.latencies.total() >= readers * u64::from(scene.runs),
         "events were lost on the way"
     );
     let clients = scene.clients;
@@ -99,17 +99,20 @@ pub(crate) async fn measure(sortie: &Path, scene: Scene) -> Result<Vec<Row>> {
         Row::number(
             format!(
                 "event to receipt, p50 / p99 / longest ({} receipts)",
-                heard.latencies.total()
+                received.latencies.total()
             ),
-            heard.latencies.shown(),
-            heard.latencies.per_mille(990) as f64,
+            received.latencies.shown(),
+            received.latencies.per_mille(990) as f64,
         )
         .within("p99 < 1 s", MAX_P99_MS)
         .timed(),
         Row::number(
             "readers that were closed, missed events or saw a gap",
-            format!("{} / {} / {}", heard.closed, heard.missed, heard.gaps),
-            (heard.closed + heard.missed + heard.gaps) as f64,
+            format!(
+                "{} / {} / {}",
+                received.closed, received.missed, received.gaps
+            ),
+            (received.closed + received.missed + received.gaps) as f64,
         )
         .within("none", 0.0),
         Row::number(
@@ -193,8 +196,8 @@ impl Crowd {
     }
 
     /// Returns what they received since the last call.
-    fn heard(&mut self) -> Result<Received> {
-        let mut heard = Received {
+    fn received(&mut self) -> Result<Received> {
+        let mut received = Received {
             latencies: Spread::new(),
             closed: 0,
             missed: 0,
@@ -202,14 +205,15 @@ impl Crowd {
         };
         for process in &mut self.processes {
             let input = process.input.as_mut().context("clients without an input")?;
-            writeln!(input, "report").context("ask the clients")?;
-            let told: Value = serde_json::from_str(&process.line()?).context("what clients say")?;
-            heard.latencies.add_pairs(&told["latencies"]);
-            heard.closed += told["closed"].as_u64().unwrap_or(0);
-            heard.missed += told["missed"].as_u64().unwrap_or(0);
-            heard.gaps += told["gaps"].as_u64().unwrap_or(0);
+            writeln!(input, "report").context("request a report from the clients")?;
+            let report: Value =
+                serde_json::from_str(&process.line()?).context("parse a report of the clients")?;
+            received.latencies.add_pairs(&report["latencies"]);
+            received.closed += report["closed"].as_u64().unwrap_or(0);
+            received.missed += report["missed"].as_u64().unwrap_or(0);
+            received.gaps += report["gaps"].as_u64().unwrap_or(0);
         }
-        Ok(heard)
+        Ok(received)
     }
 }
 

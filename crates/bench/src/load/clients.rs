@@ -72,14 +72,14 @@ struct Shared {
     token: String,
     source: Ipv4Addr,
     clock: ProcessClock,
-    heard: Mutex<Received>,
+    received: Mutex<Received>,
     ready: mpsc::UnboundedSender<()>,
     doors: Semaphore,
 }
 
 impl Shared {
-    fn heard(&self) -> std::sync::MutexGuard<'_, Received> {
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    fn received(&self) -> std::sync::MutexGuard<'_, Received> {
+        self.received.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -107,7 +107,7 @@ pub(crate) fn run(words: &[String]) -> Result<()> {
         token: std::fs::read_to_string(token_file)?.trim().to_owned(),
         source: source.parse().context("SOURCE")?,
         clock: ProcessClock::start(),
-        heard: Mutex::new(Received::new()),
+        received: Mutex::new(Received::new()),
         ready,
         doors: Semaphore::new(AT_ONCE),
     };
@@ -149,8 +149,8 @@ async fn all(
     println!("ready");
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
     while let Ok(Some(_)) = lines.next_line().await {
-        let heard = std::mem::replace(&mut *shared.heard(), Received::new());
-        println!("{}", heard.json());
+        let received = std::mem::replace(&mut *shared.received(), Received::new());
+        println!("{}", received.json());
     }
     Ok(())
 }
@@ -177,12 +177,12 @@ async fn client(shared: &Shared, is_slow: bool) -> Result<()> {
     let mut last = None;
     while let Some(message) = socket.next().await {
         match message {
-            Ok(Message::Text(text)) => last = hear(shared, text.as_str(), last)?,
+            Ok(Message::Text(text)) => last = receive(shared, text.as_str(), last)?,
             Ok(Message::Close(_)) | Err(_) => break,
             Ok(Message::Binary(_) | Message::Ping(_) | Message::Pong(_) | Message::Frame(_)) => {}
         }
     }
-    shared.heard().closed += 1;
+    shared.received().closed += 1;
     Ok(())
 }
 
@@ -209,33 +209,33 @@ async fn enter(shared: &Shared, is_slow: bool) -> Result<WebSocketStream<TcpStre
 }
 
 /// Counts one message; returns the sequence number of the last event.
-fn hear(shared: &Shared, text: &str, last: Option<u64>) -> Result<Option<u64>> {
-    let told: MeasuredMessage<'_> = serde_json::from_str(text)
+fn receive(shared: &Shared, text: &str, last: Option<u64>) -> Result<Option<u64>> {
+    let message: MeasuredMessage<'_> = serde_json::from_str(text)
         .with_context(|| format!("a message that is not understood: {text:.200}"))?;
-    let mut heard = shared.heard();
-    match told.kind {
+    let mut received = shared.received();
+    match message.kind {
         "snapshot" => {
-            heard.snapshots += 1;
-            heard.missed += told.missed.unwrap_or(0);
+            received.snapshots += 1;
+            received.missed += message.missed.unwrap_or(0);
             shared.ready.send(()).ok();
-            return Ok(told.seq);
+            return Ok(message.seq);
         }
         "hello" | "subscribed" | "heartbeat" | "pong" | "text" => return Ok(last),
         "error" => anyhow::bail!("the server complains: {text:.200}"),
         // Changed records have a sequence number and no time.
         "tasks" => {}
         _ => {
-            let at = told.at.and_then(|at| jiff::Timestamp::from_str(at).ok());
+            let at = message.at.and_then(|at| jiff::Timestamp::from_str(at).ok());
             let at = at.with_context(|| format!("an event without a time: {text:.200}"))?;
             let late = shared.clock.now().0.saturating_sub(at.as_millisecond());
-            heard.latencies.add(u64::try_from(late).unwrap_or(0));
+            received.latencies.add(u64::try_from(late).unwrap_or(0));
         }
     }
     // A client that subscribes to everything receives every number once.
-    if let (Some(last), Some(seq)) = (last, told.seq)
+    if let (Some(last), Some(seq)) = (last, message.seq)
         && seq != last + 1
     {
-        heard.gaps += 1;
+        received.gaps += 1;
     }
-    Ok(told.seq.or(last))
+    Ok(message.seq.or(last))
 }

@@ -43,16 +43,16 @@ pub(crate) async fn measure(sortie: &Path, scene: Scene) -> Result<Vec<Row>> {
     server.end_of(&mut http, &warm).await?;
 
     let (mut alone, mut beside) = (Vec::new(), Vec::new());
-    let mut asked = RequestResults::new();
+    let mut results = RequestResults::new();
     for pair in 0..scene.pairs {
         alone.push(children(&server, &mut http, &model, &format!("alone-{pair}")).await?);
         let load = Load::start(&server.address, &warm, scene.per_second);
         beside.push(children(&server, &mut http, &model, &format!("beside-{pair}")).await?);
-        asked.add(&load.stop().await?);
+        results.add(&load.stop().await?);
     }
     let (alone, beside) = (median(alone), median(beside));
     let slower = (beside / alone - 1.0) * 100.0;
-    ensure!(asked.latencies.total() > 0, "nothing was asked");
+    ensure!(results.latencies.total() > 0, "nothing was asked");
     Ok(vec![
         Row::number(
             format!("{} children of {LATENCY_MS} ms × 4, alone", scene.children),
@@ -71,20 +71,20 @@ pub(crate) async fn measure(sortie: &Path, scene: Scene) -> Result<Vec<Row>> {
         .timed(),
         Row::number(
             "requests a second that were really answered",
-            format!("{:.0}", asked.per_second()),
-            asked.per_second(),
+            format!("{:.0}", results.per_second()),
+            results.per_second(),
         ),
         Row::number(
             "request to answer (list, get, stats), p50 / p99 / longest",
-            asked.latencies.shown(),
-            asked.latencies.per_mille(990) as f64,
+            results.latencies.shown(),
+            results.latencies.per_mille(990) as f64,
         )
         .within("", BROKEN_P99_MS)
         .timed(),
         Row::number(
             "answers that were not 200",
-            asked.bad.to_string(),
-            asked.bad as f64,
+            results.bad.to_string(),
+            results.bad as f64,
         )
         .within("none", 0.0),
         Row::number(
@@ -169,7 +169,7 @@ impl RequestResults {
 /// request on its connection, and that one's delay counts.
 struct Load {
     stop: Arc<AtomicBool>,
-    asked: Arc<Mutex<RequestResults>>,
+    results: Arc<Mutex<RequestResults>>,
     started: Instant,
     tasks: tokio::task::JoinSet<Result<()>>,
 }
@@ -177,7 +177,7 @@ struct Load {
 impl Load {
     fn start(address: &Address, run: &str, per_second: u32) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
-        let asked = Arc::new(Mutex::new(RequestResults::new()));
+        let results = Arc::new(Mutex::new(RequestResults::new()));
         let mut tasks = tokio::task::JoinSet::new();
         let period = Duration::from_secs(1) * CONNECTIONS / per_second;
         for number in 0..CONNECTIONS {
@@ -187,13 +187,13 @@ impl Load {
                 first: Instant::now() + period * number / CONNECTIONS,
                 period,
                 stop: Arc::clone(&stop),
-                asked: Arc::clone(&asked),
+                results: Arc::clone(&results),
             };
             tasks.spawn(pace.keep());
         }
         Self {
             stop,
-            asked,
+            results,
             started: Instant::now(),
             tasks,
         }
@@ -204,9 +204,9 @@ impl Load {
         while let Some(ended) = self.tasks.join_next().await {
             ended.context("a requester died")??;
         }
-        let mut asked = self.asked.lock().await;
-        asked.seconds = self.started.elapsed().as_secs_f64();
-        Ok(std::mem::replace(&mut *asked, RequestResults::new()))
+        let mut results = self.results.lock().await;
+        results.seconds = self.started.elapsed().as_secs_f64();
+        Ok(std::mem::replace(&mut *results, RequestResults::new()))
     }
 }
 
@@ -217,7 +217,7 @@ struct Pace {
     first: Instant,
     period: Duration,
     stop: Arc<AtomicBool>,
-    asked: Arc<Mutex<RequestResults>>,
+    results: Arc<Mutex<RequestResults>>,
 }
 
 impl Pace {
@@ -237,11 +237,11 @@ impl Pace {
             if self.stop.load(Ordering::Relaxed) {
                 break;
             }
-            let (status, _) = http.ask(line, None).await?;
+            let (status, _) = http.send(line, None).await?;
             let late = u64::try_from(due.elapsed().as_millis()).unwrap_or(u64::MAX);
-            let mut asked = self.asked.lock().await;
-            asked.latencies.add(late);
-            asked.bad += u64::from(status != 200);
+            let mut results = self.results.lock().await;
+            results.latencies.add(late);
+            results.bad += u64::from(status != 200);
         }
         Ok(())
     }
