@@ -47,7 +47,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let binary = binary::sortie()?;
     let name = format!("sortie-api-{}", std::process::id());
     let mut scratch = Scratch::new(&std::env::temp_dir(), &name)?;
-    let done = ask(&binary, &tools, scratch.path());
+    let done = run_requests(&binary, &tools, scratch.path());
     if done.is_err() {
         scratch.keep();
         println!("files kept in {}", scratch.path().display());
@@ -55,7 +55,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     done
 }
 
-fn ask(binary: &Path, tools: &Path, folder: &Path) -> Result<()> {
+fn run_requests(binary: &Path, tools: &Path, folder: &Path) -> Result<()> {
     let mut server = Server::start(binary, folder)?;
     let seeded = server.seed()?;
     let config = folder.join("schemathesis.toml");

@@ -81,7 +81,7 @@ const BOTH: &[Mode] = &[Mode::Streaming, Mode::Whole];
 
 /// How a run ends.
 enum Ending {
-    Says(&'static str),
+    Completes(&'static str),
     /// With an error on stderr that contains this text.
     Fails(&'static str),
 }
@@ -107,7 +107,7 @@ const CASE: Case = Case {
     modes: BOTH,
     key: KEY,
     fails_once: None,
-    ending: Ending::Says(""),
+    ending: Ending::Completes(""),
     tokens: None,
     statuses: &[200, 200],
     read: &[],
@@ -116,7 +116,7 @@ const CASE: Case = Case {
 const CASES: [Case; 10] = [
     Case {
         prompt: "contract: greet",
-        ending: Ending::Says("Hello from the other side. 你好，世界 👋🏽"),
+        ending: Ending::Completes("Hello from the other side. 你好，世界 👋🏽"),
         tokens: Some((1234, 56)),
         statuses: &[200],
         read: &["user: contract: greet"],
@@ -124,7 +124,7 @@ const CASES: [Case; 10] = [
     },
     Case {
         prompt: "contract: one file",
-        ending: Ending::Says("It is a mango."),
+        ending: Ending::Completes("It is a mango."),
         read: &[
             "user: contract: one file",
             r#"calls: read_file {"path":"fruit.txt"}"#,
@@ -134,7 +134,7 @@ const CASES: [Case; 10] = [
     },
     Case {
         prompt: "contract: two files",
-        ending: Ending::Says("A mango and an oak."),
+        ending: Ending::Completes("A mango and an oak."),
         read: &[
             "user: contract: two files",
             "assistant: I read both.",
@@ -147,7 +147,7 @@ const CASES: [Case; 10] = [
     },
     Case {
         prompt: "contract: step by step",
-        ending: Ending::Says("First the fruit, then the tree."),
+        ending: Ending::Completes("First the fruit, then the tree."),
         statuses: &[200, 200, 200],
         read: &[
             "user: contract: step by step",
@@ -160,7 +160,7 @@ const CASES: [Case; 10] = [
     },
     Case {
         prompt: "contract: no such file",
-        ending: Ending::Says("There is no such file."),
+        ending: Ending::Completes("There is no such file."),
         read: &[
             "user: contract: no such file",
             r#"calls: read_file {"path":"nothing.txt"}"#,
@@ -170,7 +170,7 @@ const CASES: [Case; 10] = [
     },
     Case {
         prompt: "contract: send one out",
-        ending: Ending::Says("My subagent found an oak."),
+        ending: Ending::Completes("My subagent found an oak."),
         statuses: &[200, 200, 200, 200],
         read: &[
             "user: contract: send one out",
@@ -183,7 +183,7 @@ const CASES: [Case; 10] = [
         prompt: "contract: greet",
         modes: &[Mode::Streaming],
         fails_once: Some(429),
-        ending: Ending::Says("Hello from the other side. 你好，世界 👋🏽"),
+        ending: Ending::Completes("Hello from the other side. 你好，世界 👋🏽"),
         statuses: &[429, 200],
         read: &["user: contract: greet"],
         ..CASE
@@ -191,7 +191,7 @@ const CASES: [Case; 10] = [
     Case {
         prompt: "contract: cut off",
         modes: &[Mode::Streaming],
-        ending: Ending::Says("This sentence is whole."),
+        ending: Ending::Completes("This sentence is whole."),
         read: &["user: contract: cut off"],
         ..CASE
     },
@@ -294,7 +294,7 @@ impl Trial<'_> {
         let output = self.command().output().context("cannot start sortie")?;
         let stderr = String::from_utf8_lossy(&output.stderr);
         let record: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
-        let told = || {
+        let details = || {
             let lines: Vec<&str> = stderr.lines().take(SHOWN_LINES).collect();
             format!(
                 "sortie ended with {}: {record}\n{}",
@@ -303,14 +303,15 @@ impl Trial<'_> {
             )
         };
         match self.case.ending {
-            Ending::Says(text) => {
-                ensure!(output.status.success(), "{}", told());
-                ensure!(record["result"] == text, "expected {text:?}; {}", told());
+            Ending::Completes(text) => {
+                ensure!(output.status.success(), "{}", details());
+                ensure!(record["result"] == text, "expected {text:?}; {}", details());
             }
             Ending::Fails(words) => {
-                ensure!(!output.status.success(), "it should fail; {}", told());
-                let says_so = record["error"].to_string().contains(words) || stderr.contains(words);
-                ensure!(says_so, "expected {words:?}; {}", told());
+                ensure!(!output.status.success(), "it should fail; {}", details());
+                let is_reported =
+                    record["error"].to_string().contains(words) || stderr.contains(words);
+                ensure!(is_reported, "expected {words:?}; {}", details());
             }
         }
         if let Some((input, output)) = self.case.tokens {

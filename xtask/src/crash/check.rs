@@ -174,12 +174,12 @@ fn effects_in_the_ledger(
 ) {
     for line in expected.lines() {
         let times = ledger.iter().filter(|found| **found == line).count();
-        let told = reported_unknown(run, &line);
+        let reported = reported_unknown(run, &line);
         if times == 0 {
             problems.push(format!("the effect {line:?} is lost"));
-        } else if times > 1 + told {
+        } else if times > 1 + reported {
             problems.push(format!(
-                "the effect {line:?} happened {times} times, and the model got \"unknown\" {told} times"
+                "the effect {line:?} happened {times} times, and the model got \"unknown\" {reported} times"
             ));
         }
     }

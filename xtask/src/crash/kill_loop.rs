@@ -139,7 +139,7 @@ struct Cycle {
     /// Runs that a kill hit, by the last event in their journals.
     hits: BTreeMap<String, u64>,
     /// Calls whose outcome was reported to the model as unknown.
-    told: u64,
+    reported_unknown_count: u64,
     /// Lines of the ledger that exist more than once after such a report.
     doubled: u64,
 }
@@ -173,7 +173,7 @@ impl Cycle {
                 *self.hits.entry(fact.to_owned()).or_default() += 1;
             }
             for line in TREE.runs.iter().flat_map(ExpectedRun::lines) {
-                self.told += reported_unknown(run, &line) as u64;
+                self.reported_unknown_count += reported_unknown(run, &line) as u64;
             }
         }
         let mut lines = observed.ledger.clone();
@@ -188,7 +188,7 @@ struct Totals {
     cycles: u64,
     landed: u64,
     too_early: u64,
-    told: u64,
+    reported_unknown_count: u64,
     doubled: u64,
     hits: BTreeMap<String, u64>,
     /// Number of cycles by number of runs hit.
@@ -201,7 +201,7 @@ impl Totals {
         self.cycles += 1;
         self.landed += cycle.landed;
         self.too_early += u64::from(cycle.too_early);
-        self.told += cycle.told;
+        self.reported_unknown_count += cycle.reported_unknown_count;
         self.doubled += cycle.doubled;
         *self.width.entry(cycle.hits.values().sum()).or_default() += 1;
         for (fact, count) in cycle.hits {
@@ -231,7 +231,7 @@ impl Totals {
         );
         println!(
             "the model got \"unknown\" {} times; {} lines of the ledger are duplicated after that",
-            self.told, self.doubled
+            self.reported_unknown_count, self.doubled
         );
         if self.broken.is_empty() {
             println!(

@@ -80,8 +80,8 @@ impl<'a> Site<'a> {
         Ok(match self.resume(PATIENCE)? {
             Ending::Exited(status) if status.success() => Vec::new(),
             Ending::Exited(status) => {
-                let said = fs::read_to_string(self.folder.join("resume.err"))?;
-                let error = said.lines().rfind(|line| line.starts_with("error"));
+                let stderr = fs::read_to_string(self.folder.join("resume.err"))?;
+                let error = stderr.lines().rfind(|line| line.starts_with("error"));
                 vec![format!(
                     "resume: {status}: {}",
                     error.unwrap_or("no message")
