@@ -233,7 +233,7 @@ impl Stage {
     }
 
     /// Waits until the run with this label has prompted the model at this turn.
-    pub async fn until_asked(&self, label: &str, turn: u32) {
+    pub async fn until_prompted(&self, label: &str, turn: u32) {
         self.until(&format!("turn {turn} of {label}"), async || {
             self.prompter.request(label, turn)
         })

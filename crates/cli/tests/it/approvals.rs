@@ -4,7 +4,7 @@ use rexpect::session::PtySession;
 use serde_json::Value;
 
 use crate::terminal::at_terminal;
-use crate::world::{Said, World};
+use crate::world::{CommandOutput, World};
 
 const ONE_CHANGE: &str = r#"
   - when: { turn: 1 }
@@ -38,10 +38,10 @@ fn approval_from_another_process_reaches_the_run() {
         // A prefix of four characters is enough.
         let mut arguments = vec!["approvals", reply[0], &id[..4]];
         arguments.extend(&reply[1..]);
-        let said = world.ok(&arguments).out;
+        let output = world.ok(&arguments).out;
         let start =
             format!("{id}: {expected_reply}. The process that runs the task will read it (");
-        assert!(said.starts_with(&start), "{said}");
+        assert!(output.starts_with(&start), "{output}");
         terminal.exp_string(expected_last).unwrap();
         terminal.exp_eof().unwrap();
         assert_eq!(made(&world).as_deref(), expected_file, "{reply:?}");
@@ -107,9 +107,9 @@ fn reply_without_a_running_process_is_used_by_the_next_one() {
         .process_mut()
         .kill(rexpect::process::Signal::SIGKILL)
         .unwrap();
-    let said = world.ok(&["approvals", "approve", &id]).out;
+    let output = world.ok(&["approvals", "approve", &id]).out;
     assert_eq!(
-        said,
+        output,
         format!(
             "{id}: approved by cli:anna. No process runs the task; continue it with `sortie resume`.\n"
         )
@@ -132,9 +132,9 @@ fn first_reply_wins() {
         "{late:#?}"
     );
     let check = |arguments: &[&str], code: i32, expected: &str| {
-        let said = world.sortie(arguments);
+        let output = world.sortie(arguments);
         assert_eq!(
-            (said.code, said.err.as_str()),
+            (output.code, output.err.as_str()),
             (Some(code), expected),
             "{arguments:?}"
         );
@@ -207,7 +207,7 @@ fn lasting_approval_grants_the_session_until_revoked() {
     let grants = world.json(&["approvals", "grants", "--json"]);
     assert_eq!(grants[0]["rule"], rule);
     assert_eq!(grants[0]["by"], "cli:anna");
-    let Said { out, .. } = world.ok(&["approvals", "revoke", rule]);
+    let CommandOutput { out, .. } = world.ok(&["approvals", "revoke", rule]);
     assert_eq!(
         out,
         format!(
@@ -240,10 +240,10 @@ fn question_is_answered_by_option_number_or_text() {
     assert!(list.contains("Which\\u{1b}[2K colour?"), "{list}");
     let refused = world.sortie(&["approvals", "approve", id]);
     assert_eq!(refused.code, Some(6), "{refused:#?}");
-    let said = world.ok(&["approvals", "answer", id, "2"]).out;
+    let output = world.ok(&["approvals", "answer", id, "2"]).out;
     assert!(
-        said.starts_with(&format!("{id}: answered: blue. ")),
-        "{said}"
+        output.starts_with(&format!("{id}: answered: blue. ")),
+        "{output}"
     );
     terminal.exp_string("blue").unwrap();
     terminal.exp_eof().unwrap();

@@ -35,7 +35,7 @@ fn lines(world: &World, arguments: &[&str]) -> Vec<Value> {
 #[test]
 fn audit_lists_every_call_with_its_decision() {
     let world = worked();
-    let told: Vec<String> = lines(&world, &[])
+    let shown: Vec<String> = lines(&world, &[])
         .iter()
         .map(|line| {
             format!(
@@ -50,12 +50,12 @@ fn audit_lists_every_call_with_its_decision() {
             )
         })
         .collect();
-    insta::assert_snapshot!(told.join("\n"), @r"
+    insta::assert_snapshot!(shown.join("\n"), @r"
     main list_dir allow by mode ok
     main write_file deny by mode denied
     ");
     let text = world.ok(&["audit"]).out;
-    assert_eq!(text.lines().count(), told.len(), "{text}");
+    assert_eq!(text.lines().count(), shown.len(), "{text}");
     assert!(text.contains("[main] write_file"), "{text}");
 }
 
@@ -78,22 +78,24 @@ fn audit_verify_detects_a_changed_byte() {
     let world = worked();
     let good = world.json(&["audit", "verify", "--json"]);
     assert_eq!(good["problems"], Value::Array(Vec::new()));
-    let said = world.ok(&["audit", "verify"]).out;
+    let output = world.ok(&["audit", "verify"]).out;
     let head = good["head"].as_str().unwrap();
     assert_eq!(
-        said,
+        output,
         format!(
             "{} entries checked; the last hash is {head}\n",
             good["entries"]
         )
     );
     falsify(&world);
-    let said = world.sortie(&["audit", "verify"]);
-    assert_eq!(said.code, Some(1), "{said:#?}");
+    let output = world.sortie(&["audit", "verify"]);
+    assert_eq!(output.code, Some(1), "{output:#?}");
     assert!(
-        said.err.starts_with("error: The audit log was modified: "),
+        output
+            .err
+            .starts_with("error: The audit log was modified: "),
         "{}",
-        said.err
+        output.err
     );
     let report = world.json_any(&["doctor", "--json"]);
     let audit = report["checks"]

@@ -54,13 +54,13 @@ fn is(world: &World, label: &str, status: &str) -> bool {
 fn a_run_is_the_same_with_and_without_a_server() {
     let check = |world: &World| {
         let model = world.scenario(ONE_CHILD);
-        let said = world.ok(&["run", "Look", "--model", &model]);
-        assert!(said.out.starts_with("That was all: "), "{said:#?}");
+        let output = world.ok(&["run", "Look", "--model", &model]);
+        assert!(output.out.starts_with("That was all: "), "{output:#?}");
         for line in [
             "[explore] find auth files ...",
             "[explore] find auth files - done (1 tool, ",
         ] {
-            assert!(said.err.contains(line), "{line}: {said:#?}");
+            assert!(output.err.contains(line), "{line}: {output:#?}");
         }
         let task = world.json(&["run", "Look again", "--json", "--model", &model]);
         assert_eq!(task["status"], "completed");
@@ -108,11 +108,11 @@ fn several_runs_share_a_server() {
         .map(|name| world.start(&["run", name, "--model", &model]))
         .collect();
     for run in runs {
-        let said = run.end();
+        let output = run.end();
         assert_eq!(
-            (said.code, said.out.as_str()),
+            (output.code, output.out.as_str()),
             (Some(0), "done\n"),
-            "{said:#?}"
+            "{output:#?}"
         );
     }
     for name in names {
@@ -130,9 +130,9 @@ fn exit_codes_come_through_the_server() {
     let model = world.scenario_in("hangs.yaml", HANGS);
     let late = world.sortie(&["run", "y", "--timeout", "1", "--model", &model]);
     assert_eq!(late.code, Some(5), "{late:#?}");
-    let nobody = world.sortie(&["spawn", "z", "--agent", "nobody", "--model", &model]);
-    assert_ne!(nobody.code, Some(0), "{nobody:#?}");
-    assert!(nobody.err.contains("nobody"), "{nobody:#?}");
+    let unknown_agent = world.sortie(&["spawn", "z", "--agent", "nobody", "--model", &model]);
+    assert_ne!(unknown_agent.code, Some(0), "{unknown_agent:#?}");
+    assert!(unknown_agent.err.contains("nobody"), "{unknown_agent:#?}");
     assert_eq!(world.sortie(&["tasks", "cancel", "ffffffff"]).code, Some(4));
 }
 
@@ -144,12 +144,13 @@ fn an_interrupt_cancels_the_run_in_the_server() {
     let mut run = world.start(&["run", "top", "--model", &model]);
     world.until("it runs", |world| is(world, "top", "running"));
     run.signal(Signal::INT);
-    let said = run.end();
-    assert_eq!(said.code, Some(130), "{said:#?}");
+    let output = run.end();
+    assert_eq!(output.code, Some(130), "{output:#?}");
     assert!(
-        said.err
+        output
+            .err
             .contains("Cancelled by a person: stopped with Ctrl-C"),
-        "{said:#?}"
+        "{output:#?}"
     );
     assert!(is(&world, "top", "cancelled"));
     assert_eq!(world.sortie(&["status"]).code, Some(0));
@@ -163,11 +164,11 @@ fn terminated_client_leaves_the_run_to_the_server() {
     let mut run = world.start(&["run", "top", "--model", &model]);
     world.until("it runs", |world| is(world, "top", "running"));
     run.signal(Signal::TERM);
-    let said = run.end();
-    assert_eq!(said.code, Some(143), "{said:#?}");
+    let output = run.end();
+    assert_eq!(output.code, Some(143), "{output:#?}");
     assert!(
-        said.err.contains("The task continues in the server"),
-        "{said:#?}"
+        output.err.contains("The task continues in the server"),
+        "{output:#?}"
     );
     world.until("it ends", |world| is(world, "top", "completed"));
 }
@@ -177,8 +178,8 @@ fn a_detached_task_is_run_by_the_server_and_resume_waits_for_it() {
     let world = World::new();
     let model = world.scenario("  - latency_ms: 300\n    say: here I am\n");
     let _server = world.serve();
-    let said = world.ok(&["spawn", "wait", "--detach", "--model", &model]);
-    assert!(said.out.contains("The server runs it."), "{said:#?}");
+    let output = world.ok(&["spawn", "wait", "--detach", "--model", &model]);
+    assert!(output.out.contains("The server runs it."), "{output:#?}");
     let resumed = world.ok(&["resume"]);
     assert!(
         resumed.out == "here I am\n" || resumed.err.contains("There is nothing to resume."),
@@ -201,12 +202,12 @@ fn flags_that_need_a_process_of_their_own_are_refused() {
         &["-c", "subagents.max_concurrent=2"],
     ] {
         let all = [&["run", "x", "--model", &model], flags].concat();
-        let said = world.sortie(&all);
-        assert_eq!(said.code, Some(6), "{said:#?}");
+        let output = world.sortie(&all);
+        assert_eq!(output.code, Some(6), "{output:#?}");
         let expected = format!("{} needs exclusive access to the store", flags[0]);
         assert!(
-            said.err.contains(&expected) && said.err.contains("sortie stop"),
-            "{said:#?}"
+            output.err.contains(&expected) && output.err.contains("sortie stop"),
+            "{output:#?}"
         );
     }
     assert!(world.tasks().is_empty());
@@ -219,12 +220,12 @@ fn flags_that_need_a_process_of_their_own_are_refused() {
         &["spawn", "y", "--model", &model],
         &["replay", id, "--from", "1"],
     ] {
-        let said = world.sortie(&[command, &["-c", "subagents.max_concurrent=2"]].concat());
-        assert_eq!(said.code, Some(6), "{command:?}: {said:#?}");
+        let output = world.sortie(&[command, &["-c", "subagents.max_concurrent=2"]].concat());
+        assert_eq!(output.code, Some(6), "{command:?}: {output:#?}");
         let expected = "-c needs exclusive access to the store";
         assert!(
-            said.err.starts_with("error: ") && said.err.contains(expected),
-            "{command:?}: {said:#?}"
+            output.err.starts_with("error: ") && output.err.contains(expected),
+            "{command:?}: {output:#?}"
         );
     }
     assert_eq!(world.tasks().len(), 1);
@@ -295,7 +296,7 @@ fn tasks_are_paused_steered_resumed_and_retried_without_a_server() {
 }
 
 #[test]
-fn a_person_at_the_clients_terminal_is_asked() {
+fn approval_requests_are_shown_at_the_clients_terminal() {
     let world = World::new();
     let model = world.scenario(TWO_CHANGES);
     let _server = world.serve();
@@ -327,7 +328,7 @@ fn approvals_are_given_and_revoked_through_the_server() {
         all.as_array().unwrap().first().cloned()
     };
     world.until("it asks", |world| first(world).is_some());
-    run.hears("[main] Make it waits for a decision: `sortie approvals show ");
+    run.wait_for_line("[main] Make it waits for a decision: `sortie approvals show ");
     let request = first(&world).unwrap()["id"].as_str().unwrap().to_owned();
     let approved = world.ok(&["approvals", "approve", &request, "--always=write_file"]);
     assert!(
@@ -349,20 +350,21 @@ fn approvals_are_given_and_revoked_through_the_server() {
 }
 
 #[test]
-fn client_reports_that_its_server_is_gone() {
+fn client_reports_that_its_server_ended() {
     let world = World::new();
     let model = world.scenario(CHILD_HANGS);
     let mut server = world.serve();
     let mut run = world.start(&["run", "top", "--model", &model]);
-    run.hears("[explore] look ...");
+    run.wait_for_line("[explore] look ...");
     server.signal(Signal::KILL);
     assert_eq!(server.end().code, None);
-    let said = run.end();
-    assert_eq!(said.code, Some(143), "{said:#?}");
+    let output = run.end();
+    assert_eq!(output.code, Some(143), "{output:#?}");
     assert!(
-        said.err
+        output
+            .err
             .contains("The server has stopped. Its tasks are kept"),
-        "{said:#?}"
+        "{output:#?}"
     );
 }
 
@@ -372,16 +374,16 @@ fn client_continues_after_a_server_restart() {
     let model = world.scenario(CHILD_HANGS);
     let mut server = world.serve();
     let mut run = world.start(&["run", "top", "--model", &model]);
-    run.hears("[explore] look ...");
+    run.wait_for_line("[explore] look ...");
     world.scenario("  - say: after all\n");
     server.signal(Signal::KILL);
     assert_eq!(server.end().code, None);
     let _again = world.serve();
-    let said = run.end();
+    let output = run.end();
     assert_eq!(
-        (said.code, said.out.as_str()),
+        (output.code, output.out.as_str()),
         (Some(0), "after all\n"),
-        "{said:#?}"
+        "{output:#?}"
     );
 }
 
@@ -444,9 +446,9 @@ fn long_instruction_gets_the_same_error_with_and_without_a_server() {
                 .unwrap();
             // The command stops reading once the input is too long, so this write may fail.
             child.stdin.take().unwrap().write_all(text.as_bytes()).ok();
-            let said = child.wait_with_output().unwrap();
-            let words = String::from_utf8(said.stderr).unwrap();
-            assert_eq!(said.status.code(), Some(2), "{words}");
+            let output = child.wait_with_output().unwrap();
+            let words = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(output.status.code(), Some(2), "{words}");
             assert!(words.contains("longer than 200,000 characters"), "{words}");
         }
     };
@@ -465,19 +467,19 @@ fn a_client_waits_for_a_server_that_is_starting() {
         world.until("it has the store", |world| {
             world.home().join("server.json").exists()
         });
-        let said = world.sortie(&["run", "x", "--model", &model]);
+        let output = world.sortie(&["run", "x", "--model", &model]);
         assert_eq!(
-            (said.code, said.out.as_str()),
+            (output.code, output.out.as_str()),
             (Some(0), "done\n"),
-            "{said:#?}"
+            "{output:#?}"
         );
         server.signal(Signal::TERM);
         // While the server stops, a run waits for the store or finds it free.
-        let said = world.sortie(&["run", "y", "--model", &model]);
+        let output = world.sortie(&["run", "y", "--model", &model]);
         assert_eq!(
-            (said.code, said.out.as_str()),
+            (output.code, output.out.as_str()),
             (Some(0), "done\n"),
-            "{said:#?}"
+            "{output:#?}"
         );
         assert_eq!(server.end().code, Some(0));
     }
@@ -555,7 +557,7 @@ fn run_show_and_http_return_the_same_task() {
     let id = task["task_id"].as_str().unwrap();
     let token = std::fs::read_to_string(world.home().join("token")).unwrap();
     let (status, body) =
-        crate::server::ask(&world, token.trim(), "GET", &format!("/api/tasks/{id}"));
+        crate::server::request(&world, token.trim(), "GET", &format!("/api/tasks/{id}"));
     assert_eq!(status, 200, "{body}");
     let over_http: Value = serde_json::from_str(&body).unwrap();
     let shown = world.json(&["tasks", "show", id, "--json"]);

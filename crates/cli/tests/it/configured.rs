@@ -54,12 +54,12 @@ fn only_a_trusted_project_may_redirect_secrets() {
         "sortie.toml",
         "[providers.openai]\nbase_url = \"http://127.0.0.1:9/v1\"\n",
     );
-    let said = world.ok(&["config", "show", "providers", "--json"]);
-    assert!(!said.out.contains("127.0.0.1:9"), "{}", said.out);
-    assert!(said.err.contains("sortie trust"), "{}", said.err);
+    let output = world.ok(&["config", "show", "providers", "--json"]);
+    assert!(!output.out.contains("127.0.0.1:9"), "{}", output.out);
+    assert!(output.err.contains("sortie trust"), "{}", output.err);
     world.ok(&["trust"]);
-    let said = world.ok(&["config", "show", "providers", "--json"]);
-    assert!(said.out.contains("127.0.0.1:9"), "{}", said.out);
+    let output = world.ok(&["config", "show", "providers", "--json"]);
+    assert!(output.out.contains("127.0.0.1:9"), "{}", output.out);
     let listed = world.json(&["models", "list", "--json"]);
     let openai = listed["vendors"]
         .as_array()
@@ -74,8 +74,8 @@ fn only_a_trusted_project_may_redirect_secrets() {
         world.json(&["trust", "--list", "--json"]),
         serde_json::json!([])
     );
-    let said = world.ok(&["config", "show", "providers", "--json"]);
-    assert!(!said.out.contains("127.0.0.1:9"), "{}", said.out);
+    let output = world.ok(&["config", "show", "providers", "--json"]);
+    assert!(!output.out.contains("127.0.0.1:9"), "{}", output.out);
 }
 
 #[test]
@@ -97,8 +97,8 @@ fn configured_values_take_effect() {
     let admitted = |label: &str| {
         let id = world.task(label)["task_id"].clone();
         let id = id.as_str().unwrap().to_owned();
-        let said = world.ok(&["tasks", "events", &id, "--json"]);
-        let first: Value = serde_json::from_str(said.out.lines().next().unwrap()).unwrap();
+        let output = world.ok(&["tasks", "events", &id, "--json"]);
+        let first: Value = serde_json::from_str(output.out.lines().next().unwrap()).unwrap();
         let spec = &first["spec"];
         format!(
             "{} {} {} {} {}",
@@ -121,23 +121,23 @@ fn mistakes_are_named_with_file_and_key() {
         &world,
         "[subagents]\nmax_concurent = 3\n[models.\"a/b\".price]\ninput = 1.0\n",
     );
-    let said = world.ok(&["config", "show", "lang"]);
+    let output = world.ok(&["config", "show", "lang"]);
     assert!(
-        said.err.contains("unknown key subagents.max_concurent"),
+        output.err.contains("unknown key subagents.max_concurent"),
         "{}",
-        said.err
+        output.err
     );
-    assert!(said.err.contains("max_concurrent"), "{}", said.err);
+    assert!(output.err.contains("max_concurrent"), "{}", output.err);
     assert!(
-        said.err.contains("it needs input and output"),
+        output.err.contains("it needs input and output"),
         "{}",
-        said.err
+        output.err
     );
     user_file(&world, "temperature = 9\n");
-    let said = world.sortie(&["run", "x"]);
-    assert_eq!(said.code, Some(2), "{said:#?}");
-    assert!(said.err.contains("temperature"), "{}", said.err);
-    assert!(said.err.contains("config.toml"), "{}", said.err);
+    let output = world.sortie(&["run", "x"]);
+    assert_eq!(output.code, Some(2), "{output:#?}");
+    assert!(output.err.contains("temperature"), "{}", output.err);
+    assert!(output.err.contains("config.toml"), "{}", output.err);
 }
 
 #[test]
@@ -165,10 +165,10 @@ fn missing_model_error_names_three_ways_to_set_one() {
         .with("LLAMACPP_BASE_URL", "http://127.0.0.1:9/v1")
         .with("LMSTUDIO_BASE_URL", "http://127.0.0.1:9/v1")
         .with("VLLM_BASE_URL", "http://127.0.0.1:9/v1");
-    let said = world.sortie(&["run", "x"]);
-    assert_eq!(said.code, Some(2), "{said:#?}");
+    let output = world.sortie(&["run", "x"]);
+    assert_eq!(output.code, Some(2), "{output:#?}");
     for way in ["ANTHROPIC_API_KEY", "ollama", "base_url", "sortie demo"] {
-        assert!(said.err.contains(way), "{way}: {}", said.err);
+        assert!(output.err.contains(way), "{way}: {}", output.err);
     }
 }
 
@@ -178,13 +178,13 @@ fn invalid_file_of_an_untrusted_project_stops_no_command() {
     let model = world.scenario("  - say: done\n");
     for broken in [&b"x ["[..], b"\xff\xfe", b"model = 3"] {
         std::fs::write(world.workspace().join("sortie.toml"), broken).unwrap();
-        let said = world.ok(&["run", "x", "--model", &model]);
-        assert!(said.err.contains("is ignored"), "{}", said.err);
+        let output = world.ok(&["run", "x", "--model", &model]);
+        assert!(output.err.contains("is ignored"), "{}", output.err);
         world.ok(&["tasks", "list"]);
     }
     world.ok(&["trust"]);
-    let said = world.sortie(&["run", "x", "--model", &model]);
-    assert_eq!(said.code, Some(2), "{said:#?}");
+    let output = world.sortie(&["run", "x", "--model", &model]);
+    assert_eq!(output.code, Some(2), "{output:#?}");
     // Commands that only read, or that repair the file, still work.
     for command in [
         &["tasks", "list"][..],

@@ -219,7 +219,7 @@ fn after_a_reconcilable_tool_its_effect_is_checked() {
 }
 
 #[test]
-fn after_a_once_tool_the_model_is_told_to_verify_first() {
+fn after_an_interrupted_once_tool_the_model_must_verify_first() {
     let after = Aftermath {
         world: tool_ran(
             r#"{ tool: exec, args: { command: "echo line >> ledger.txt" } }"#,
@@ -294,7 +294,8 @@ fn a_child_that_just_ended_can_be_deleted() {
         let mut command = world.command(&["run", "top", "--model", &model, "--yes"]);
         command.env("SORTIE_BREAK", "outbox");
         let mut died = Running::start(command);
-        died.hears("[code] runner - done").signal(Signal::KILL);
+        died.wait_for_line("[code] runner - done")
+            .signal(Signal::KILL);
         assert_eq!(died.end().code, None);
         let is_owed = |task: &Value| task["delivery"] == "pending" && task["status"] == "completed";
         let ended = world.tasks().into_iter().find(is_owed).unwrap();
@@ -316,7 +317,7 @@ fn control_with_delivery_disabled_fails_the_checks() {
     let model = world.scenario(SCENARIO);
     world.write("note.txt", "hello\n");
     let mut running = world.start(&["run", "top", "--model", &model, "--yes"]);
-    running.hears("[code] runner - done");
+    running.wait_for_line("[code] runner - done");
     let all = world.tasks();
     let undelivered = all
         .iter()

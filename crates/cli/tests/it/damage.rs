@@ -131,12 +131,12 @@ fn ended(world: &World, arguments: &[&str], home: &Path) -> (Option<i32>, String
     let mut running = crate::world::Running::start(command);
     if arguments[0] == "serve" {
         // A server that starts gets SIGTERM; one that refuses to start has exited.
-        running.hears_or_ends("Serving ");
+        running.wait_for_line_or_end("Serving ");
         running.try_signal(Signal::TERM);
     }
-    let said = running.end();
-    assert!(began.elapsed() < LIMIT, "{arguments:?}: {said:#?}");
-    (said.code, said.out, said.err)
+    let output = running.end();
+    assert!(began.elapsed() < LIMIT, "{arguments:?}: {output:#?}");
+    (output.code, output.out, output.err)
 }
 
 #[test]
@@ -207,10 +207,10 @@ fn a_home_without_a_usable_server_file_serves_and_runs() {
         Damage::Link,
     ] {
         damage.happen(&file, 7);
-        let said = world.ok(&["run", "x", "--model", &model]);
+        let output = world.ok(&["run", "x", "--model", &model]);
         assert!(
-            said.err.contains("is ignored and replaced"),
-            "{damage:?}: {said:#?}"
+            output.err.contains("is ignored and replaced"),
+            "{damage:?}: {output:#?}"
         );
         let mut server = world.serve();
         assert_eq!(world.sortie(&["status"]).code, Some(0), "{damage:?}");
@@ -237,11 +237,11 @@ fn a_database_of_another_application_is_refused_and_left_alone() {
         &["serve", "--listen", "127.0.0.1:0"],
         &["tasks", "list"],
     ] {
-        let said = world.sortie(arguments);
-        assert_eq!(said.code, Some(3), "{arguments:?}: {said:#?}");
+        let output = world.sortie(arguments);
+        assert_eq!(output.code, Some(3), "{arguments:?}: {output:#?}");
         assert!(
-            said.err.contains("belongs to another application"),
-            "{said:#?}"
+            output.err.contains("belongs to another application"),
+            "{output:#?}"
         );
     }
     let doctor = world.sortie(&["doctor"]);

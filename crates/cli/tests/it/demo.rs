@@ -9,13 +9,13 @@ fn two_folders_give_two_true_reports() {
     rusty.write("src/main.rs", "// TODO oil the hinges\nfn main() {}\n");
     let snaky = World::new();
     snaky.write("snake.py", "print('hiss')\n");
-    let said = |world: &World| {
-        let said = world.ok(&["demo"]);
-        let done = said.err.matches(" - done (").count();
-        assert_eq!(done, 3, "{}", said.err);
-        said.out
+    let output = |world: &World| {
+        let output = world.ok(&["demo"]);
+        let done = output.err.matches(" - done (").count();
+        assert_eq!(done, 3, "{}", output.err);
+        output.out
     };
-    let (rust, python) = (said(&rusty), said(&snaky));
+    let (rust, python) = (output(&rusty), output(&snaky));
     for expected in ["Rust", "Rusty", "main.rs", "TODO"] {
         assert!(rust.contains(expected), "{expected}: {rust}");
     }
@@ -53,8 +53,8 @@ fn the_demo_speaks_chinese_and_json() {
 fn a_folder_can_be_named() {
     let world = World::new();
     world.write("inner/only.go", "package main\n");
-    let said = world.ok(&["demo", "--workspace", "inner", "--pace", "1"]);
-    assert!(said.out.contains("only.go"), "{}", said.out);
+    let output = world.ok(&["demo", "--workspace", "inner", "--pace", "1"]);
+    assert!(output.out.contains("only.go"), "{}", output.out);
     assert_eq!(
         world.sortie(&["demo", "--workspace", "nowhere"]).code,
         Some(2)

@@ -16,27 +16,31 @@ fn check<'a>(report: &'a Value, name: &str) -> &'a Value {
 #[test]
 fn a_new_home_is_fine() {
     let world = World::new().with("OPENAI_API_KEY", "sk-secret");
-    let said = world.ok(&["doctor", "--json"]);
-    let report: Value = serde_json::from_str(&said.out).unwrap();
+    let output = world.ok(&["doctor", "--json"]);
+    let report: Value = serde_json::from_str(&output.out).unwrap();
     assert_eq!(report["ok"], true);
     for name in ["home", "store", "journal", "tasks", "lock", "model", "keys"] {
         assert_eq!(check(&report, name)["state"], "ok", "{name}: {report}");
     }
     let keys = check(&report, "keys")["found"].as_str().unwrap();
     assert_eq!(keys, "set: openai, openai-chat");
-    assert!(!said.out.contains("sk-secret"));
+    assert!(!output.out.contains("sk-secret"));
     assert!(!world.home().exists(), "looking must not make anything");
 }
 
 #[test]
-fn a_broken_store_fails_and_says_what_to_do() {
+fn a_broken_store_fails_with_a_hint() {
     let world = World::new();
     std::fs::create_dir(world.home()).unwrap();
     std::fs::write(world.home().join("sortie.db"), "this is no database").unwrap();
-    let said = world.sortie(&["doctor"]);
-    assert_eq!(said.code, Some(1), "{said:#?}");
-    assert!(said.out.contains("fail store: "), "{}", said.out);
-    assert!(said.out.contains("→ Back up the folder"), "{}", said.out);
+    let output = world.sortie(&["doctor"]);
+    assert_eq!(output.code, Some(1), "{output:#?}");
+    assert!(output.out.contains("fail store: "), "{}", output.out);
+    assert!(
+        output.out.contains("→ Back up the folder"),
+        "{}",
+        output.out
+    );
     let list = world.sortie(&["tasks", "list"]);
     assert_eq!(list.code, Some(3), "{list:#?}");
     assert!(list.err.contains("hint: `sortie doctor`"), "{}", list.err);
@@ -45,12 +49,12 @@ fn a_broken_store_fails_and_says_what_to_do() {
 #[test]
 fn a_model_that_cannot_be_used_fails() {
     let world = World::new().with("SORTIE_MODEL", "nobody/nothing");
-    let said = world.sortie(&["doctor"]);
-    assert_eq!(said.code, Some(1), "{said:#?}");
+    let output = world.sortie(&["doctor"]);
+    assert_eq!(output.code, Some(1), "{output:#?}");
     assert!(
-        said.out.contains("fail model: there is no provider"),
+        output.out.contains("fail model: there is no provider"),
         "{}",
-        said.out
+        output.out
     );
 }
 

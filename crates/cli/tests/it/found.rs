@@ -69,12 +69,12 @@ fn local_model_server_is_found_without_configuration() {
     let host = listener.local_addr().unwrap().to_string();
     std::thread::spawn(move || serve(&listener));
     let world = World::new().with("OLLAMA_HOST", &host);
-    let said = world.ok(&["run", "Where are you?"]);
-    assert_eq!(said.out, "Here I am.\n");
+    let output = world.ok(&["run", "Where are you?"]);
+    assert_eq!(output.out, "Here I am.\n");
     assert!(
-        said.err.contains("Using ollama/found:1b"),
+        output.err.contains("Using ollama/found:1b"),
         "it says what it found: {}",
-        said.err
+        output.err
     );
     assert_eq!(world.task("Where are you?")["model"], "ollama/found:1b");
     let listed = world.json(&["models", "list", "--json"]);

@@ -32,8 +32,8 @@ const EXPLORER: &str =
 fn ended(world: &World, flags: &[&str], extra: &str) -> (String, Value) {
     let model = world.scenario(&TWO_CALLS.replace("{extra}", extra));
     let all = [&["run", "top", "--model", &model], flags].concat();
-    let said = world.sortie(&all);
-    assert!(said.code.is_some(), "{said:#?}");
+    let output = world.sortie(&all);
+    assert!(output.code.is_some(), "{output:#?}");
     let kid = world.task("kid");
     (
         kid["status"].as_str().unwrap().to_owned(),
@@ -228,7 +228,7 @@ fn traces_go_to_the_endpoint_of_the_environment() {
     let request = requests.recv_timeout(Duration::from_secs(60)).unwrap();
     assert!(request.starts_with("post /v1/traces "), "{request}");
     // An invalid endpoint is reported and stops no run.
-    let told = world.ok(&[
+    let started = world.ok(&[
         "run",
         "y",
         "-c",
@@ -236,7 +236,7 @@ fn traces_go_to_the_endpoint_of_the_environment() {
         "--model",
         &model,
     ]);
-    assert!(told.err.contains("No traces are sent: "), "{told:#?}");
+    assert!(started.err.contains("No traces are sent: "), "{started:#?}");
 }
 
 #[test]
@@ -271,8 +271,8 @@ fn a_parent_applies_what_its_child_changed() {
     say: done
 "#;
     let model = world.scenario(rules);
-    let said = world.ok(&["run", "top", "--yes", "--model", &model]);
-    assert!(said.out.contains("made.txt"), "{said:#?}");
+    let output = world.ok(&["run", "top", "--yes", "--model", &model]);
+    assert!(output.out.contains("made.txt"), "{output:#?}");
     let made = std::fs::read_to_string(world.workspace().join("made.txt")).unwrap();
     assert_eq!(made, "by the child\n");
 }

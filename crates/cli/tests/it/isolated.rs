@@ -92,10 +92,10 @@ fn a_task_without_a_worktree_has_no_changes() {
     world.ok(&["run", "x", "--model", &model]);
     let task = world.task("x");
     let id = task["task_id"].as_str().unwrap();
-    let said = world.sortie(&["tasks", "diff", id]);
-    assert_eq!(said.code, Some(6));
+    let output = world.sortie(&["tasks", "diff", id]);
+    assert_eq!(output.code, Some(6));
     assert_eq!(
-        said.err,
+        output.err,
         format!(
             "error: Task {id} has no worktree of its own: it worked in the workspace itself.\n"
         )

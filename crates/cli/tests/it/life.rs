@@ -51,7 +51,7 @@ fn locked_store_error_names_the_holder() {
     let world = World::new();
     let model = world.scenario(HALF);
     let mut first = world.start(&["run", "top", "--model", &model]);
-    first.hears("[explore] quick - done");
+    first.wait_for_line("[explore] quick - done");
     let second = world.sortie(&["run", "another", "--model", &model]);
     assert_eq!(second.code, Some(3), "{second:#?}");
     let owner = format!(
@@ -84,10 +84,11 @@ fn interrupt_cancels_all_runs_and_keeps_partial_results() {
     let world = World::new();
     let model = world.scenario(HALF);
     let mut run = world.start(&["run", "top", "--model", &model]);
-    run.hears("[explore] quick - done").signal(Signal::INT);
-    let said = run.end();
-    assert_eq!(said.code, Some(130), "{said:#?}");
-    assert_eq!(said.out, "");
+    run.wait_for_line("[explore] quick - done")
+        .signal(Signal::INT);
+    let output = run.end();
+    assert_eq!(output.code, Some(130), "{output:#?}");
+    assert_eq!(output.out, "");
     for expected in [
         "Cancelling; waiting until everything has stopped.",
         "  [explore] slow - cancelled (0 tools, ",
@@ -96,7 +97,7 @@ fn interrupt_cancels_all_runs_and_keeps_partial_results() {
         "Kept: the result of [explore] quick (sortie tasks result ",
         "For everything that was kept: sortie tasks show ",
     ] {
-        assert!(said.err.contains(expected), "{expected}: {}", said.err);
+        assert!(output.err.contains(expected), "{expected}: {}", output.err);
     }
     expect_statuses(
         &world,
@@ -131,7 +132,7 @@ fn busy_shell() -> (String, String) {
 }
 
 /// Whether a process with this word in its command line runs.
-fn somebody_runs(word: &str) -> bool {
+fn is_running(word: &str) -> bool {
     let processes = std::fs::read_dir("/proc").unwrap();
     processes.filter_map(Result::ok).any(|process| {
         let words = std::fs::read(process.path().join("cmdline")).unwrap_or_default();
@@ -142,35 +143,35 @@ fn somebody_runs(word: &str) -> bool {
 }
 
 /// The settings with a sandbox and without one.
-const HELD_AND_BARE: [&str; 2] = ["sandbox.mode=required", "sandbox.mode=off"];
+const CONFINED_AND_BARE: [&str; 2] = ["sandbox.mode=required", "sandbox.mode=off"];
 
 #[test]
 fn an_interrupt_leaves_no_process_behind() {
-    for sandbox in HELD_AND_BARE {
+    for sandbox in CONFINED_AND_BARE {
         let world = World::new();
         let (script, word) = busy_shell();
         let model = world.scenario(&script);
         let mut run = world.start(&["run", "top", "--yes", "-c", sandbox, "--model", &model]);
-        world.until("the command runs", |_| somebody_runs(&word));
+        world.until("the command runs", |_| is_running(&word));
         run.signal(Signal::INT);
         assert_eq!(run.end().code, Some(130), "{sandbox}");
-        world.until("the shell command is gone", |_| !somebody_runs(&word));
+        world.until("the shell command is gone", |_| !is_running(&word));
     }
 }
 
 #[test]
 fn second_interrupt_exits_at_once_and_leaves_no_process() {
-    for sandbox in HELD_AND_BARE {
+    for sandbox in CONFINED_AND_BARE {
         let world = World::new();
         let (script, word) = busy_shell();
         let model = world.scenario(&script);
         let mut run = world.start(&["run", "top", "--yes", "-c", sandbox, "--model", &model]);
-        world.until("the command runs", |_| somebody_runs(&word));
+        world.until("the command runs", |_| is_running(&word));
         run.signal(Signal::INT)
-            .hears("Cancelling;")
+            .wait_for_line("Cancelling;")
             .signal(Signal::INT);
         assert_eq!(run.end().code, Some(130), "{sandbox}");
-        world.until("the shell command is gone", |_| !somebody_runs(&word));
+        world.until("the shell command is gone", |_| !is_running(&word));
     }
 }
 
@@ -180,10 +181,10 @@ fn kill_of_the_runtime_ends_its_sandboxed_commands() {
     let (script, word) = busy_shell();
     let model = world.scenario(&script);
     let mut run = world.start(&["run", "top", "--yes", "--model", &model]);
-    world.until("the command runs", |_| somebody_runs(&word));
+    world.until("the command runs", |_| is_running(&word));
     run.signal(Signal::KILL);
     assert_eq!(run.end().code, None);
-    world.until("the shell command is gone", |_| !somebody_runs(&word));
+    world.until("the shell command is gone", |_| !is_running(&word));
 }
 
 #[test]
@@ -191,13 +192,14 @@ fn terminated_run_can_be_resumed() {
     let world = World::new();
     let model = world.scenario(HALF);
     let mut run = world.start(&["run", "top", "--model", &model]);
-    run.hears("[explore] quick - done").signal(Signal::TERM);
-    let said = run.end();
-    assert_eq!(said.code, Some(143), "{said:#?}");
+    run.wait_for_line("[explore] quick - done")
+        .signal(Signal::TERM);
+    let output = run.end();
+    assert_eq!(output.code, Some(143), "{output:#?}");
     assert!(
-        said.err.contains("continue them with `sortie resume`."),
+        output.err.contains("continue them with `sortie resume`."),
         "{}",
-        said.err
+        output.err
     );
     world.scenario(&patient(HALF));
     let resumed = world.ok(&["resume"]);
@@ -226,7 +228,8 @@ fn killed_run_can_be_resumed() {
     let world = World::new();
     let model = world.scenario(HALF);
     let mut run = world.start(&["run", "top", "--model", &model]);
-    run.hears("[explore] quick - done").signal(Signal::KILL);
+    run.wait_for_line("[explore] quick - done")
+        .signal(Signal::KILL);
     assert_eq!(run.end().code, None);
     let doctor = world.ok(&["doctor"]).out;
     assert!(doctor.contains("No process runs them"), "{doctor}");
@@ -253,8 +256,8 @@ fn one_run_can_be_resumed_by_its_id() {
     let model = world.scenario("  - say: here I am\n");
     world.ok(&["spawn", "wait", "--detach", "--model", &model]);
     let id = world.task("wait")["task_id"].as_str().unwrap().to_owned();
-    let said = world.ok(&["resume", &id]);
-    assert_eq!(said.out, "here I am\n");
+    let output = world.ok(&["resume", &id]);
+    assert_eq!(output.out, "here I am\n");
     let again = world.ok(&["resume", &id]);
     assert!(
         again.err.contains("has already ended: completed"),
@@ -268,11 +271,12 @@ fn run_reports_unfinished_runs_of_earlier_processes() {
     let world = World::new();
     let model = world.scenario("  - say: done\n");
     world.ok(&["spawn", "wait", "--detach", "--model", &model]);
-    let said = world.ok(&["run", "top", "--model", &model]);
+    let output = world.ok(&["run", "top", "--model", &model]);
     assert!(
-        said.err
+        output
+            .err
             .starts_with("1 unfinished task of an earlier process continues as well"),
-        "{said:#?}"
+        "{output:#?}"
     );
-    assert_eq!(said.out, "done\n");
+    assert_eq!(output.out, "done\n");
 }

@@ -59,7 +59,7 @@ impl Village {
         made.out.trim().to_owned()
     }
 
-    fn ask_for(&self, key: &str, label: &str, message: &str) {
+    fn start_task(&self, key: &str, label: &str, message: &str) {
         let body = json!({
             "message": message,
             "label": label,
@@ -76,7 +76,7 @@ impl Village {
     }
 
     /// Sends a message to the main agent, which may send subagents out.
-    fn tell_main(&self, key: &str, text: &str) {
+    fn send_to_main(&self, key: &str, text: &str) {
         let body = json!({
             "text": text,
             "workspace": self.world.workspace().canonicalize().unwrap(),
@@ -120,10 +120,10 @@ fn poisoned_run_fails_no_other_run() {
     let server = village.world.serve();
     let innocents = ["one", "two", "three"];
     for label in innocents {
-        village.ask_for(&acme, label, "Think for a while.");
+        village.start_task(&acme, label, "Think for a while.");
     }
-    village.ask_for(&globex, "neighbour", "Think for a while.");
-    village.ask_for(&globex, "killer", "Take poison.");
+    village.start_task(&globex, "neighbour", "Think for a while.");
+    village.start_task(&globex, "killer", "Take poison.");
     let deaths = village.restart_until_all_have_ended(server);
     for label in innocents.into_iter().chain(["neighbour"]) {
         assert_eq!(village.outcome(label).0, "completed", "{label}");
@@ -143,8 +143,8 @@ fn poisoned_child_fails_neither_parent_nor_sibling() {
     let village = Village::new();
     let acme = village.key(TENANTS[0]);
     let server = village.world.serve();
-    village.ask_for(&acme, "other", "Think for a while.");
-    village.tell_main(&acme, "Send the family out.");
+    village.start_task(&acme, "other", "Think for a while.");
+    village.send_to_main(&acme, "Send the family out.");
     let deaths = village.restart_until_all_have_ended(server);
     for label in ["good child", "other"] {
         assert_eq!(village.outcome(label).0, "completed", "{label}");

@@ -22,8 +22,8 @@ fn explained(world: &World, arguments: &[&str]) -> String {
         .chain(arguments)
         .copied()
         .collect();
-    let said = world.ok(&arguments);
-    let lines = said
+    let output = world.ok(&arguments);
+    let lines = output
         .out
         .lines()
         .filter(|line| !line.contains("Policy hash"));
@@ -166,9 +166,9 @@ fn layers_are_shown_in_order_with_their_rules() {
 fn invalid_policy_query_is_reported() {
     let world = World::new();
     let check = |arguments: &[&str], code: i32, expected: &str| {
-        let said = world.sortie(arguments);
-        assert_eq!(said.code, Some(code), "{said:#?}");
-        assert!(said.err.contains(expected), "{said:#?}");
+        let output = world.sortie(arguments);
+        assert_eq!(output.code, Some(code), "{output:#?}");
+        assert!(output.err.contains(expected), "{output:#?}");
     };
     let start = ["policy", "explain", "--tool", "read_file"];
     check(&start, 2, "--agent");

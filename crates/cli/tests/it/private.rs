@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::{Signal, geteuid};
 
-use crate::server::ask;
+use crate::server::request;
 use crate::world::World;
 
 /// A user who is neither root nor the one who runs the tests.
@@ -43,11 +43,11 @@ fn a_token_that_others_could_read_is_not_used_until_it_is_replaced() {
     let id = leaked.split('_').nth(1).unwrap();
     mode(&path, 0o644);
     let serve = ["serve", "--listen", "127.0.0.1:0"];
-    let said = world.sortie(&serve);
-    assert_eq!(said.code, Some(3), "{said:#?}");
+    let output = world.sortie(&serve);
+    assert_eq!(output.code, Some(3), "{output:#?}");
     let remedy = format!("sortie keys rotate {id}");
-    assert!(said.err.contains("Other users can read"), "{said:#?}");
-    assert!(said.err.contains(&remedy), "{said:#?}");
+    assert!(output.err.contains("Other users can read"), "{output:#?}");
+    assert!(output.err.contains(&remedy), "{output:#?}");
     let doctor = world.sortie(&["doctor"]);
     assert_eq!(doctor.code, Some(1), "{doctor:#?}");
     assert!(doctor.out.contains(&remedy), "{doctor:#?}");
@@ -56,8 +56,8 @@ fn a_token_that_others_could_read_is_not_used_until_it_is_replaced() {
     world.ok(&["keys", "rotate", id]);
     assert_eq!(mode_of(&path), 0o600);
     let _server = world.serve();
-    assert_eq!(ask(&world, &leaked, "GET", "/api/me").0, 401);
-    assert_eq!(ask(&world, &token(&world).1, "GET", "/api/me").0, 200);
+    assert_eq!(request(&world, &leaked, "GET", "/api/me").0, 401);
+    assert_eq!(request(&world, &token(&world).1, "GET", "/api/me").0, 200);
     // A client of the server would send the token.
     mode(&path, 0o640);
     let model = world.scenario("  - say: done\n");
@@ -65,9 +65,9 @@ fn a_token_that_others_could_read_is_not_used_until_it_is_replaced() {
         &["run", "x", "--model", &model] as &[&str],
         &["open", "--json"],
     ] {
-        let said = world.sortie(arguments);
-        assert_eq!(said.code, Some(3), "{arguments:?}: {said:#?}");
-        assert!(said.err.contains("sortie keys rotate"), "{said:#?}");
+        let output = world.sortie(arguments);
+        assert_eq!(output.code, Some(3), "{arguments:?}: {output:#?}");
+        assert!(output.err.contains("sortie keys rotate"), "{output:#?}");
     }
 }
 
@@ -83,9 +83,9 @@ fn unreachable_token_with_a_wide_mode_is_tightened_with_a_note() {
     let mut server = world.serve();
     assert_eq!(mode_of(&path), 0o600);
     server.signal(Signal::TERM);
-    let said = server.end();
-    assert!(said.err.contains("its mode is 0600 now"), "{said:#?}");
-    assert!(said.err.contains("sortie keys rotate"), "{said:#?}");
+    let output = server.end();
+    assert!(output.err.contains("its mode is 0600 now"), "{output:#?}");
+    assert!(output.err.contains("sortie keys rotate"), "{output:#?}");
     world.ok(&["doctor"]);
 }
 
@@ -112,11 +112,11 @@ fn a_home_that_others_can_write_is_refused_by_every_command_and_by_the_doctor() 
             folder.display()
         );
         for arguments in commands {
-            let said = world.sortie(arguments);
-            assert_eq!(said.code, Some(3), "{arguments:?}: {said:#?}");
-            assert!(said.err.contains(&sentence), "{arguments:?}: {said:#?}");
+            let output = world.sortie(arguments);
+            assert_eq!(output.code, Some(3), "{arguments:?}: {output:#?}");
+            assert!(output.err.contains(&sentence), "{arguments:?}: {output:#?}");
             let remedy = format!("chmod go-w \"{}\"", folder.display());
-            assert!(said.err.contains(&remedy), "{said:#?}");
+            assert!(output.err.contains(&remedy), "{output:#?}");
         }
         let status = world.sortie(&["status"]);
         assert_eq!(status.code, Some(1), "{status:#?}");
@@ -142,35 +142,38 @@ fn files_of_other_users_and_links_are_refused_and_wide_modes_repaired() {
     for name in ["keys.json", "sortie.db", "lock", "token"] {
         let path = world.home().join(name);
         chown(&path, Some(STRANGER), None).unwrap();
-        let said = world.sortie(&["tasks", "list"]);
-        assert_eq!(said.code, Some(3), "{name}: {said:#?}");
+        let output = world.sortie(&["tasks", "list"]);
+        assert_eq!(output.code, Some(3), "{name}: {output:#?}");
         let sentence = format!("{} belongs to another user", path.display());
-        assert!(said.err.contains(&sentence), "{name}: {said:#?}");
+        assert!(output.err.contains(&sentence), "{name}: {output:#?}");
         let remedy = format!("sudo chown \"$(id -un)\" \"{}\"", path.display());
-        assert!(said.err.contains(&remedy), "{name}: {said:#?}");
+        assert!(output.err.contains(&remedy), "{name}: {output:#?}");
         chown(&path, Some(0), None).unwrap();
         let aside = world.folder().join(name);
         std::fs::rename(&path, &aside).unwrap();
         symlink(&aside, &path).unwrap();
-        let said = world.sortie(&["tasks", "list"]);
-        assert_eq!(said.code, Some(3), "{name}: {said:#?}");
-        assert!(said.err.contains("is a symbolic link"), "{name}: {said:#?}");
+        let output = world.sortie(&["tasks", "list"]);
+        assert_eq!(output.code, Some(3), "{name}: {output:#?}");
+        assert!(
+            output.err.contains("is a symbolic link"),
+            "{name}: {output:#?}"
+        );
         let remedy = format!("mv \"{0}\" \"{0}.old\"", path.display());
-        assert!(said.err.contains(&remedy), "{name}: {said:#?}");
+        assert!(output.err.contains(&remedy), "{name}: {output:#?}");
         std::fs::rename(&aside, &path).unwrap();
     }
     for name in ["keys.json", "sortie.db", "lock"] {
         let path = world.home().join(name);
         mode(&path, 0o644);
-        let said = world.ok(&["tasks", "list"]);
+        let output = world.ok(&["tasks", "list"]);
         assert!(
-            said.err.contains("its mode is 0600 now"),
-            "{name}: {said:#?}"
+            output.err.contains("its mode is 0600 now"),
+            "{name}: {output:#?}"
         );
         assert_eq!(mode_of(&path), 0o600, "{name}");
         mode(&path, 0o666);
-        let said = world.sortie(&["tasks", "list"]);
-        assert_eq!(said.code, Some(3), "{name}: {said:#?}");
+        let output = world.sortie(&["tasks", "list"]);
+        assert_eq!(output.code, Some(3), "{name}: {output:#?}");
         mode(&path, 0o600);
     }
     // A user who can write the configuration decides which programs are started.
@@ -184,9 +187,12 @@ fn files_of_other_users_and_links_are_refused_and_wide_modes_repaired() {
     mode(&config, 0o664);
     world.ok(&["tasks", "list"]);
     mode(&config, 0o666);
-    let said = world.sortie(&["run", "x", "--model", &model]);
-    assert_eq!(said.code, Some(3), "{said:#?}");
-    assert!(said.err.contains("config.toml can be written"), "{said:#?}");
+    let output = world.sortie(&["run", "x", "--model", &model]);
+    assert_eq!(output.code, Some(3), "{output:#?}");
+    assert!(
+        output.err.contains("config.toml can be written"),
+        "{output:#?}"
+    );
 }
 
 #[test]
@@ -200,8 +206,8 @@ fn running_server_ignores_keys_that_another_user_could_have_written() {
     let own = token(&world).1;
     let address = world.address();
     let status = |token: &str| {
-        let asked = crate::server::ask_at(&address, token, "GET", "/api/keys");
-        asked.0
+        let response = crate::server::request_at(&address, token, "GET", "/api/keys");
+        response.0
     };
     assert_eq!((status(&own), status(&planted)), (200, 401));
     mode(&world.home(), 0o777);

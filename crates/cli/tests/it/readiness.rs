@@ -2,16 +2,16 @@
 
 use serde_json::Value;
 
-use crate::server::ask;
+use crate::server::request;
 use crate::world::World;
 
 #[test]
-fn a_server_that_cannot_write_is_not_ready_and_says_why() {
+fn a_server_that_cannot_write_is_not_ready_and_reports_why() {
     let world = World::new();
     let _server = world.serve();
     let token = std::fs::read_to_string(world.home().join("token")).unwrap();
     let ready = || {
-        let (status, body) = ask(&world, token.trim(), "GET", "/readyz");
+        let (status, body) = request(&world, token.trim(), "GET", "/readyz");
         let health: Value = serde_json::from_str(&body).unwrap();
         (status, health)
     };
@@ -25,13 +25,13 @@ fn a_server_that_cannot_write_is_not_ready_and_says_why() {
     let (_, health) = ready();
     assert_eq!(health["status"], "broken", "{health}");
     assert!(health["reason"].as_str().is_some(), "{health}");
-    let said = world.sortie(&["status"]);
-    assert_eq!(said.code, Some(1), "{said:#?}");
-    assert!(said.out.contains("is not ready"), "{said:#?}");
-    let told = world.json_any(&["status", "--json"]);
-    assert_eq!(told["status"], "broken", "{told}");
+    let output = world.sortie(&["status"]);
+    assert_eq!(output.code, Some(1), "{output:#?}");
+    assert!(output.out.contains("is not ready"), "{output:#?}");
+    let state = world.json_any(&["status", "--json"]);
+    assert_eq!(state["status"], "broken", "{state}");
     // Reads still succeed.
-    assert_eq!(ask(&world, token.trim(), "GET", "/api/tasks").0, 200);
+    assert_eq!(request(&world, token.trim(), "GET", "/api/tasks").0, 200);
 
     other.execute_batch("ROLLBACK").unwrap();
     world.until("the server is ready again", |_| ready().0 == 200);

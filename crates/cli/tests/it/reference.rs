@@ -101,8 +101,8 @@ fn completions_are_scripts_that_know_the_commands() {
 
 #[test]
 fn the_version_is_the_packages() {
-    let said = World::new().ok(&["--version"]).out;
-    assert_eq!(said, format!("sortie {}\n", env!("CARGO_PKG_VERSION")));
+    let output = World::new().ok(&["--version"]).out;
+    assert_eq!(output, format!("sortie {}\n", env!("CARGO_PKG_VERSION")));
 }
 
 #[test]

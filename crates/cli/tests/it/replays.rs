@@ -19,7 +19,7 @@ const STORY: &str = "  - when: { depth: 1, turn: 1 }
   - say: all is well
 ";
 
-fn told(world: &World) -> String {
+fn completed_run(world: &World) -> String {
     let model = world.scenario(STORY);
     let run = world.json(&["run", "Look", "--json", "--model", &model]);
     assert_eq!(run["status"], "completed", "{run}");
@@ -29,7 +29,7 @@ fn told(world: &World) -> String {
 #[test]
 fn replay_of_a_tree_is_identical_to_the_byte() {
     let world = World::new();
-    let id = told(&world);
+    let id = completed_run(&world);
     let before = journals(&world);
     // A replay needs neither model nor workspace: it calls no model and runs no tool.
     std::fs::remove_file(world.folder().join("scenario.yaml")).unwrap();
@@ -73,7 +73,7 @@ fn fork_continues_in_a_server() {
 }
 
 fn forks(world: &World) {
-    let id = told(world);
+    let id = completed_run(world);
     let other = world.folder().join("other.yaml");
     std::fs::write(
         &other,

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use crate::world::{Running, Said, World};
+use crate::world::{CommandOutput, Running, World};
 
 /// Kills of the server around a request, each at a different instant.
 const KILLS: u64 = 24;
@@ -37,18 +37,18 @@ fn kill_after(server: &mut Running, wait: Duration) {
 fn serve_again(world: &World) -> Running {
     for _ in 0..ATTEMPTS {
         let mut server = world.start(&["serve", "--listen", "127.0.0.1:0"]);
-        if server.hears_or_ends("Serving ") {
+        if server.wait_for_line_or_end("Serving ") {
             return server;
         }
-        let said = server.end();
-        assert!(said.err.contains("The store is in use by"), "{said:#?}");
+        let output = server.end();
+        assert!(output.err.contains("The store is in use by"), "{output:#?}");
     }
     panic!("the store never became free");
 }
 
 /// Whether a command was started while no server ran and another command held the store.
-fn took_turns(said: &Said) -> bool {
-    said.code == Some(3) && said.err.contains("The store is in use by")
+fn took_turns(output: &CommandOutput) -> bool {
+    output.code == Some(3) && output.err.contains("The store is in use by")
 }
 
 #[test]
@@ -67,12 +67,12 @@ fn runs_are_created_once_and_followed_across_server_kills() {
         kill_after(&mut server, instant(kill));
         server = serve_again(&world);
         for client in clients {
-            let said = client.end();
-            if took_turns(&said) {
+            let output = client.end();
+            if took_turns(&output) {
                 continue;
             }
-            assert_eq!(said.code, Some(0), "kill {kill}: {said:#?}");
-            assert_eq!(said.out, "here I am\n", "kill {kill}: {said:#?}");
+            assert_eq!(output.code, Some(0), "kill {kill}: {output:#?}");
+            assert_eq!(output.out, "here I am\n", "kill {kill}: {output:#?}");
             made += 1;
         }
     }
@@ -115,8 +115,8 @@ fn commands_that_change_a_task_survive_a_server_restart() {
             let client = world.start(arguments);
             kill_after(&mut server, instant(number * 4 + kind as u64));
             server = serve_again(&world);
-            let said = client.end();
-            assert_eq!(said.code, Some(0), "{arguments:?}: {said:#?}");
+            let output = client.end();
+            assert_eq!(output.code, Some(0), "{arguments:?}: {output:#?}");
         }
     }
     assert_eq!(world.tasks().len(), 0);

@@ -31,9 +31,9 @@ const TWO_BLOCKING: &str = r#"
 fn blocking_tasks_run_side_by_side() {
     let world = World::new();
     let model = world.scenario(TWO_BLOCKING);
-    let said = world.ok(&["run", "Look around", "--model", &model]);
-    assert_eq!(said.out, "Both are back.\n");
-    let mut lines: Vec<&str> = said
+    let output = world.ok(&["run", "Look around", "--model", &model]);
+    assert_eq!(output.out, "Both are back.\n");
+    let mut lines: Vec<&str> = output
         .err
         .lines()
         .map(|line| line.split_once(", ").map_or(line, |(line, _)| line))
@@ -71,14 +71,14 @@ const BACKGROUND: &str = r#"
 fn a_background_task_announces_its_result() {
     let world = World::new();
     let model = world.scenario(BACKGROUND);
-    let said = world.ok(&["run", "How many files?", "--model", &model]);
-    assert_eq!(said.out, "There are seven.\n");
+    let output = world.ok(&["run", "How many files?", "--model", &model]);
+    assert_eq!(output.out, "There are seven.\n");
     for expected in [
         "  [main] Somebody is counting.",
         "  [main] waiting for 1 subagent: counting",
         "  [explore] counting - done (0 tools, 0.",
     ] {
-        assert!(said.err.contains(expected), "{expected}: {}", said.err);
+        assert!(output.err.contains(expected), "{expected}: {}", output.err);
     }
     assert_eq!(world.task("counting")["delivery"], "delivered");
 }
@@ -175,8 +175,8 @@ fn every_command_gives_the_same_json() {
 fn stream_json_prints_all_events_and_the_task_last() {
     let world = World::new();
     let model = world.scenario(TWO_BLOCKING);
-    let said = world.ok(&["run", "Look around", "--stream-json", "--model", &model]);
-    let lines: Vec<Value> = said
+    let output = world.ok(&["run", "Look around", "--stream-json", "--model", &model]);
+    let lines: Vec<Value> = output
         .out
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
@@ -208,9 +208,9 @@ fn exit_codes_follow_the_outcome() {
             .iter()
             .map(|word| if *word == "MODEL" { &model } else { *word })
             .collect();
-        let said = world.sortie(&arguments);
-        assert_eq!(said.code, Some(code), "{arguments:?}: {said:#?}");
-        assert!(said.err.contains(err), "{arguments:?}: {said:#?}");
+        let output = world.sortie(&arguments);
+        assert_eq!(output.code, Some(code), "{arguments:?}: {output:#?}");
+        assert!(output.err.contains(err), "{arguments:?}: {output:#?}");
     };
     let run = ["run", "Do it", "--model", "MODEL"];
     check("  - say: done\n", &run, 0, "");
@@ -314,7 +314,7 @@ fn changes_need_an_approver_or_the_yes_flag() {
 fn spawn_prints_the_id_first_and_then_the_result() {
     let world = World::new();
     let model = world.scenario("  - say: nothing to see\n");
-    let said = world.ok(&[
+    let output = world.ok(&[
         "spawn",
         "Have a look",
         "--agent",
@@ -330,13 +330,13 @@ fn spawn_prints_the_id_first_and_then_the_result() {
     let id = task["task_id"].as_str().unwrap();
     let started =
         format!("Subagent [look] started (ID: {id}). I will notify you when it finishes.");
-    assert_eq!(said.err.lines().next(), Some(started.as_str()));
+    assert_eq!(output.err.lines().next(), Some(started.as_str()));
     assert!(
-        said.err.contains("  [explore] look - done (0 tools, 0."),
+        output.err.contains("  [explore] look - done (0 tools, 0."),
         "{}",
-        said.err
+        output.err
     );
-    assert_eq!(said.out, "nothing to see\n");
+    assert_eq!(output.out, "nothing to see\n");
     assert_eq!(task["delivery"], "delivered");
     let report = std::fs::read_to_string(world.workspace().join("results.jsonl")).unwrap();
     let report: Value = serde_json::from_str(&report).unwrap();
@@ -346,11 +346,11 @@ fn spawn_prints_the_id_first_and_then_the_result() {
 
 #[test]
 fn offline_model_identifies_itself() {
-    let said = World::new().ok(&["run", "What is love?", "--model", "offline"]);
+    let output = World::new().ok(&["run", "What is love?", "--model", "offline"]);
     assert!(
-        said.err.contains("The built-in offline model is in use"),
+        output.err.contains("The built-in offline model is in use"),
         "{}",
-        said.err
+        output.err
     );
     let quiet = World::new().with("SORTIE_MODEL", "nobody/nothing");
     assert_eq!(quiet.sortie(&["run", "What is love?"]).code, Some(2));

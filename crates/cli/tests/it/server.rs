@@ -11,12 +11,12 @@ use crate::terminal::at_terminal;
 use crate::world::World;
 
 /// Sends a request with a token; returns the status and the body.
-pub(crate) fn ask(world: &World, token: &str, method: &str, path: &str) -> (u16, String) {
+pub(crate) fn request(world: &World, token: &str, method: &str, path: &str) -> (u16, String) {
     send(world, token, &format!("{method} {path}"), "")
 }
 
 /// Sends a request to an address, for cases in which the binary cannot report one.
-pub(crate) fn ask_at(address: &str, token: &str, method: &str, path: &str) -> (u16, String) {
+pub(crate) fn request_at(address: &str, token: &str, method: &str, path: &str) -> (u16, String) {
     send_to(address, token, &format!("{method} {path}"), "")
 }
 
@@ -84,20 +84,21 @@ fn server_prints_its_address_and_removes_its_file_on_exit() {
     for name in ["server.json", "token", "keys.json"] {
         assert_eq!(mode(&world, name), 0o600, "{name}");
     }
-    assert_eq!(ask(&world, &token(&world), "GET", "/api/me").0, 200);
+    assert_eq!(request(&world, &token(&world), "GET", "/api/me").0, 200);
     assert_eq!(
-        ask(&world, "sortie_aaaaaaaa_wrong", "GET", "/api/me").0,
+        request(&world, "sortie_aaaaaaaa_wrong", "GET", "/api/me").0,
         401
     );
     server.signal(Signal::TERM);
-    let said = server.end();
-    assert_eq!(said.code, Some(0), "{said:#?}");
+    let output = server.end();
+    assert_eq!(output.code, Some(0), "{output:#?}");
     assert!(
-        said.err
+        output
+            .err
             .contains("Stopped. Running tasks are back in the queue"),
-        "{said:#?}"
+        "{output:#?}"
     );
-    assert!(!said.err.contains(&token(&world)), "{said:#?}");
+    assert!(!output.err.contains(&token(&world)), "{output:#?}");
     assert!(!world.home().join("server.json").exists());
     assert_eq!(world.sortie(&["status"]).code, Some(1));
 }
@@ -111,9 +112,9 @@ fn status_exits_with_1_if_the_token_cannot_be_read() {
     let token = world.home().join("token");
     std::fs::remove_file(&token).unwrap();
     std::fs::create_dir(&token).unwrap();
-    let said = world.sortie(&["status"]);
-    assert_eq!(said.code, Some(1), "{said:#?}");
-    assert!(said.err.contains("token"), "{said:#?}");
+    let output = world.sortie(&["status"]);
+    assert_eq!(output.code, Some(1), "{output:#?}");
+    assert!(output.err.contains("token"), "{output:#?}");
 }
 
 #[test]
@@ -125,32 +126,36 @@ fn a_program_gets_the_address_as_json() {
     });
     let address = world.address();
     server.signal(Signal::INT);
-    let said = server.end();
-    let line: Value = serde_json::from_str(said.out.trim()).unwrap();
+    let output = server.end();
+    let line: Value = serde_json::from_str(output.out.trim()).unwrap();
     assert_eq!(line["address"], address);
     assert_eq!(line["url"], format!("http://{address}"));
-    assert!(!said.err.contains("login?code="), "{said:#?}");
+    assert!(!output.err.contains("login?code="), "{output:#?}");
 }
 
 #[test]
-fn busy_port_error_says_what_to_do() {
+fn busy_port_error_has_a_hint() {
     let world = World::new();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    let said = world.sortie(&["serve", "--listen", &address]);
-    assert_eq!(said.code, Some(2), "{said:#?}");
+    let output = world.sortie(&["serve", "--listen", &address]);
+    assert_eq!(output.code, Some(2), "{output:#?}");
     assert!(
-        said.err
+        output
+            .err
             .contains(&format!("error: The server cannot listen on {address}.")),
-        "{said:#?}"
+        "{output:#?}"
     );
-    assert!(said.err.contains("--listen 127.0.0.1:PORT"), "{said:#?}");
+    assert!(
+        output.err.contains("--listen 127.0.0.1:PORT"),
+        "{output:#?}"
+    );
     for wrong in ["localhost", "7878", "example.com:80", "127.0.0.1:99999"] {
-        let said = world.sortie(&["serve", "--listen", wrong]);
-        assert_eq!(said.code, Some(2), "{said:#?}");
+        let output = world.sortie(&["serve", "--listen", wrong]);
+        assert_eq!(output.code, Some(2), "{output:#?}");
         assert!(
-            said.err.contains("is not an address to listen on"),
-            "{said:#?}"
+            output.err.contains("is not an address to listen on"),
+            "{output:#?}"
         );
     }
 }
@@ -170,17 +175,17 @@ fn second_server_error_names_the_address_of_the_first() {
 }
 
 #[test]
-fn a_server_stops_when_it_is_asked_to() {
+fn a_server_stops_on_request() {
     let world = World::new();
     let none = world.sortie(&["stop"]);
     assert_eq!(none.code, Some(4), "{none:#?}");
     let server = world.serve();
     let endless = u64::MAX.to_string();
-    let said = world.sortie(&["stop", "--wait", &endless]);
-    assert_eq!(said.code, Some(2), "{said:#?}");
-    let said = world.ok(&["stop", "--wait", &u32::MAX.to_string()]);
+    let output = world.sortie(&["stop", "--wait", &endless]);
+    assert_eq!(output.code, Some(2), "{output:#?}");
+    let output = world.ok(&["stop", "--wait", &u32::MAX.to_string()]);
     assert_eq!(
-        said.out,
+        output.out,
         format!("The server (pid {}) has stopped.\n", server.pid())
     );
     assert_eq!(server.end().code, Some(0));
@@ -233,7 +238,7 @@ fn server_resumes_unfinished_runs() {
     let model = world.scenario("  - say: here I am\n");
     world.ok(&["spawn", "wait", "--detach", "--model", &model]);
     let mut server = world.start(&["serve", "--listen", "127.0.0.1:0"]);
-    server.hears("1 unfinished task of an earlier process continues.");
+    server.wait_for_line("1 unfinished task of an earlier process continues.");
     world.until("the task ends", |world| {
         world.task("wait")["status"] == "completed"
     });
@@ -270,14 +275,14 @@ fn keys_are_made_used_rotated_and_taken_away() {
         made["token"].as_str().unwrap(),
     );
     let _server = world.serve();
-    let me = |token: &str| ask(&world, token, "GET", "/api/me");
+    let me = |token: &str| request(&world, token, "GET", "/api/me");
     let (status, body) = me(first);
     assert_eq!(status, 200, "{body}");
     assert!(
         body.contains("\"name\":\"ci\"") && body.contains("\"viewer\""),
         "{body}"
     );
-    assert_eq!(ask(&world, first, "GET", "/api/keys").0, 403);
+    assert_eq!(request(&world, first, "GET", "/api/keys").0, 403);
 
     let plain = world.ok(&["keys", "rotate", id, "--grace", "1h"]);
     let second = plain.out.trim();
@@ -332,10 +337,10 @@ fn a_link_lets_a_browser_in() {
     assert!(link.starts_with(&expected), "{link}");
     let json = world.json(&["open", "--role", "viewer", "--json"]);
     assert_ne!(json["url"], link.trim());
-    let said = world.ok(&["open", "--browser"]);
+    let output = world.ok(&["open", "--browser"]);
     assert!(
-        said.err.contains("open the link yourself") || said.err.is_empty(),
-        "{said:#?}"
+        output.err.contains("open the link yourself") || output.err.is_empty(),
+        "{output:#?}"
     );
 }
 
@@ -365,17 +370,17 @@ fn a_second_interrupt_leaves_at_once() {
     .unwrap();
     server
         .signal(Signal::INT)
-        .hears("Stopping:")
+        .wait_for_line("Stopping:")
         .signal(Signal::INT);
-    let said = server.end();
-    assert!(matches!(said.code, Some(0 | 130)), "{said:#?}");
+    let output = server.end();
+    assert!(matches!(output.code, Some(0 | 130)), "{output:#?}");
 }
 
 #[test]
 fn listening_on_a_public_address_prints_advice() {
     let world = World::new();
     let mut server = world.start(&["serve", "--listen", "0.0.0.0:0", "--host", "sortie.example"]);
-    server.hears("put TLS in front of it");
+    server.wait_for_line("put TLS in front of it");
     assert_eq!(world.sortie(&["status"]).code, Some(0));
     let address = world.address();
     let port = address.rsplit(':').next().unwrap();
@@ -396,13 +401,13 @@ fn api_returns_configuration_and_health() {
     let world = World::new().with("SORTIE__PROVIDERS__X__API_KEY", "sk-do-not-show");
     let _server = world.serve();
     let token = token(&world);
-    let (status, config) = ask(&world, &token, "GET", "/api/config");
+    let (status, config) = request(&world, &token, "GET", "/api/config");
     assert_eq!(status, 200, "{config}");
     assert!(
         config.contains("subagents.max_concurrent") && !config.contains("do-not-show"),
         "{config}"
     );
-    let (status, doctor) = ask(&world, &token, "GET", "/api/doctor");
+    let (status, doctor) = request(&world, &token, "GET", "/api/doctor");
     assert_eq!(status, 200, "{doctor}");
     for name in ["store", "sandbox", "server", "port"] {
         assert!(
@@ -414,7 +419,7 @@ fn api_returns_configuration_and_health() {
         ".sortie/skills/greet/SKILL.md",
         "---\nname: greet\ndescription: Says hello\n---\nHello\n",
     );
-    let (status, skills) = ask(&world, &token, "GET", "/api/skills");
+    let (status, skills) = request(&world, &token, "GET", "/api/skills");
     assert_eq!(status, 200, "{skills}");
 }
 
@@ -429,11 +434,11 @@ fn the_log_can_be_lines_of_json() {
         "--log-format",
         "json",
     ]);
-    server.hears("Serving ");
+    server.wait_for_line("Serving ");
     world.ok(&["status"]);
     server.signal(Signal::TERM);
-    let said = server.end();
-    let records: Vec<Value> = said
+    let output = server.end();
+    let records: Vec<Value> = output
         .err
         .lines()
         .filter(|line| line.starts_with('{'))
@@ -444,10 +449,10 @@ fn the_log_can_be_lines_of_json() {
         .find(|record| record["message"] == "listening");
     assert!(
         listening.is_some_and(|record| record["level"] == "INFO"),
-        "{said:#?}"
+        "{output:#?}"
     );
-    assert!(!said.err.contains("login?code="), "{said:#?}");
-    assert!(!said.err.contains(&token(&world)), "{said:#?}");
+    assert!(!output.err.contains("login?code="), "{output:#?}");
+    assert!(!output.err.contains(&token(&world)), "{output:#?}");
 }
 
 #[test]
@@ -489,7 +494,7 @@ fn keys_are_confined_to_the_configured_workspaces() {
     assert_eq!(made(&acme, &ours), 403);
     assert_eq!(made(&token(&world), &other), 201);
     let seen = |token: &str| {
-        let (_, body) = ask(&world, token, "GET", "/api/tasks");
+        let (_, body) = request(&world, token, "GET", "/api/tasks");
         let all: Value = serde_json::from_str(&body).unwrap();
         all.as_array().unwrap().len()
     };

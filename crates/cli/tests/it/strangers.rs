@@ -73,9 +73,9 @@ fn stop_signals_no_process_but_the_server() {
     let lock = std::fs::read_to_string(world.home().join("lock")).unwrap();
     reuse_pid(&world, &lock, bystander.0.id());
     // The lock is held, and file and lock agree, as in a container with its own pid namespace.
-    let said = world.sortie(&["stop"]);
-    assert_eq!(said.code, Some(6), "{said:#?}");
-    assert!(said.err.contains("Stop it there"), "{said:#?}");
+    let output = world.sortie(&["stop"]);
+    assert_eq!(output.code, Some(6), "{output:#?}");
+    assert!(output.err.contains("Stop it there"), "{output:#?}");
     assert_eq!(bystander.ended_by(), Some(Signal::KILL.as_raw()));
     reuse_pid(&world, &lock, u32::MAX);
     assert_eq!(world.sortie(&["stop"]).code, Some(6));
@@ -89,8 +89,8 @@ fn stop_signals_no_process_but_the_server() {
 fn stranger() -> (String, Arc<Mutex<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
-    let told = Arc::new(Mutex::new(String::new()));
-    let remembers = Arc::clone(&told);
+    let received = Arc::new(Mutex::new(String::new()));
+    let remembers = Arc::clone(&received);
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let (mut stream, remembers) = (stream.unwrap(), Arc::clone(&remembers));
@@ -108,7 +108,7 @@ fn stranger() -> (String, Arc<Mutex<String>>) {
             });
         }
     });
-    (address, told)
+    (address, received)
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn a_stranger_on_the_servers_port_gets_no_token() {
     let _server = world.serve();
     world.ok(&["run", "x", "--model", &model]);
     let token = std::fs::read_to_string(world.home().join("token")).unwrap();
-    let (address, told) = stranger();
+    let (address, received) = stranger();
     rewrite(&world, "server.json", "address", json!(address));
     let expected = format!("The process that listens at {address} is not this server");
     for command in [
@@ -130,16 +130,23 @@ fn a_stranger_on_the_servers_port_gets_no_token() {
             world.task("x")["task_id"].as_str().unwrap(),
         ],
     ] {
-        let said = world.sortie(command);
-        assert_eq!(said.code, Some(3), "{said:#?}");
-        assert!(said.err.contains(&expected), "{said:#?}");
+        let output = world.sortie(command);
+        assert_eq!(output.code, Some(3), "{output:#?}");
+        assert!(output.err.contains(&expected), "{output:#?}");
     }
     let status = world.json_any(&["status", "--json"]);
     assert_eq!(status["status"], "silent", "{status}");
-    let told = told.lock().unwrap();
-    assert_eq!(told.matches("GET /login/proof?nonce=").count(), 4, "{told}");
-    assert!(!told.to_lowercase().contains("authorization"), "{told}");
-    assert!(!told.contains(token.trim()), "{told}");
+    let received = received.lock().unwrap();
+    assert_eq!(
+        received.matches("GET /login/proof?nonce=").count(),
+        4,
+        "{received}"
+    );
+    assert!(
+        !received.to_lowercase().contains("authorization"),
+        "{received}"
+    );
+    assert!(!received.contains(token.trim()), "{received}");
 }
 
 #[test]
@@ -153,12 +160,12 @@ fn server_secret_changes_at_each_start_and_is_never_printed() {
     let server = world.serve_with(&["-v"]);
     let first = secret();
     assert_eq!(first.len(), 64, "{first}");
-    let mut said = world.ok(&["status", "--json"]).out;
-    said.push_str(&world.ok(&["doctor"]).out);
+    let mut output = world.ok(&["status", "--json"]).out;
+    output.push_str(&world.ok(&["doctor"]).out);
     world.ok(&["stop"]);
     let ended = server.end();
-    said.push_str(&ended.err);
-    assert!(!said.contains(&first), "{said}");
+    output.push_str(&ended.err);
+    assert!(!output.contains(&first), "{output}");
     let _server = world.serve();
     assert_ne!(secret(), first);
 }
@@ -175,7 +182,7 @@ fn server_raises_its_open_file_limit_but_not_that_of_its_commands() {
     );
     let listen = ["serve", "--listen", "127.0.0.1:0"];
     let mut server = world.start_after("ulimit -Sn 300", &listen);
-    server.hears("Serving ");
+    server.wait_for_line("Serving ");
     let limits = std::fs::read_to_string(format!("/proc/{}/limits", server.pid())).unwrap();
     let line = limits
         .lines()
@@ -186,8 +193,8 @@ fn server_raises_its_open_file_limit_but_not_that_of_its_commands() {
         .filter_map(|word| word.parse().ok())
         .collect();
     assert_eq!(numbers[0], numbers[1].min(65_536), "{limits}");
-    let said = world.ok(&["run", "x", "--yes", "--model", &model]).out;
-    assert!(said.contains("1024"), "{said}");
+    let output = world.ok(&["run", "x", "--yes", "--model", &model]).out;
+    assert!(output.contains("1024"), "{output}");
 }
 
 #[test]

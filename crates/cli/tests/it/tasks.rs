@@ -133,8 +133,8 @@ fn the_list_is_a_tree_of_unique_ids() {
 fn invalid_ids_get_an_explanation() {
     let (world, top, _) = dug();
     let check = |id: &str, code: i32, expected: &str| {
-        let said = world.sortie(&["tasks", "show", id]);
-        assert_eq!((said.code, said.err.as_str()), (Some(code), expected));
+        let output = world.sortie(&["tasks", "show", id]);
+        assert_eq!((output.code, output.err.as_str()), (Some(code), expected));
     };
     let hint = "  hint: `sortie tasks list --all` shows the ids.\n";
     let shared = &id(&top)[..8];
@@ -220,12 +220,13 @@ fn an_active_tree_is_cancelled_before_it_is_deleted() {
 fn messages_are_chinese_in_a_chinese_locale() {
     let world = World::new().with("LANG", "zh_CN.UTF-8");
     let model = world.scenario(TREE);
-    let said = world.ok(&["run", "top", "--model", &model]);
+    let output = world.ok(&["run", "top", "--model", &model]);
     assert!(
-        said.err
+        output
+            .err
             .contains("  [explore] dig - 完成（1 次工具调用，0."),
         "{}",
-        said.err
+        output.err
     );
     assert!(world.ok(&["tasks", "list"]).out.contains("状态"));
     let missing = world.sortie(&["tasks", "show", "ffffffff"]).err;

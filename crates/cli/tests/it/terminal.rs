@@ -72,7 +72,7 @@ const TWO_CHANGES: &str = r#"
 "#;
 
 #[test]
-fn a_person_is_asked_before_something_changes() {
+fn changes_need_approval_at_the_terminal() {
     let check = |answers: &[&str], expected_last: &str, expected_files: &[&str]| {
         let world = World::new();
         let model = world.scenario(TWO_CHANGES);
@@ -129,7 +129,7 @@ fn a_watched_table_changes_in_place() {
     let world = World::new();
     let model = world.scenario(ONE_CHILD);
     let mut run = world.start(&["run", "Look", "--model", &model]);
-    run.hears("[explore] find auth files ...");
+    run.wait_for_line("[explore] find auth files ...");
     let mut terminal = at_terminal(&world, &["tasks", "watch"]);
     terminal.exp_regex("running +explore").unwrap();
     terminal.exp_regex("completed +main +Look .*100%").unwrap();

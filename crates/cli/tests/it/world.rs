@@ -21,7 +21,7 @@ pub(crate) struct World {
 
 /// The output and exit code of a process.
 #[derive(Debug)]
-pub(crate) struct Said {
+pub(crate) struct CommandOutput {
     pub(crate) code: Option<i32>,
     pub(crate) out: String,
     pub(crate) err: String,
@@ -92,9 +92,9 @@ impl World {
     }
 
     /// Runs the binary until it exits.
-    pub(crate) fn sortie(&self, arguments: &[&str]) -> Said {
+    pub(crate) fn sortie(&self, arguments: &[&str]) -> CommandOutput {
         let output = self.command(arguments).output().unwrap();
-        Said {
+        CommandOutput {
             code: output.status.code(),
             out: String::from_utf8(output.stdout).unwrap(),
             err: String::from_utf8(output.stderr).unwrap(),
@@ -102,22 +102,22 @@ impl World {
     }
 
     /// Runs the binary and asserts success.
-    pub(crate) fn ok(&self, arguments: &[&str]) -> Said {
-        let said = self.sortie(arguments);
-        assert_eq!(said.code, Some(0), "{arguments:?}: {said:#?}");
-        said
+    pub(crate) fn ok(&self, arguments: &[&str]) -> CommandOutput {
+        let output = self.sortie(arguments);
+        assert_eq!(output.code, Some(0), "{arguments:?}: {output:#?}");
+        output
     }
 
     /// Runs the binary, asserts success, and parses its JSON.
     pub(crate) fn json(&self, arguments: &[&str]) -> Value {
-        let said = self.ok(arguments);
-        serde_json::from_str(&said.out).unwrap_or_else(|error| panic!("{error}: {said:#?}"))
+        let output = self.ok(arguments);
+        serde_json::from_str(&output.out).unwrap_or_else(|error| panic!("{error}: {output:#?}"))
     }
 
     /// Runs the binary and parses its JSON, whatever the exit code.
     pub(crate) fn json_any(&self, arguments: &[&str]) -> Value {
-        let said = self.sortie(arguments);
-        serde_json::from_str(&said.out).unwrap_or_else(|error| panic!("{error}: {said:#?}"))
+        let output = self.sortie(arguments);
+        serde_json::from_str(&output.out).unwrap_or_else(|error| panic!("{error}: {output:#?}"))
     }
 
     /// Returns all tasks, oldest first.
@@ -170,7 +170,7 @@ impl World {
     pub(crate) fn serve_with(&self, arguments: &[&str]) -> Running {
         let listen = ["serve", "--listen", "127.0.0.1:0"];
         let mut server = self.start(&[&listen, arguments].concat());
-        server.hears("Serving ");
+        server.wait_for_line("Serving ");
         server
     }
 
@@ -203,7 +203,7 @@ impl World {
 pub(crate) struct Running {
     child: Child,
     lines: mpsc::Receiver<String>,
-    heard: Vec<String>,
+    lines_read: Vec<String>,
     out: Option<std::thread::JoinHandle<String>>,
 }
 
@@ -233,39 +233,45 @@ impl Running {
         Self {
             child,
             lines,
-            heard: Vec::new(),
+            lines_read: Vec::new(),
             out: Some(out),
         }
     }
 
     /// Waits for a line on stderr that contains this.
-    pub(crate) fn hears(&mut self, expected: &str) -> &mut Self {
+    pub(crate) fn wait_for_line(&mut self, expected: &str) -> &mut Self {
         loop {
             match self.lines.recv_timeout(PATIENCE) {
                 Ok(line) => {
-                    self.heard.push(line);
-                    if self.heard.last().unwrap().contains(expected) {
+                    self.lines_read.push(line);
+                    if self.lines_read.last().unwrap().contains(expected) {
                         return self;
                     }
                 }
-                Err(error) => panic!("{error} while waiting for {expected:?}: {:#?}", self.heard),
+                Err(error) => panic!(
+                    "{error} while waiting for {expected:?}: {:#?}",
+                    self.lines_read
+                ),
             }
         }
     }
 
     /// Waits for a line on stderr that contains this, or for the end of the process.
-    pub(crate) fn hears_or_ends(&mut self, expected: &str) -> bool {
+    pub(crate) fn wait_for_line_or_end(&mut self, expected: &str) -> bool {
         loop {
             match self.lines.recv_timeout(PATIENCE) {
                 Ok(line) => {
-                    let heard = line.contains(expected);
-                    self.heard.push(line);
-                    if heard {
+                    let found = line.contains(expected);
+                    self.lines_read.push(line);
+                    if found {
                         return true;
                     }
                 }
                 Err(mpsc::RecvTimeoutError::Disconnected) => return false,
-                Err(error) => panic!("{error} while waiting for {expected:?}: {:#?}", self.heard),
+                Err(error) => panic!(
+                    "{error} while waiting for {expected:?}: {:#?}",
+                    self.lines_read
+                ),
             }
         }
     }
@@ -293,15 +299,15 @@ impl Running {
     }
 
     /// Waits until the process exits.
-    pub(crate) fn end(mut self) -> Said {
+    pub(crate) fn end(mut self) -> CommandOutput {
         while let Ok(line) = self.lines.recv_timeout(PATIENCE) {
-            self.heard.push(line);
+            self.lines_read.push(line);
         }
         let status: ExitStatus = self.child.wait().unwrap();
-        Said {
+        CommandOutput {
             code: status.code(),
             out: self.out.take().unwrap().join().unwrap(),
-            err: self.heard.join("\n"),
+            err: self.lines_read.join("\n"),
         }
     }
 }

@@ -87,13 +87,13 @@ async fn a_child_under_other_settings_gets_no_approvals_of_them() {
             play = play.set(approve);
         }
         let stage = play.begin().await;
-        stage.model().hold("main");
+        stage.model().block("main");
         let mut new = stage.new_run("go");
         new.mode = Mode::Default;
         let run = stage.create(new).await;
-        stage.until_asked("main", 1).await;
+        stage.until_prompted("main", 1).await;
         let stage = stage.restart_as(|play| play.set(approve)).await;
-        stage.model().let_go("main");
+        stage.model().release("main");
         assert_eq!(stage.end_of(run).await.status, Status::Completed);
         assert_eq!(
             stage.file("a.txt").is_some(),

@@ -212,18 +212,18 @@ async fn a_model_call_lost_in_a_crash_is_charged_in_full() {
     say: "done"
 "#;
     let stage = Play::new(rules).begin().await;
-    stage.model().hold("main");
+    stage.model().block("main");
     let mut new = stage.new_run("go");
     new.budget = Budget {
         tokens: Some(100_000),
         ..Budget::default()
     };
     let run = stage.create(new).await;
-    stage.until_asked("main", 1).await;
+    stage.until_prompted("main", 1).await;
     let before = balance(&stage.record(run).await, BudgetKind::Tokens);
     assert!(before.reserved > 0, "{before:?}");
     let stage = stage.crash().await;
-    stage.model().let_go("main");
+    stage.model().release("main");
     let record = stage.end_of(run).await;
     let after = balance(&record, BudgetKind::Tokens);
     assert_eq!(after.spent, before.reserved + 1010);

@@ -34,13 +34,13 @@ async fn queued_running_waiting_and_nested_children_all_end() {
     play.settings = play.settings.with_max_concurrent(3);
     play.settings.caps.max_depth = 2;
     let stage = play.begin().await;
-    stage.model().hold("main#2");
+    stage.model().block("main#2");
     let main = stage.start("send many").await;
     for label in ["runs", "runs too", "nested"] {
-        stage.until_asked(label, 1).await;
+        stage.until_prompted(label, 1).await;
     }
-    stage.model().let_go("main#2");
-    stage.until_asked("main", 3).await;
+    stage.model().release("main#2");
+    stage.until_prompted("main", 3).await;
     let queued = stage.record(stage.run_of("queued").await).await;
     assert_eq!(
         (queued.status, queued.queue_position),
@@ -146,10 +146,10 @@ async fn a_race_with_completion_has_one_winner() {
     let stage = Play::new("  - say: done").begin().await;
     for number in 0..20 {
         let label = format!("t{number}");
-        stage.model().hold(&label);
+        stage.model().block(&label);
         let run = stage.create(stage.new_task("general", &label)).await;
-        stage.until_asked(&label, 1).await;
-        stage.model().let_go(&label);
+        stage.until_prompted(&label, 1).await;
+        stage.model().release(&label);
         for _ in 0..number {
             tokio::task::yield_now().await;
         }

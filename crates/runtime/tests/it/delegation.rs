@@ -39,18 +39,18 @@ async fn three_tasks_of_one_answer_run_in_parallel() {
     let stage = Play::new(THREE_AT_ONCE).begin().await;
     let labels = ["one", "two", "three"];
     for label in labels {
-        stage.model().hold(label);
+        stage.model().block(label);
     }
     let main = stage.start("look at everything").await;
     for label in labels {
-        stage.until_asked(label, 1).await;
+        stage.until_prompted(label, 1).await;
     }
     for label in labels {
         let child = stage.record(stage.run_of(label).await).await;
         assert_eq!(child.status, Status::Running, "{label}");
     }
     for label in labels {
-        stage.model().let_go(label);
+        stage.model().release(label);
     }
     assert_eq!(stage.end_of(main).await.status, Status::Completed);
 }
@@ -86,9 +86,9 @@ const IN_THE_BACKGROUND: &str = r#"
 /// Plays until the child calls its model and its parent has nothing more to do.
 async fn until_idle(lang: Lang) -> (Stage, sortie_core::id::RunId) {
     let stage = Play::speaking(lang, IN_THE_BACKGROUND).begin().await;
-    stage.model().hold("count");
+    stage.model().block("count");
     let main = stage.start("how many files?").await;
-    stage.until_asked("count", 1).await;
+    stage.until_prompted("count", 1).await;
     stage
         .until_record(main, "main waits for its child", |record| {
             record.summary.waiting_on == Some(WaitingOn::Children)
@@ -133,7 +133,7 @@ async fn a_run_that_waits_for_children_calls_no_model() {
     tool_calls: 1
     delivery: not_required
     ");
-    stage.model().let_go("count");
+    stage.model().release("count");
     stage.end_of(main).await;
     assert_eq!(stage.model().requests_of("main").len(), 3);
 }
@@ -141,7 +141,7 @@ async fn a_run_that_waits_for_children_calls_no_model() {
 #[tokio::test]
 async fn a_result_arrives_as_an_announcement_framed_as_data() {
     let (stage, main) = until_idle(Lang::En).await;
-    stage.model().let_go("count");
+    stage.model().release("count");
     stage.end_of(main).await;
     insta::assert_snapshot!(seen_from(&stage, 3, "assistant: \"I wait").await, @r#"
     assistant: "I wait."
@@ -179,7 +179,7 @@ async fn a_result_arrives_as_an_announcement_framed_as_data() {
 #[tokio::test]
 async fn an_announcement_in_chinese() {
     let (stage, main) = until_idle(Lang::Zh).await;
-    stage.model().let_go("count");
+    stage.model().release("count");
     stage.end_of(main).await;
     insta::assert_snapshot!(seen_from(&stage, 3, "notice").await, @r"
     notice: [子 Agent 'count' 已完成，请查看]
@@ -212,18 +212,18 @@ async fn an_announcement_names_the_children_still_running() {
     )
     .begin()
     .await;
-    stage.model().hold("quick");
-    stage.model().hold("slow");
+    stage.model().block("quick");
+    stage.model().block("slow");
     let main = stage.start("send two").await;
-    stage.until_asked("main", 2).await;
-    stage.model().let_go("quick");
-    stage.until_asked("main", 3).await;
+    stage.until_prompted("main", 2).await;
+    stage.model().release("quick");
+    stage.until_prompted("main", 3).await;
     let first = stage.seen("main", 3).await;
     assert!(
         first.contains("Still running: slow (<slow>). Their results will arrive by themselves"),
         "{first}"
     );
-    stage.model().let_go("slow");
+    stage.model().release("slow");
     stage.end_of(main).await;
     let last = stage.seen("main", 4).await;
     assert!(
@@ -252,14 +252,14 @@ async fn five_simultaneous_results_are_all_delivered() {
     .await;
     let labels = ["c1", "c2", "c3", "c4", "c5"];
     for label in labels {
-        stage.model().hold(label);
+        stage.model().block(label);
     }
     let main = stage.start("send five").await;
     for label in labels {
-        stage.until_asked(label, 1).await;
+        stage.until_prompted(label, 1).await;
     }
     for label in labels {
-        stage.model().let_go(label);
+        stage.model().release(label);
     }
     stage.end_of(main).await;
     let turns = stage.model().requests_of("main").len();
@@ -333,14 +333,14 @@ async fn subagents_tool_lists_steers_waits_and_cancels() {
     )
     .begin()
     .await;
-    stage.model().hold("stays");
-    stage.model().hold("main#2");
+    stage.model().block("stays");
+    stage.model().block("main#2");
     let main = stage.start("send two").await;
-    stage.until_asked("stays", 1).await;
-    stage.until_asked("goes", 1).await;
-    stage.model().let_go("main#2");
-    stage.until_asked("main", 4).await;
-    stage.model().let_go("stays");
+    stage.until_prompted("stays", 1).await;
+    stage.until_prompted("goes", 1).await;
+    stage.model().release("main#2");
+    stage.until_prompted("main", 4).await;
+    stage.model().release("stays");
     assert_eq!(stage.end_of(main).await.status, Status::Completed);
     // The announcement that `goes` was cancelled may come with these results or after them.
     let managed = seen_from(&stage, 4, "result 2-0").await;
@@ -388,7 +388,7 @@ async fn a_message_wakes_a_waiting_run_which_then_waits_again() {
     )
     .begin()
     .await;
-    stage.model().hold("kid");
+    stage.model().block("kid");
     let main = stage.start("send one").await;
     let waits = |record: &RunRecord, words: &str| {
         record.summary.waiting_on == Some(WaitingOn::Children)
@@ -407,7 +407,7 @@ async fn a_message_wakes_a_waiting_run_which_then_waits_again() {
             waits(record, "Yes, I wait for kid.")
         })
         .await;
-    stage.model().let_go("kid");
+    stage.model().release("kid");
     assert_eq!(stage.end_of(main).await.status, Status::Completed);
     assert_eq!(stage.model().requests_of("main").len(), 4);
 }

@@ -42,13 +42,13 @@ async fn concurrency_is_limited_and_the_queue_follows_priority_and_age() {
     play.settings = play.settings.with_max_concurrent(2);
     let stage = play.begin().await;
     for label in ["c1", "c2", "c3", "c4", "c5", "c6", "main#2"] {
-        stage.model().hold(label);
+        stage.model().block(label);
     }
     let main = stage.start("send six").await;
-    stage.until_asked("c1", 1).await;
-    stage.until_asked("c2", 1).await;
-    stage.model().let_go("main#2");
-    stage.until_asked("main", 3).await;
+    stage.until_prompted("c1", 1).await;
+    stage.until_prompted("c2", 1).await;
+    stage.model().release("main#2");
+    stage.until_prompted("main", 3).await;
     insta::assert_snapshot!(queue(&stage).await, @r"
     c1 running
     c2 running
@@ -57,8 +57,8 @@ async fn concurrency_is_limited_and_the_queue_follows_priority_and_age() {
     c5 pending 4
     c6 pending 1
     ");
-    stage.model().let_go("c1");
-    stage.until_asked("c6", 1).await;
+    stage.model().release("c1");
+    stage.until_prompted("c6", 1).await;
     insta::assert_snapshot!(queue(&stage).await, @r"
     c1 completed
     c2 running
@@ -68,11 +68,11 @@ async fn concurrency_is_limited_and_the_queue_follows_priority_and_age() {
     c6 running
     ");
     for (done, next) in [("c2", "c3"), ("c6", "c4"), ("c3", "c5")] {
-        stage.model().let_go(done);
-        stage.until_asked(next, 1).await;
+        stage.model().release(done);
+        stage.until_prompted(next, 1).await;
     }
-    stage.model().let_go("c4");
-    stage.model().let_go("c5");
+    stage.model().release("c4");
+    stage.model().release("c5");
     stage.end_of(main).await;
     assert_eq!(stage.model().most_children_at_once(), 2);
     assert_eq!(
@@ -105,11 +105,11 @@ async fn two_of_three(lanes: Lanes) -> String {
     .begin()
     .await;
     for label in ["c1", "c2", "c3"] {
-        stage.model().hold(label);
+        stage.model().block(label);
     }
     let main = stage.start("send three").await;
-    stage.until_asked("c1", 1).await;
-    stage.until_asked("c2", 1).await;
+    stage.until_prompted("c1", 1).await;
+    stage.until_prompted("c2", 1).await;
     stage
         .until_record(main, "main waits for its children", |record| {
             record.summary.waiting_on == Some(WaitingOn::Children)
@@ -117,7 +117,7 @@ async fn two_of_three(lanes: Lanes) -> String {
         .await;
     let shown = queue(&stage).await;
     for label in ["c1", "c2", "c3"] {
-        stage.model().let_go(label);
+        stage.model().release(label);
     }
     stage.end_of(main).await;
     assert!(stage.model().most_children_at_once() <= 2);
@@ -218,7 +218,7 @@ async fn a_stuck_child_times_out_alone_with_its_partial_result() {
     .await;
     let main = stage.start("send three").await;
     for label in ["a", "b"] {
-        stage.until_asked(label, 1).await;
+        stage.until_prompted(label, 1).await;
         let sibling = stage.end_of(stage.run_of(label).await).await;
         assert_eq!(sibling.status, Status::Completed, "{label}");
     }

@@ -137,13 +137,13 @@ async fn pictures_reach_the_model_and_survive_a_restart() {
         images.map(|bytes| bytes.to_vec()).collect()
     };
     std::fs::write(stage.workspace().join("dot.png"), png).expect("a picture");
-    stage.model().hold("main#2");
+    stage.model().block("main#2");
     let run = stage.start("look").await;
-    stage.until_asked("main", 2).await;
+    stage.until_prompted("main", 2).await;
     let first = stage.model().request("main", 2).expect("its question");
     assert_eq!(shown(&first), [png.to_vec()], "at once");
     let stage = stage.crash().await;
-    stage.model().let_go("main#2");
+    stage.model().release("main#2");
     let record = stage.end_of(run).await;
     assert_eq!(record.status, Status::Completed, "{record:?}");
     let request = stage.model().request("main", 2).expect("its question");

@@ -322,7 +322,7 @@ async fn cancel_keeps_the_partial_result() {
     .begin()
     .await;
     let run = stage.create(stage.new_task("general", "t")).await;
-    stage.until_asked("t", 2).await;
+    stage.until_prompted("t", 2).await;
     let report = stage.runtime().cancel(run, "no longer needed").await;
     assert_eq!(report.expect("a report").signalled, [run]);
     stage.end_of(run).await;

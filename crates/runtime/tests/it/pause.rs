@@ -210,12 +210,12 @@ async fn pause_waits_for_a_sent_model_call_then_frees_the_slot() {
     let mut play = Play::new(TWO_TURNS);
     play.settings = play.settings.with_max_concurrent(1);
     let stage = play.begin().await;
-    stage.model().hold("first#1");
+    stage.model().block("first#1");
     let first = stage.create(stage.new_task("explore", "first")).await;
     let second = stage.create(stage.new_task("explore", "second")).await;
-    stage.until_asked("first", 1).await;
+    stage.until_prompted("first", 1).await;
     pause(&stage, first).await;
-    stage.model().let_go("first#1");
+    stage.model().release("first#1");
     until_idle(&stage, first).await;
     assert_eq!(stage.end_of(second).await.status, Status::Completed);
     assert!(stage.log(first).await.contains("answered 1"));
@@ -236,13 +236,13 @@ async fn a_paused_tree_resumes_and_ends_as_without_the_pause() {
     )
     .begin()
     .await;
-    stage.model().hold("kid#1");
+    stage.model().block("kid#1");
     let main = stage.start("delegate").await;
-    stage.until_asked("kid", 1).await;
+    stage.until_prompted("kid", 1).await;
     let kid = stage.run_of("kid").await;
     // The parent may not be parked yet; it is paused all the same.
     assert_eq!(pause(&stage, main).await, [main, kid]);
-    stage.model().let_go("kid#1");
+    stage.model().release("kid#1");
     stage
         .until("the child", async || {
             let record = stage.record(kid).await;
@@ -259,9 +259,9 @@ async fn a_paused_tree_resumes_and_ends_as_without_the_pause() {
 #[tokio::test]
 async fn cancel_ends_paused_and_pausing_runs() {
     let stage = Play::new(TWO_TURNS).begin().await;
-    stage.model().hold("main#1");
+    stage.model().block("main#1");
     let main = stage.start("look").await;
-    stage.until_asked("main", 1).await;
+    stage.until_prompted("main", 1).await;
     pause(&stage, main).await;
     stage
         .runtime()
@@ -272,7 +272,7 @@ async fn cancel_ends_paused_and_pausing_runs() {
     assert_eq!((ended.status, ended.paused), (Status::Cancelled, false));
 
     let resting = stage.create(stage.new_task("explore", "t")).await;
-    stage.model().hold("t#1");
+    stage.model().block("t#1");
     pause(&stage, resting).await;
     stage
         .runtime()
@@ -285,13 +285,13 @@ async fn cancel_ends_paused_and_pausing_runs() {
 #[tokio::test]
 async fn the_deadline_counts_during_a_pause() {
     let stage = Play::new(TWO_TURNS).begin().await;
-    stage.model().hold("main#2");
+    stage.model().block("main#2");
     let mut new = stage.new_run("look");
     new.timeout = Some(Duration::from_millis(300));
     let main = stage.create(new).await;
-    stage.until_asked("main", 2).await;
+    stage.until_prompted("main", 2).await;
     pause(&stage, main).await;
-    stage.model().let_go("main#2");
+    stage.model().release("main#2");
     let ended = stage.end_of(main).await;
     // Its last completion may have been in time, which ends it before it pauses.
     assert!(
@@ -302,12 +302,12 @@ async fn the_deadline_counts_during_a_pause() {
     let late = {
         let mut new = stage.new_task("explore", "late");
         new.timeout = Some(Duration::from_millis(1_500));
-        stage.model().hold("late#1");
+        stage.model().block("late#1");
         stage.create(new).await
     };
-    stage.until_asked("late", 1).await;
+    stage.until_prompted("late", 1).await;
     pause(&stage, late).await;
-    stage.model().let_go("late#1");
+    stage.model().release("late#1");
     until_idle(&stage, late).await;
     assert_eq!(stage.end_of(late).await.status, Status::Timeout);
 }
@@ -315,12 +315,12 @@ async fn the_deadline_counts_during_a_pause() {
 #[tokio::test]
 async fn subscribers_get_pauses_and_changes() {
     let stage = Play::new(TWO_TURNS).begin().await;
-    stage.model().hold("t#1");
+    stage.model().block("t#1");
     let mut notes = stage.listen();
     let run = stage.create(stage.new_task("explore", "t")).await;
-    stage.until_asked("t", 1).await;
+    stage.until_prompted("t", 1).await;
     pause(&stage, run).await;
-    stage.model().let_go("t#1");
+    stage.model().release("t#1");
     until_idle(&stage, run).await;
     unpause(&stage, run).await;
     stage.end_of(run).await;

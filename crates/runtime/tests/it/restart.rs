@@ -26,9 +26,9 @@ const TWO_TURNS: &str = r#"
 async fn until_second_turn() -> (Stage, RunId) {
     let stage = Play::new(TWO_TURNS).begin().await;
     stage.put("a.txt", "hello\n");
-    stage.model().hold("main#2");
+    stage.model().block("main#2");
     let main = stage.start("look").await;
-    stage.until_asked("main", 2).await;
+    stage.until_prompted("main", 2).await;
     (stage, main)
 }
 
@@ -66,7 +66,7 @@ async fn turns(stage: &Stage, run: RunId) -> Vec<u32> {
 async fn shutdown_loses_nothing_and_counts_nothing_twice() {
     let (stage, main) = until_second_turn().await;
     let stage = stage.restart().await;
-    stage.model().let_go("main#2");
+    stage.model().release("main#2");
     let record = stage.end_of(main).await;
     assert_eq!(turns(&stage, main).await, [1, 2]);
     assert_eq!(record.summary.usage.total_tokens(), Some(33));
@@ -87,7 +87,7 @@ async fn crash_loses_nothing_and_counts_nothing_twice() {
     let (stage, main) = until_second_turn().await;
     let stage = stage.crash().await;
     assert_eq!(stage.runtime().recovered().resumed, [main]);
-    stage.model().let_go("main#2");
+    stage.model().release("main#2");
     let record = stage.end_of(main).await;
     assert_eq!(turns(&stage, main).await, [1, 2]);
     assert_eq!(record.summary.usage.total_tokens(), Some(33));
@@ -250,15 +250,15 @@ async fn after_a_crash_parent_and_children_resume_and_each_result_is_delivered_o
     )
     .begin()
     .await;
-    stage.model().hold("late");
-    stage.model().hold("blocking");
+    stage.model().block("late");
+    stage.model().block("blocking");
     let main = stage.start("send three").await;
-    stage.until_asked("late", 1).await;
-    stage.until_asked("blocking", 1).await;
+    stage.until_prompted("late", 1).await;
+    stage.until_prompted("blocking", 1).await;
     stage.end_of(stage.run_of("early").await).await;
     let stage = stage.crash().await;
-    stage.model().let_go("late");
-    stage.model().let_go("blocking");
+    stage.model().release("late");
+    stage.model().release("blocking");
     stage.end_of(main).await;
     assert_eq!(stage.records().await.len(), 4, "no child was started twice");
     let turns = stage.model().requests_of("main").len();

@@ -37,10 +37,10 @@ async fn send(stage: &Stage, new: NewRun) -> (RunId, bool) {
 #[tokio::test]
 async fn a_message_steers_the_active_turn_or_starts_the_next() {
     let stage = Play::new(ECHO).begin().await;
-    stage.model().hold("one");
+    stage.model().block("one");
     let (first, steered) = send(&stage, message(&stage, "web:1", "one")).await;
     assert!(!steered);
-    stage.until_asked("one", 1).await;
+    stage.until_prompted("one", 1).await;
     assert_eq!(
         send(&stage, message(&stage, "web:1", "and")).await,
         (first, true)
@@ -58,7 +58,7 @@ async fn a_message_steers_the_active_turn_or_starts_the_next() {
         stage.runtime().spec(third).await.expect("a spec").continues,
         None
     );
-    stage.model().let_go("one");
+    stage.model().release("one");
     stage.end_of(first).await;
     assert!(stage.log(first).await.contains("steer \"and\""));
     // It arrived during what would have been the last model call, so there is one more.
@@ -103,7 +103,7 @@ async fn a_message_steers_the_active_turn_or_starts_the_next() {
 async fn simultaneous_messages_create_one_turn() {
     let stage = Play::new(ECHO).begin().await;
     for text in ["a", "b", "c", "d"] {
-        stage.model().hold(text);
+        stage.model().block(text);
     }
     let sent = futures::future::join_all(
         ["a", "b", "c", "d"].map(|text| send(&stage, message(&stage, "web:1", text))),
@@ -187,7 +187,7 @@ async fn creating_a_run_twice_under_one_id_creates_one_run() {
         assert_eq!(runtime.fork_as(fork, branch).await.expect("a run"), branch);
     }
     // The turn is still active when the message is repeated, and does not read it twice.
-    stage.model().hold("hello");
+    stage.model().block("hello");
     for _ in 0..2 {
         let new = message(&stage, "web:1", "hello");
         let sent = runtime
@@ -202,7 +202,7 @@ async fn creating_a_run_twice_under_one_id_creates_one_run() {
 #[tokio::test]
 async fn a_message_that_is_too_long_is_refused() {
     let stage = Play::new(ECHO).begin().await;
-    stage.model().hold("one");
+    stage.model().block("one");
     let run = stage.create(message(&stage, "web:1", "one")).await;
     let long = "字".repeat(sortie_core::inbox::MAX_MESSAGE_CHARS);
     stage
@@ -219,11 +219,11 @@ async fn a_message_that_is_too_long_is_refused() {
 #[tokio::test]
 async fn retry_requires_an_ended_run() {
     let stage = Play::new(ECHO).begin().await;
-    stage.model().hold("one");
+    stage.model().block("one");
     let run = stage.create(message(&stage, "web:1", "one")).await;
-    stage.until_asked("one", 1).await;
+    stage.until_prompted("one", 1).await;
     assert!(stage.runtime().retry(run).await.is_err());
-    stage.model().let_go("one");
+    stage.model().release("one");
     stage.end_of(run).await;
     stage.runtime().retry(run).await.expect("a new run");
 }
@@ -293,9 +293,9 @@ async fn a_timeline_shows_what_each_run_waited_for() {
     )
     .begin()
     .await;
-    stage.model().hold("kid#1");
+    stage.model().block("kid#1");
     let main = stage.start("delegate").await;
-    stage.until_asked("kid", 1).await;
+    stage.until_prompted("kid", 1).await;
     let kid = stage.run_of("kid").await;
     // An interval that is visible: times are whole milliseconds.
     let requested_at = stage.runtime().now();
@@ -304,7 +304,7 @@ async fn a_timeline_shows_what_each_run_waited_for() {
             (stage.runtime().now() > requested_at.plus_ms(5)).then_some(())
         })
         .await;
-    stage.model().let_go("kid#1");
+    stage.model().release("kid#1");
     stage.end_of(main).await;
     let (line, left_out) = stage.runtime().timeline(main).await.expect("a time line");
     assert_eq!((line.root, line.tasks.len(), left_out), (main, 2, 0));
@@ -399,13 +399,13 @@ async fn a_message_before_the_first_step_is_read() {
         .set(|settings| settings.lanes.main = 1)
         .begin()
         .await;
-    stage.model().hold("one");
+    stage.model().block("one");
     let first = stage.create(message(&stage, "web:1", "one")).await;
-    stage.until_asked("one", 1).await;
+    stage.until_prompted("one", 1).await;
     let waits = stage.create(message(&stage, "web:2", "two")).await;
     let steered = stage.runtime().steer(waits, "and be brief").await;
     steered.expect("a run that waits can be steered");
-    stage.model().let_go("one");
+    stage.model().release("one");
     stage.end_of(first).await;
     stage.end_of(waits).await;
     let log = stage.log(waits).await;

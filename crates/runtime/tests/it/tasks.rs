@@ -41,9 +41,9 @@ async fn lists_and_numbers_by_session_status_parent_and_tree() {
     stage.end_of(elsewhere).await;
     let broken = stage.create(stage.new_task("explore", "broken")).await;
     stage.end_of(broken).await;
-    stage.model().hold("open");
+    stage.model().block("open");
     let open = stage.create(stage.new_task("explore", "open")).await;
-    stage.until_asked("open", 1).await;
+    stage.until_prompted("open", 1).await;
 
     let all = ListFilter::default();
     assert_eq!(
@@ -208,7 +208,7 @@ async fn delete_cancels_active_runs_and_their_descendants_first() {
     .await;
     let mut notes = stage.listen();
     let main = stage.start("wait").await;
-    stage.until_asked("kid", 1).await;
+    stage.until_prompted("kid", 1).await;
     let kid = stage.run_of("kid").await;
     assert_eq!(stage.runtime().delete(main).await.expect("a number"), 2);
     assert!(is_gone(&stage, main).await && is_gone(&stage, kid).await);
@@ -222,7 +222,7 @@ async fn delete_cancels_active_runs_and_their_descendants_first() {
 #[tokio::test]
 async fn clean_up_removes_only_trees_that_ended_long_enough_ago() {
     let stage = Play::new(TWO_TURNS).begin().await;
-    stage.model().hold("open");
+    stage.model().block("open");
     let open = stage.create(stage.new_task("explore", "open")).await;
     let main = stage.play("look").await.run_id;
     let runtime = stage.runtime();
@@ -316,15 +316,15 @@ async fn steering_reaches_an_active_run() {
     )
     .begin()
     .await;
-    stage.model().hold("t");
+    stage.model().block("t");
     let run = stage.create(stage.new_task("general", "t")).await;
-    stage.until_asked("t", 1).await;
+    stage.until_prompted("t", 1).await;
     stage
         .runtime()
         .steer(run, "Only look at Rust.")
         .await
         .expect("accepted");
-    stage.model().let_go("t");
+    stage.model().release("t");
     stage.end_of(run).await;
     insta::assert_snapshot!(stage.task(run).await, @r"
     status: completed
@@ -411,11 +411,11 @@ async fn run_details_follow_the_journal() {
             .collect::<Vec<_>>()
     };
 
-    stage.model().hold("kept");
+    stage.model().block("kept");
     let run = stage.create(stage.new_task("general", "kept")).await;
-    stage.until_asked("kept", 1).await;
+    stage.until_prompted("kept", 1).await;
     assert_eq!(todos(run).await, []);
-    stage.model().let_go("kept");
+    stage.model().release("kept");
     stage.end_of(run).await;
     assert_eq!(todos(run).await, [TodoStatus::Completed]);
     assert_eq!(todos(run).await, [TodoStatus::Completed], "a second look");

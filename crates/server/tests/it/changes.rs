@@ -188,9 +188,9 @@ async fn blocked_delivery_is_retried_or_dismissed() {
 async fn queued_task_gets_another_label_and_priority() {
     let play = Play::new(SAYS_DONE).set(|settings| settings.lanes.subagent = 1);
     let world = World::of(play, patient()).await;
-    world.stage.model().hold("first");
+    world.stage.model().block("first");
     world.task(&json!({"message": "x", "label": "first"})).await;
-    world.stage.until_asked("first", 1).await;
+    world.stage.until_prompted("first", 1).await;
     let id = world
         .task(&json!({"message": "x", "label": "second"}))
         .await;
@@ -213,7 +213,7 @@ async fn queued_task_gets_another_label_and_priority() {
         (&json!("renamed"), &json!("low")),
         "what is missing stays as it is"
     );
-    world.stage.model().let_go("first");
+    world.stage.model().release("first");
     world.until_status(&id, "completed").await;
     let (status, problem) = answer(patch(json!({"label": "too late"}))).await;
     assert_eq!((status.as_u16(), slug(&problem)), (409, "conflict"));

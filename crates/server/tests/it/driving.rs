@@ -19,14 +19,14 @@ const ASKS: &str = r#"
 "#;
 
 /// Creates a main run of an admin that blocks at its first prompt.
-async fn held(world: &World, session: &str, more: Value) -> String {
+async fn blocked_task(world: &World, session: &str, more: Value) -> String {
     let mut wish = json!({"message": "work", "label": session, "session_id": session,
         "main": true});
     let more = more.as_object().unwrap().clone();
     wish.as_object_mut().unwrap().extend(more);
-    world.stage.model().hold(session);
+    world.stage.model().block(session);
     let id = world.task(&wish).await;
-    world.stage.until_asked(session, 1).await;
+    world.stage.until_prompted(session, 1).await;
     id
 }
 
@@ -82,7 +82,7 @@ async fn operator_controls_only_tasks_that_it_could_have_created() {
         ("web:outside", json!({"workspace": outside.path()})),
         ("web:reports", json!({"report_to": [report]})),
     ] {
-        let id = held(&world, session, more).await;
+        let id = blocked_task(&world, session, more).await;
         for (what, status, problem) in ways(&world, &id, session).await {
             assert_eq!(status, 403, "{session}: {what}: {problem}");
             let words = problem["detail"].as_str().unwrap();
@@ -95,7 +95,7 @@ async fn operator_controls_only_tasks_that_it_could_have_created() {
             assert_eq!(answer(request).await.0, 200, "{stop}");
         }
     }
-    let id = held(&world, "web:plain", json!({})).await;
+    let id = blocked_task(&world, "web:plain", json!({})).await;
     for (what, status, body) in ways(&world, &id, "web:plain").await {
         assert_ne!(status, 403, "{what}: {body}");
     }
@@ -152,20 +152,20 @@ async fn answer_needs_the_right_to_control_the_run() {
 #[tokio::test]
 async fn messages_never_reach_a_session_of_another_tenant() {
     let world = World::begin(SAYS_DONE).await;
-    let say = async |token: &str, more: Value| {
+    let send = async |token: &str, more: Value| {
         let mut body = json!({"text": "hello"});
         let more = more.as_object().unwrap().clone();
         body.as_object_mut().unwrap().extend(more);
         let path = "/api/sessions/web:main/messages";
-        let said = world
+        let sent = world
             .json(world.request(Method::POST, path, token).json(&body))
             .await;
-        let id = said["task_id"].as_str().unwrap().to_owned();
+        let id = sent["task_id"].as_str().unwrap().to_owned();
         (world.until_status(&id, "completed").await, id)
     };
-    let (theirs, _) = say(&world.tokens.acme_operator, json!({})).await;
+    let (theirs, _) = send(&world.tokens.acme_operator, json!({})).await;
     assert_eq!(theirs["tenant"], "acme");
-    let (own, id) = say(&world.tokens.admin, json!({"mode": "yolo"})).await;
+    let (own, id) = send(&world.tokens.admin, json!({"mode": "yolo"})).await;
     assert_eq!(
         (&own["tenant"], &own["continues"]),
         (&Value::Null, &Value::Null)
@@ -176,7 +176,7 @@ async fn messages_never_reach_a_session_of_another_tenant() {
         let request = world.request(method, &path, &world.tokens.acme);
         assert_eq!(answer(request.json(&json!({"text": "x"}))).await.0, 404);
     }
-    let (again, _) = say(&world.tokens.acme_operator, json!({})).await;
+    let (again, _) = send(&world.tokens.acme_operator, json!({})).await;
     assert_eq!(again["continues"], theirs["task_id"], "and each goes on");
     let read = world.json(world.get("/api/sessions/web:main")).await;
     assert_eq!(read["tenant"], Value::Null, "its own first");

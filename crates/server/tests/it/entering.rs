@@ -146,14 +146,14 @@ async fn foreign_page_cannot_log_a_browser_in_with_another_key() {
         // Typed, but the browser is logged in with another key.
         led("none").header(header::COOKIE, &own),
     ] {
-        let asked = request.send().await.unwrap();
-        assert_eq!(asked.status(), 200);
-        assert!(asked.headers().get(header::SET_COOKIE).is_none());
-        let policy = asked.headers()[header::CONTENT_SECURITY_POLICY]
+        let response = request.send().await.unwrap();
+        assert_eq!(response.status(), 200);
+        assert!(response.headers().get(header::SET_COOKIE).is_none());
+        let policy = response.headers()[header::CONTENT_SECURITY_POLICY]
             .to_str()
             .unwrap();
         assert!(policy.contains("form-action 'self'"), "{policy}");
-        let html = asked.text().await.unwrap();
+        let html = response.text().await.unwrap();
         assert!(
             html.contains("created the link yourself") && html.contains("链接"),
             "{html}"
@@ -248,11 +248,11 @@ async fn browser_session_survives_a_restart_until_logout() {
 #[tokio::test]
 async fn browser_without_a_cookie_gets_the_login_page_in_both_languages() {
     let world = World::begin(SAYS_DONE).await;
-    let asked = world
+    let request = world
         .http
         .get(world.url("/tasks/1"))
         .header(header::ACCEPT, "text/html");
-    let response = asked.send().await.unwrap();
+    let response = request.send().await.unwrap();
     assert_eq!(response.status(), 401);
     let html = response.text().await.unwrap();
     assert!(

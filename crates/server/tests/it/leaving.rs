@@ -176,10 +176,10 @@ async fn overdue_request_completes_and_is_replayed() {
     let world = World::with(SAYS_DONE, limits).await;
     let (mut client, _) = Client::connect(&world, &world.tokens.viewer).await;
     client.subscribe(json!({})).await;
-    world.stage.model().hold("held");
+    world.stage.model().block("held");
     let task = world.stage.new_task("explore", "held");
     let run = world.stage.create(task).await;
-    world.stage.until_asked("held", 1).await;
+    world.stage.until_prompted("held", 1).await;
     for (method, path, event) in [
         (
             Method::POST,

@@ -134,8 +134,8 @@ async fn silent_connections_do_not_block_clients() {
     let mut silent = Vec::new();
     for _ in 0..40 {
         silent.push(TcpStream::connect(world.address).await.unwrap());
-        let asked = tokio::time::timeout(Duration::from_secs(20), answer(world.get("/api/me")));
-        assert_eq!(asked.await.expect("somebody made room").0, 200);
+        let request = tokio::time::timeout(Duration::from_secs(20), answer(world.get("/api/me")));
+        assert_eq!(request.await.expect("somebody made room").0, 200);
     }
 }
 
@@ -147,7 +147,7 @@ async fn authenticated_connections_are_not_closed_for_new_ones() {
         clients.push(Client::connect(&world, &world.tokens.viewer).await.0);
     }
     for (n, client) in clients.iter_mut().enumerate() {
-        client.say(&json!({"type": "ping", "n": n})).await;
+        client.send(&json!({"type": "ping", "n": n})).await;
         assert_eq!(client.until("pong").await["n"], n);
     }
 }
@@ -187,7 +187,7 @@ async fn announce(world: &World, token: &str, path: &str, length: usize) -> TcpS
 #[tokio::test]
 async fn announced_but_unsent_bytes_reserve_no_memory() {
     let world = World::begin(SAYS_DONE).await;
-    world.stage.model().hold("held");
+    world.stage.model().block("held");
     let id = world.task(&json!({"message": "x", "label": "held"})).await;
     let mut slow = Vec::new();
     for _ in 0..24 {

@@ -32,7 +32,7 @@ impl Client {
         (client, hello)
     }
 
-    pub(crate) async fn say(&mut self, message: &Value) {
+    pub(crate) async fn send(&mut self, message: &Value) {
         self.0
             .send(Message::text(message.to_string()))
             .await
@@ -84,7 +84,7 @@ impl Client {
             .as_object_mut()
             .unwrap()
             .extend(wish.as_object().unwrap().clone());
-        self.say(&whole).await;
+        self.send(&whole).await;
         self.until("subscribed").await
     }
 }
@@ -126,9 +126,9 @@ async fn library_and_websocket_give_the_same_json_for_the_same_event() {
 #[tokio::test]
 async fn a_client_gets_a_snapshot_and_then_every_event_in_order() {
     let world = World::begin(SAYS_DONE).await;
-    world.stage.model().hold("one");
+    world.stage.model().block("one");
     let id = world.task(&json!({"message": "x", "label": "one"})).await;
-    world.stage.until_asked("one", 1).await;
+    world.stage.until_prompted("one", 1).await;
     let (mut client, hello) = Client::connect(&world, &world.tokens.viewer).await;
     assert_eq!(hello["heartbeat_ms"], 15_000);
     assert_eq!(hello["me"]["name"], "vera");
@@ -139,7 +139,7 @@ async fn a_client_gets_a_snapshot_and_then_every_event_in_order() {
     assert_eq!(snapshot["tasks"][0]["task_id"], id);
     assert_eq!(snapshot["truncated"], false);
     let mut seq = snapshot["seq"].as_u64().unwrap();
-    world.stage.model().let_go("one");
+    world.stage.model().release("one");
     loop {
         let message = client.next().await;
         if let Some(next) = message["seq"].as_u64() {
@@ -157,7 +157,7 @@ async fn a_client_gets_a_snapshot_and_then_every_event_in_order() {
         records["tasks"][0]["status"], "completed",
         "the record follows"
     );
-    client.say(&json!({"type": "ping", "n": 7})).await;
+    client.send(&json!({"type": "ping", "n": 7})).await;
     assert_eq!(client.until("pong").await["n"], 7);
 }
 
@@ -200,10 +200,10 @@ async fn resume_from_another_epoch_or_an_evicted_event_gets_a_snapshot() {
 #[tokio::test]
 async fn subscriptions_get_only_events_of_their_scope() {
     let world = World::begin(SAYS_DONE).await;
-    world.stage.model().hold("mine");
+    world.stage.model().block("mine");
     let wish = json!({"message": "x", "label": "mine", "session_id": "web:a"});
     let mine = world.task(&wish).await;
-    world.stage.until_asked("mine", 1).await;
+    world.stage.until_prompted("mine", 1).await;
     let (mut of_session, _) = Client::connect(&world, &world.tokens.viewer).await;
     of_session
         .subscribe(json!({"scope": "session", "session_id": "web:a"}))
@@ -216,7 +216,7 @@ async fn subscriptions_get_only_events_of_their_scope() {
         .task(&json!({"message": "x", "label": "other", "session_id": "web:b"}))
         .await;
     world.until_status(&other, "completed").await;
-    world.stage.model().let_go("mine");
+    world.stage.model().release("mine");
     for client in [&mut of_session, &mut of_task] {
         loop {
             let message = client.next().await;
@@ -227,10 +227,10 @@ async fn subscriptions_get_only_events_of_their_scope() {
         }
     }
     of_task
-        .say(&json!({"type": "subscribe", "id": "x", "scope": "task", "task_id": "nothing"}))
+        .send(&json!({"type": "subscribe", "id": "x", "scope": "task", "task_id": "nothing"}))
         .await;
     assert_eq!(of_task.until("error").await["code"], "not-found");
-    of_task.say(&json!({"type": "shout"})).await;
+    of_task.send(&json!({"type": "shout"})).await;
     assert_eq!(of_task.until("error").await["code"], "bad-request");
 }
 
@@ -242,10 +242,12 @@ async fn subscriptions_and_messages_are_bounded() {
         client.subscribe(json!({"id": number.to_string()})).await;
     }
     client
-        .say(&json!({"type": "subscribe", "id": "more", "scope": "all"}))
+        .send(&json!({"type": "subscribe", "id": "more", "scope": "all"}))
         .await;
     assert_eq!(client.until("error").await["code"], "bad-request");
-    client.say(&json!({"type": "unsubscribe", "id": "0"})).await;
+    client
+        .send(&json!({"type": "unsubscribe", "id": "0"}))
+        .await;
     client.subscribe(json!({"id": "more"})).await;
     client
         .0
@@ -295,7 +297,7 @@ async fn slow_client_gets_a_snapshot_and_delays_no_other() {
             .await;
         world.stage.end_of(run).await;
     }
-    world.stage.model().hold("rests");
+    world.stage.model().block("rests");
     let made = (0..RESTING).map(|_| world.stage.create(world.stage.new_task("explore", "rests")));
     let runs = futures::future::join_all(made).await;
     let runtime = world.stage.runtime();
@@ -424,13 +426,16 @@ async fn client_is_not_read_before_it_has_read_its_responses() {
     let ping = Message::text(json!({"type": "ping", "n": 1}).to_string());
     client.0.feed(ping).await.unwrap();
     client.0.flush().await.unwrap();
-    let mut heard = 0;
+    let mut received = 0;
     loop {
         let message = client.next().await;
         if message["type"] == "pong" {
             break;
         }
-        heard = message["seq"].as_u64().unwrap_or(heard);
+        received = message["seq"].as_u64().unwrap_or(received);
     }
-    assert!(heard >= seq, "{heard} of {seq} when the next was heard");
+    assert!(
+        received >= seq,
+        "{received} of {seq} when the next was heard"
+    );
 }

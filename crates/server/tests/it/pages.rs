@@ -55,7 +55,7 @@ async fn follow(world: &World, first: &str) -> (Vec<Value>, usize) {
 async fn list_of_long_tasks_is_paged_by_bytes() {
     const TASKS: usize = 30;
     let world = World::begin("  - say: done\n").await;
-    world.stage.model().hold("long");
+    world.stage.model().block("long");
     let mut made = BTreeSet::new();
     for _ in 0..TASKS {
         let mut new = world.stage.new_task("explore", "long");
@@ -107,7 +107,7 @@ async fn long_journal_and_transcript_are_paged() {
 async fn long_session_is_paged_backwards() {
     const TURNS: usize = 4;
     let world = World::begin(&echo(3)).await;
-    let mut said = Vec::new();
+    let mut ids = Vec::new();
     for _ in 0..TURNS {
         let body = json!({"text": long()});
         let accepted = world
@@ -115,7 +115,7 @@ async fn long_session_is_paged_backwards() {
             .await;
         let id = accepted["task_id"].as_str().unwrap().to_owned();
         world.until_status(&id, "completed").await;
-        said.push(id);
+        ids.push(id);
     }
     let mut path = "/api/sessions/web:chat".to_owned();
     let mut seen = Vec::new();
@@ -134,7 +134,7 @@ async fn long_session_is_paged_backwards() {
         path = format!("/api/sessions/web:chat?before={cursor}");
     }
     assert!(pages > 1, "they are more than eight megabytes");
-    assert_eq!(seen, said);
+    assert_eq!(seen, ids);
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ const TALKS: &str = r#"
   - say: "one"
 "#;
 
-async fn say(world: &World, text: &str) -> Value {
+async fn send(world: &World, text: &str) -> Value {
     let request = world.post("/api/sessions/web:chat/messages", &json!({"text": text}));
     let (status, accepted) = answer(request).await;
     assert_eq!(status, 202, "{accepted}");
@@ -18,11 +18,11 @@ async fn say(world: &World, text: &str) -> Value {
 #[tokio::test]
 async fn messages_create_turns_of_a_session() {
     let world = World::begin(TALKS).await;
-    let first = say(&world, "the first").await;
+    let first = send(&world, "the first").await;
     world
         .until_status(first["task_id"].as_str().unwrap(), "completed")
         .await;
-    let second = say(&world, "the second").await;
+    let second = send(&world, "the second").await;
     assert_eq!(second["steered"], false);
     let id = second["task_id"].as_str().unwrap();
     let task = world.until_status(id, "completed").await;
@@ -57,15 +57,15 @@ async fn messages_create_turns_of_a_session() {
 #[tokio::test]
 async fn message_during_a_turn_steers_it() {
     let world = World::begin(TALKS).await;
-    world.stage.model().hold("first");
-    let first = say(&world, "first").await;
-    world.stage.until_asked("first", 1).await;
-    let more = say(&world, "more").await;
+    world.stage.model().block("first");
+    let first = send(&world, "first").await;
+    world.stage.until_prompted("first", 1).await;
+    let more = send(&world, "more").await;
     assert_eq!(
         (&more["task_id"], &more["steered"]),
         (&first["task_id"], &json!(true))
     );
-    world.stage.model().let_go("first");
+    world.stage.model().release("first");
     world
         .until_status(first["task_id"].as_str().unwrap(), "completed")
         .await;

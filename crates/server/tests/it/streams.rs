@@ -90,9 +90,9 @@ fn parse(block: &str) -> Option<Event> {
 #[tokio::test]
 async fn journal_stream_ends_with_the_task_and_resumes_after_a_restart() {
     let world = World::begin(SAYS_DONE).await;
-    world.stage.model().hold("slow");
+    world.stage.model().block("slow");
     let id = world.task(&json!({"message": "x", "label": "slow"})).await;
-    world.stage.until_asked("slow", 1).await;
+    world.stage.until_prompted("slow", 1).await;
     let path = format!("/api/tasks/{id}/events");
     let mut events = Events::open(world.get(&path)).await;
     let first = events.next().await.unwrap();
@@ -102,7 +102,7 @@ async fn journal_stream_ends_with_the_task_and_resumes_after_a_restart() {
     );
     let claimed = events.until("claimed").await.id.unwrap();
     let world = world.restart().await;
-    world.stage.model().let_go("slow");
+    world.stage.model().release("slow");
     let again = world.get(&path).header("Last-Event-ID", &claimed);
     let mut events = Events::open(again).await;
     let mut seq: i64 = claimed.parse().unwrap();
@@ -118,20 +118,20 @@ async fn journal_stream_ends_with_the_task_and_resumes_after_a_restart() {
 #[tokio::test]
 async fn text_is_streamed_during_a_completion() {
     let world = World::begin(SAYS_DONE).await;
-    world.stage.model().hold("slow");
+    world.stage.model().block("slow");
     let id = world.task(&json!({"message": "x", "label": "slow"})).await;
-    world.stage.until_asked("slow", 1).await;
+    world.stage.until_prompted("slow", 1).await;
     let mut events = Events::open(world.get(&format!("/api/tasks/{id}/events?text=true"))).await;
     events.until("claimed").await;
-    world.stage.model().let_go("slow");
-    let mut said = String::new();
+    world.stage.model().release("slow");
+    let mut text = String::new();
     while let Some(event) = events.next().await {
         if event.name == "text" {
             assert_eq!(event.id, None);
-            said.push_str(event.data["text"].as_str().unwrap());
+            text.push_str(event.data["text"].as_str().unwrap());
         }
     }
-    assert_eq!(said, "done");
+    assert_eq!(text, "done");
 }
 
 #[tokio::test]
@@ -171,16 +171,16 @@ async fn a_message_streams_its_answer() {
     let accepted = events.next().await.unwrap();
     assert_eq!(accepted.name, "accepted");
     assert_eq!(accepted.data["steered"], false);
-    let mut said = String::new();
+    let mut text = String::new();
     let done = loop {
         let event = events.next().await.unwrap();
         match event.name.as_str() {
-            "text" => said.push_str(event.data["text"].as_str().unwrap()),
+            "text" => text.push_str(event.data["text"].as_str().unwrap()),
             "done" => break event.data,
             _ => {}
         }
     };
-    assert_eq!(said, "done");
+    assert_eq!(text, "done");
     assert_eq!(done["status"], "completed");
     assert_eq!(done["task_id"], accepted.data["task_id"]);
     assert!(events.next().await.is_none(), "and ends");
@@ -250,7 +250,7 @@ async fn streamed_message_ends_with_done_for_a_slow_client() {
     let id = accepted.data["task_id"].as_str().unwrap();
     // From here on the client reads nothing until the run has ended.
     world.stage.end_of(id.parse().unwrap()).await;
-    world.stage.model().hold("rests");
+    world.stage.model().block("rests");
     let made = (0..RESTING).map(|_| world.stage.create(world.stage.new_task("explore", "rests")));
     let runs = futures::future::join_all(made).await;
     let runtime = world.stage.runtime();

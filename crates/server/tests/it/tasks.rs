@@ -86,9 +86,9 @@ async fn task_is_created_ends_and_has_all_views() {
 #[tokio::test]
 async fn a_running_task_is_steered_paused_resumed_cancelled_and_deleted() {
     let world = World::begin(HELD).await;
-    world.stage.model().hold("slow");
+    world.stage.model().block("slow");
     let id = world.task(&json!({"message": "x", "label": "slow"})).await;
-    world.stage.until_asked("slow", 1).await;
+    world.stage.until_prompted("slow", 1).await;
     let act = async |what: &str, body: Value| {
         answer(world.post(&format!("/api/tasks/{id}/{what}"), &body)).await
     };
@@ -118,7 +118,7 @@ async fn a_running_task_is_steered_paused_resumed_cancelled_and_deleted() {
     );
     let (status, refused) = act("pause", json!({})).await;
     assert_eq!((status.as_u16(), slug(&refused)), (409, "conflict"));
-    world.stage.model().let_go("slow");
+    world.stage.model().release("slow");
     let (status, retried) = act("retry", json!({})).await;
     assert_eq!(status, 201);
     let second = retried["task_id"].as_str().unwrap();
@@ -288,7 +288,7 @@ async fn paging_gives_each_task_once_while_new_ones_arrive() {
     const TASKS: usize = 2_500;
     let world = World::begin(SAYS_DONE).await;
     // The tasks are not executed: the test is about the store, and stays fast.
-    world.stage.model().hold("page");
+    world.stage.model().block("page");
     let mut expected = BTreeSet::new();
     for chunk in 0..TASKS / 100 {
         let made = (0..100).map(|_| {

@@ -10,9 +10,9 @@ fn as_acme(world: &World, method: Method, path: &str) -> RequestBuilder {
     world.request(method, path, &world.tokens.acme_operator)
 }
 
-async fn task_of_acme(world: &World, wish: Value) -> Value {
+async fn task_of_acme(world: &World, task: Value) -> Value {
     world
-        .json(as_acme(world, Method::POST, "/api/tasks").json(&wish))
+        .json(as_acme(world, Method::POST, "/api/tasks").json(&task))
         .await
 }
 
@@ -98,7 +98,7 @@ async fn prefix_matches_only_tasks_of_the_tenant() {
 async fn prefix_matches_old_tasks_among_many() {
     const OTHERS: usize = 1_050;
     let world = World::begin(SAYS_DONE).await;
-    world.stage.model().hold("others");
+    world.stage.model().block("others");
     let mine = task_of_acme(&world, json!({"message": "y"})).await;
     let mine = mine["task_id"].as_str().unwrap();
     let prefix = &mine[..35];
@@ -153,17 +153,17 @@ async fn a_tenant_works_in_a_folder_of_its_own() {
 #[tokio::test]
 async fn live_events_are_limited_to_the_tenant() {
     let world = World::begin(SAYS_DONE).await;
-    world.stage.model().hold("theirs");
+    world.stage.model().block("theirs");
     let theirs = world
         .task(&json!({"message": "x", "label": "theirs"}))
         .await;
-    world.stage.until_asked("theirs", 1).await;
+    world.stage.until_prompted("theirs", 1).await;
     let (mut client, hello) = Client::connect(&world, &world.tokens.acme).await;
     assert_eq!(hello["me"]["tenant"], "acme");
     client.subscribe(json!({"text": true})).await;
     let snapshot = client.next().await;
     assert_eq!(snapshot["tasks"], json!([]), "{snapshot}");
-    world.stage.model().let_go("theirs");
+    world.stage.model().release("theirs");
     world.until_status(&theirs, "completed").await;
     let mine = task_of_acme(&world, json!({"message": "y"})).await;
     loop {
@@ -174,7 +174,7 @@ async fn live_events_are_limited_to_the_tenant() {
             break;
         }
     }
-    let wish = json!({"type": "subscribe", "id": "t", "scope": "task", "task_id": theirs});
-    client.say(&wish).await;
+    let subscribe = json!({"type": "subscribe", "id": "t", "scope": "task", "task_id": theirs});
+    client.send(&subscribe).await;
     assert_eq!(client.until("error").await["code"], "not-found");
 }

@@ -18,28 +18,28 @@ pub(super) struct Cache {
 #[derive(Debug)]
 struct CachedPrompt {
     model: String,
-    prompt: Arc<str>,
+    text: Arc<str>,
     /// Whether its completion has begun: before that the cache cannot serve it.
     is_warm: bool,
 }
 
 impl Cache {
     /// Looks up a prompt and stores it; returns its usage and its place.
-    pub(super) fn charge(&mut self, asked: &ReceivedPrompt) -> (Tokens, usize) {
+    pub(super) fn charge(&mut self, prompt: &ReceivedPrompt) -> (Tokens, usize) {
         let shared = self
             .prompts
             .iter()
-            .filter(|kept| kept.is_warm && kept.model == asked.model)
-            .map(|kept| common(&kept.prompt, &asked.prompt))
+            .filter(|kept| kept.is_warm && kept.model == prompt.model)
+            .map(|kept| common(&kept.text, &prompt.text))
             .filter(|bytes| *bytes >= SHORTEST_BYTES)
             .max()
             .unwrap_or(0);
         self.prompts.push(CachedPrompt {
-            model: asked.model.clone(),
-            prompt: Arc::clone(&asked.prompt),
+            model: prompt.model.clone(),
+            text: Arc::clone(&prompt.text),
             is_warm: false,
         });
-        (charged(asked, shared), self.prompts.len() - 1)
+        (charged(prompt, shared), self.prompts.len() - 1)
     }
 
     /// Marks the completion of the prompt at this place as begun.
@@ -51,13 +51,13 @@ impl Cache {
 }
 
 /// Returns the usage of a prompt of which so many bytes are cached.
-pub(super) fn charged(asked: &ReceivedPrompt, shared: usize) -> Tokens {
-    let rest = tokens(asked.prompt.len() - shared);
+pub(super) fn charged(prompt: &ReceivedPrompt, shared: usize) -> Tokens {
+    let rest = tokens(prompt.text.len() - shared);
     // Only one wire format charges for writing, and only if the client asks for it.
-    let writes = asked.wire == Wire::Anthropic;
-    if writes && !asked.is_marked {
+    let writes = prompt.wire == Wire::Anthropic;
+    if writes && !prompt.is_marked {
         return Tokens {
-            fresh: tokens(asked.prompt.len()),
+            fresh: tokens(prompt.text.len()),
             ..Tokens::default()
         };
     }
@@ -80,7 +80,7 @@ mod tests {
 
     use super::*;
 
-    fn asked(model: &str, system: &str, task: &str, marked: bool) -> ReceivedPrompt {
+    fn prompt(model: &str, system: &str, task: &str, marked: bool) -> ReceivedPrompt {
         let mut system = json!([{"type": "text", "text": system}]);
         if marked {
             system[0]["cache_control"] = json!({"type": "ephemeral"});
@@ -96,7 +96,7 @@ mod tests {
     fn a_prompt_is_read_from_the_cache_once_its_answer_has_begun() {
         let long = "x".repeat(8000);
         let mut cache = Cache::default();
-        let (first, place) = cache.charge(&asked("a", &long, "one", true));
+        let (first, place) = cache.charge(&prompt("a", &long, "one", true));
         assert!(
             first.cache_read == 0 && first.cache_write > 2000,
             "{first:?}"
@@ -106,7 +106,7 @@ mod tests {
                 cache.begun(place);
             }
             cache
-                .charge(&asked(model, system, "two", marked))
+                .charge(&prompt(model, system, "two", marked))
                 .0
                 .cache_read
                 > 2000

@@ -9,10 +9,10 @@
 //! prompt cache counts what was read and written, so that tests can check the client against both.
 
 mod answer;
-mod asked;
 mod cache;
 mod limit;
 mod plan;
+mod prompt;
 mod reply;
 mod serve;
 mod socket;
@@ -28,8 +28,8 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
 pub use answer::Tokens;
-pub use asked::ReceivedPrompt;
 pub use limit::Limit;
+pub use prompt::ReceivedPrompt;
 pub use reply::{Call, Ending, Reply};
 pub use sortie_core::ports::model::Wire;
 
@@ -55,7 +55,7 @@ pub struct Recorded {
     /// The headers, with lower-case names.
     pub headers: BTreeMap<String, String>,
     pub raw: Vec<u8>,
-    pub asked: ReceivedPrompt,
+    pub prompt: ReceivedPrompt,
     /// The status of the response; `None` if there was none.
     pub status: Option<u16>,
     pub tokens: Option<Tokens>,
@@ -143,7 +143,7 @@ impl Drop for Provider {
 /// Returns a script that gives these replies in turn, then repeats the last one.
 pub fn in_turn(replies: Vec<Reply>) -> impl Fn(&ReceivedPrompt) -> Reply + Send + Sync + 'static {
     assert!(!replies.is_empty(), "a script needs a reply");
-    move |asked| replies[asked.nth.min(replies.len()) - 1].clone()
+    move |prompt| replies[prompt.nth.min(replies.len()) - 1].clone()
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

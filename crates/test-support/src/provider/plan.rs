@@ -52,9 +52,9 @@ pub(super) enum Finish {
 /// What all replies to one request share.
 #[derive(Clone, Debug)]
 pub(super) struct Making<'a> {
-    pub(super) asked: &'a ReceivedPrompt,
+    pub(super) prompt: &'a ReceivedPrompt,
     /// The usage of the prompt.
-    pub(super) prompt: Tokens,
+    pub(super) prompt_tokens: Tokens,
     /// The model that the response names.
     pub(super) model: String,
 }
@@ -128,25 +128,25 @@ impl Making<'_> {
             wait: Duration::ZERO,
             head: Some(Head {
                 status: 200,
-                kind: if self.asked.streaming {
+                kind: if self.prompt.streaming {
                     "text/event-stream"
                 } else {
                     JSON
                 },
                 retry_after: None,
             }),
-            chunks: wire::chunks(self.asked, answer),
+            chunks: wire::chunks(self.prompt, answer),
             finish: Finish::Whole,
             tokens: Some(answer.tokens),
         }
     }
 
     fn refused(&self, grievance: Grievance) -> Plan {
-        let body = wire::refusal(self.asked.wire, grievance);
+        let body = wire::refusal(self.prompt.wire, grievance);
         Plan {
             wait: Duration::ZERO,
             head: Some(Head {
-                status: grievance.status(self.asked.wire),
+                status: grievance.status(self.prompt.wire),
                 kind: JSON,
                 retry_after: None,
             }),
@@ -164,11 +164,11 @@ impl Making<'_> {
     fn made(&self, parts: Vec<Part>, stop: Stop) -> Answer {
         let bytes: usize = parts.iter().map(Part::bytes).sum();
         Answer {
-            number: self.asked.nth,
+            number: self.prompt.nth,
             model: self.model.clone(),
             tokens: Tokens {
                 output: tokens(bytes) + 1,
-                ..self.prompt
+                ..self.prompt_tokens
             },
             parts,
             stop,
@@ -184,7 +184,7 @@ impl Making<'_> {
                 (parts, stop)
             }
             Reply::Calls(calls) => self.calls(calls, |index| {
-                Some(format!("call_{}_{index}", self.asked.nth))
+                Some(format!("call_{}_{index}", self.prompt.nth))
             }),
             Reply::DuplicateIds(calls) => self.calls(calls, |_| Some("call_same".to_owned())),
             Reply::MissingIds(calls) => self.calls(calls, |_| None),
@@ -235,7 +235,7 @@ impl Making<'_> {
     /// Encodes a call whose arguments are not JSON. Gemini has no text for them: it reports itself
     /// that the call is malformed, or leaves it out.
     fn raw_call(&self, tool: &str, raw: &str, stop: Stop) -> (Vec<Part>, Stop) {
-        if self.asked.wire == Wire::Gemini {
+        if self.prompt.wire == Wire::Gemini {
             let stop = match stop {
                 Stop::Calls => Stop::Malformed,
                 Stop::Done | Stop::Length | Stop::Refusal | Stop::Filter | Stop::Malformed => stop,
@@ -243,7 +243,7 @@ impl Making<'_> {
             return (Vec::new(), stop);
         }
         let call = Part::Call(CallPart {
-            id: Some(format!("call_{}_raw", self.asked.nth)),
+            id: Some(format!("call_{}_raw", self.prompt.nth)),
             name: tool.to_owned(),
             arguments: raw.to_owned(),
         });
@@ -252,7 +252,7 @@ impl Making<'_> {
 
     fn refusal(&self) -> Plan {
         let words = "I cannot help with that.".to_owned();
-        let part = match self.asked.wire {
+        let part = match self.prompt.wire {
             Wire::Gemini => return self.refused(Grievance::Blocked),
             Wire::Anthropic => Part::Text(words),
             Wire::Chat | Wire::Responses => Part::Refusal(words),
@@ -261,7 +261,7 @@ impl Making<'_> {
     }
 
     fn content_filter(&self) -> Plan {
-        match self.asked.wire {
+        match self.prompt.wire {
             Wire::Anthropic => self.refused(Grievance::Filter),
             Wire::Chat | Wire::Responses | Wire::Gemini => {
                 let part = Part::Text("As for the ".to_owned());
@@ -275,7 +275,7 @@ impl Making<'_> {
         let words = format!("I begin {MIDDLE} and go on.");
         let mut plan = self.answered(&self.answer(&Reply::Text(words)));
         let middle = middle(&plan.chunks);
-        if self.asked.streaming {
+        if self.prompt.streaming {
             plan.chunks.truncate(middle.chunk + 1);
         } else {
             plan.chunks[0].truncate(middle.byte);
@@ -287,7 +287,7 @@ impl Making<'_> {
     fn endless(&self) -> Plan {
         let long = "x".repeat(ENDLESS_BYTES);
         let half = self.half();
-        let more = match (self.asked.streaming, half.chunks.last()) {
+        let more = match (self.prompt.streaming, half.chunks.last()) {
             (true, Some(last)) => replaced(last, MIDDLE.as_bytes(), long.as_bytes()),
             (true, None) | (false, _) => long.into_bytes(),
         };
@@ -302,7 +302,7 @@ impl Making<'_> {
         let mut plan = self.plan(&Reply::Calls(vec![Call::new("write_file", arguments)]));
         let middle = middle(&plan.chunks);
         plan.chunks.truncate(middle.chunk + 1);
-        if ending == Ending::Abrupt || !self.asked.streaming {
+        if ending == Ending::Abrupt || !self.prompt.streaming {
             plan.chunks[middle.chunk].truncate(middle.byte);
         }
         plan.finish = match ending {
@@ -324,15 +324,15 @@ impl Making<'_> {
 
     fn error_in_stream(&self) -> Plan {
         let mut plan = self.half();
-        if !self.asked.streaming {
+        if !self.prompt.streaming {
             plan.chunks.clear();
         }
-        plan.chunks.push(wire::refusal_inside(self.asked));
+        plan.chunks.push(wire::refusal_inside(self.prompt));
         plan
     }
 
     fn without_last_word(&self, mut plan: Plan) -> Plan {
-        if self.asked.streaming && wire::has_last_word(self.asked.wire) {
+        if self.prompt.streaming && wire::has_last_word(self.prompt.wire) {
             plan.chunks.pop();
         }
         plan

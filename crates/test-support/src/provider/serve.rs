@@ -10,10 +10,10 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::asked::wire_of;
 use super::cache::{Cache, charged};
 use super::limit::Limiter;
 use super::plan::{Finish, Making, Plan, turned_away};
+use super::prompt::wire_of;
 use super::reply::Reply;
 use super::socket::{Connection, Next, Received};
 use super::{ReceivedPrompt, Wire};
@@ -106,18 +106,18 @@ impl<'a> Work<'a> {
             return Self::turned_away(shared, None, 404, None);
         };
         let at = shared.now();
-        let mut asked = ReceivedPrompt::read(wire, &received.path, body);
+        let mut prompt = ReceivedPrompt::read(wire, &received.path, body);
         let refused = match &mut *locked(&shared.bucket) {
             Some(bucket) => bucket.take(at).err(),
             None => None,
         };
         if refused.is_none() {
-            asked.nth = shared.count_in();
+            prompt.nth = shared.count_in();
         }
-        let place = shared.record(received, at, asked.clone());
+        let place = shared.record(received, at, prompt.clone());
         let work = match refused {
             Some(retry_after) => Self::turned_away(shared, Some(wire), 429, retry_after),
-            None => Self::answered(shared, &asked),
+            None => Self::answered(shared, &prompt),
         };
         shared.note(place, &work.plan);
         work
@@ -137,20 +137,20 @@ impl<'a> Work<'a> {
         }
     }
 
-    fn answered(shared: &'a Shared, asked: &ReceivedPrompt) -> Self {
-        let reply = (shared.script)(asked);
-        let (prompt, kept) = if shared.settings.cache {
-            let (prompt, place) = locked(&shared.cache).charge(asked);
-            (prompt, Some(place))
+    fn answered(shared: &'a Shared, prompt: &ReceivedPrompt) -> Self {
+        let reply = (shared.script)(prompt);
+        let (prompt_tokens, kept) = if shared.settings.cache {
+            let (prompt_tokens, place) = locked(&shared.cache).charge(prompt);
+            (prompt_tokens, Some(place))
         } else {
-            let mut prompt = charged(asked, 0);
-            prompt.fresh += std::mem::take(&mut prompt.cache_write);
-            (prompt, None)
+            let mut prompt_tokens = charged(prompt, 0);
+            prompt_tokens.fresh += std::mem::take(&mut prompt_tokens.cache_write);
+            (prompt_tokens, None)
         };
         let making = Making {
-            asked,
             prompt,
-            model: asked.model.clone(),
+            prompt_tokens,
+            model: prompt.model.clone(),
         };
         let mut plan = making.plan(&reply);
         plan.wait += shared.settings.first_byte_after;
@@ -202,14 +202,14 @@ impl Shared {
         load.answered
     }
 
-    fn record(&self, received: Received, at: Duration, asked: ReceivedPrompt) -> usize {
+    fn record(&self, received: Received, at: Duration, prompt: ReceivedPrompt) -> usize {
         let mut requests = locked(&self.requests);
         requests.push(Recorded {
             at,
             path: received.path,
             headers: received.headers,
             raw: received.body,
-            asked,
+            prompt,
             status: None,
             tokens: None,
         });

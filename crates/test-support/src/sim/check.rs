@@ -19,7 +19,7 @@ use super::{Report, TERMINAL};
 /// Checks that ended runs hold no slots.
 pub(crate) async fn nothing_under_way(runtime: &Runtime) -> Result<(), String> {
     let running = runtime.count().await.map_err(|error| error.to_string())?;
-    hold(running == 0, || format!("{running} runs still run"))
+    ensure(running == 0, || format!("{running} runs still run"))
 }
 
 /// Describes all runs, to find out why some have not ended.
@@ -62,26 +62,26 @@ pub(crate) async fn everything(
     let story = Story::read(database).await?;
     story.no_root_is_lost(roots)?;
     story.every_run_ended_once()?;
-    story.records_are_what_journals_say()?;
+    story.records_match_their_journals()?;
     story.every_call_has_one_result()?;
     story.children_are_admitted_once_and_within_caps()?;
     story.results_arrive_exactly_once()?;
-    story.nobody_outlives_its_parent()?;
-    story.effects_happened_as_often_as_the_journal_says(world)?;
+    story.no_child_outlives_its_parent()?;
+    story.effects_match_the_journal(world)?;
     let verified = database.verify().await.map_err(|error| error.to_string())?;
-    hold(verified.problems.is_empty(), || {
+    ensure(verified.problems.is_empty(), || {
         verified.problems.join("; ")
     })?;
     let broken = world.broken();
-    hold(broken.is_empty(), || broken.join("; "))?;
+    ensure(broken.is_empty(), || broken.join("; "))?;
     Ok(story.report(crashes))
 }
 
 struct Story {
-    runs: BTreeMap<RunId, Life>,
+    runs: BTreeMap<RunId, RunHistory>,
 }
 
-struct Life {
+struct RunHistory {
     record: RunRecord,
     entries: Vec<JournalEntry>,
     state: RunState,
@@ -106,7 +106,7 @@ impl Story {
                 .map_err(|error| error.to_string())?;
             runs.insert(
                 record.run_id,
-                Life {
+                RunHistory {
                     record,
                     entries,
                     state,
@@ -118,7 +118,7 @@ impl Story {
 
     fn no_root_is_lost(&self, roots: &[RunId]) -> Result<(), String> {
         for root in roots {
-            hold(self.runs.contains_key(root), || {
+            ensure(self.runs.contains_key(root), || {
                 format!("root {root} is lost")
             })?;
         }
@@ -126,36 +126,36 @@ impl Story {
     }
 
     fn every_run_ended_once(&self) -> Result<(), String> {
-        for (run, life) in &self.runs {
-            let ends = life
+        for (run, history) in &self.runs {
+            let ends = history
                 .entries
                 .iter()
                 .filter(|entry| matches!(entry.event, Event::Finished { .. }))
                 .count();
-            hold(ends == 1, || format!("run {run} ended {ends} times"))?;
-            hold(TERMINAL.contains(&life.record.status), || {
-                format!("run {run} is {}", life.record.status)
+            ensure(ends == 1, || format!("run {run} ended {ends} times"))?;
+            ensure(TERMINAL.contains(&history.record.status), || {
+                format!("run {run} is {}", history.record.status)
             })?;
         }
         Ok(())
     }
 
-    fn records_are_what_journals_say(&self) -> Result<(), String> {
-        for (run, life) in &self.runs {
-            let outcome = life.state.outcome().cloned();
-            hold(life.record.outcome == outcome, || {
+    fn records_match_their_journals(&self) -> Result<(), String> {
+        for (run, history) in &self.runs {
+            let outcome = history.state.outcome().cloned();
+            ensure(history.record.outcome == outcome, || {
                 format!(
                     "run {run}: record says {:?}, journal {outcome:?}",
-                    life.record.outcome
+                    history.record.outcome
                 )
             })?;
-            hold(life.record.head == life.state.head(), || {
+            ensure(history.record.head == history.state.head(), || {
                 format!("run {run}: heads differ")
             })?;
             // The same comparison of journal and record that `sortie doctor` makes.
             let folded =
-                sortie_agent::summaries_of(&life.entries).map_err(|error| error.to_string())?;
-            let found = &life.record.summary;
+                sortie_agent::summaries_of(&history.entries).map_err(|error| error.to_string())?;
+            let found = &history.record.summary;
             let is_found = |folded: &sortie_core::run::Summary| {
                 found.model == folded.model
                     && found.last_text == folded.last_text
@@ -164,7 +164,7 @@ impl Story {
                     && found.usage.input_tokens == folded.usage.input_tokens
                     && found.usage.output_tokens == folded.usage.output_tokens
             };
-            hold(folded.is_empty() || folded.iter().any(is_found), || {
+            ensure(folded.is_empty() || folded.iter().any(is_found), || {
                 format!("run {run}: record says {found:?}, journal {folded:?}")
             })?;
         }
@@ -172,14 +172,14 @@ impl Story {
     }
 
     fn every_call_has_one_result(&self) -> Result<(), String> {
-        for (run, life) in &self.runs {
+        for (run, history) in &self.runs {
             let mut open = BTreeSet::new();
-            for message in life.state.messages() {
+            for message in history.state.messages() {
                 match &**message {
                     Message::Assistant { blocks } => {
                         for block in blocks {
                             if let Block::Call(call) = block {
-                                hold(open.insert(call.id.clone()), || {
+                                ensure(open.insert(call.id.clone()), || {
                                     format!("run {run}: call {} twice", call.id)
                                 })?;
                             }
@@ -187,7 +187,7 @@ impl Story {
                     }
                     Message::Tools { results } => {
                         for result in results {
-                            hold(open.remove(&result.call), || {
+                            ensure(open.remove(&result.call), || {
                                 format!("run {run}: result of {} without a call", result.call)
                             })?;
                         }
@@ -195,7 +195,7 @@ impl Story {
                     Message::User { .. } | Message::Notice { .. } => {}
                 }
             }
-            hold(open.is_empty(), || {
+            ensure(open.is_empty(), || {
                 format!("run {run}: calls without a result: {open:?}")
             })?;
         }
@@ -204,16 +204,16 @@ impl Story {
 
     fn children_are_admitted_once_and_within_caps(&self) -> Result<(), String> {
         let mut edges = BTreeSet::new();
-        for (run, life) in &self.runs {
-            let spec = life.state.spec();
-            hold(spec.depth <= 2, || {
+        for (run, history) in &self.runs {
+            let spec = history.state.spec();
+            ensure(spec.depth <= 2, || {
                 format!("run {run} is {} deep", spec.depth)
             })?;
             if let Some(parent) = &spec.parent {
-                hold(edges.insert((parent.run, parent.call.clone())), || {
+                ensure(edges.insert((parent.run, parent.call.clone())), || {
                     format!("call {} of {} has two children", parent.call, parent.run)
                 })?;
-                hold(self.runs.contains_key(&parent.run), || {
+                ensure(self.runs.contains_key(&parent.run), || {
                     format!("run {run} has no parent")
                 })?;
             }
@@ -223,8 +223,8 @@ impl Story {
 
     fn results_arrive_exactly_once(&self) -> Result<(), String> {
         let mut arrivals: BTreeMap<RunId, Vec<RunId>> = BTreeMap::new();
-        for (run, life) in &self.runs {
-            for entry in &life.entries {
+        for (run, history) in &self.runs {
+            for entry in &history.entries {
                 if let Event::InboxTaken { items, .. } = &entry.event {
                     for item in items {
                         if let InboxItem::Announcement(announcement) = item {
@@ -234,89 +234,89 @@ impl Story {
                 }
             }
         }
-        for (run, life) in &self.runs {
+        for (run, history) in &self.runs {
             let arrived = arrivals.get(run).map_or(&[][..], Vec::as_slice);
-            let Some(parent) = life.state.spec().parent.as_ref().map(|link| link.run) else {
-                hold(arrived.is_empty(), || {
+            let Some(parent) = history.state.spec().parent.as_ref().map(|link| link.run) else {
+                ensure(arrived.is_empty(), || {
                     format!("root {run} was announced to {arrived:?}")
                 })?;
                 continue;
             };
-            hold(arrived.len() <= 1, || {
+            ensure(arrived.len() <= 1, || {
                 format!("the result of {run} arrived {} times", arrived.len())
             })?;
-            hold(arrived.iter().all(|at| *at == parent), || {
+            ensure(arrived.iter().all(|at| *at == parent), || {
                 format!("the result of {run} went to a stranger")
             })?;
-            if !life.state.spec().announce.reaches_parent() {
-                hold(arrived.is_empty(), || format!("silent {run} was announced"))?;
+            if !history.state.spec().announce.reaches_parent() {
+                ensure(arrived.is_empty(), || format!("silent {run} was announced"))?;
                 continue;
             }
-            self.delivery_is_told_truly(life, parent, !arrived.is_empty())?;
+            self.delivery_matches_arrival(history, parent, !arrived.is_empty())?;
         }
         Ok(())
     }
 
-    fn delivery_is_told_truly(
+    fn delivery_matches_arrival(
         &self,
-        life: &Life,
+        history: &RunHistory,
         parent: RunId,
         arrived: bool,
     ) -> Result<(), String> {
-        let run = life.record.run_id;
+        let run = history.record.run_id;
         let parent_end = self.runs[&parent].record.ended_at;
-        match life.record.delivery {
+        match history.record.delivery {
             // The parent may have ended with the result still in its inbox.
-            Delivery::Delivered => hold(
+            Delivery::Delivered => ensure(
                 arrived || self.runs[&parent].record.outcome.is_some(),
                 || format!("{run} is delivered but never arrived"),
             ),
             Delivery::Pending => Err(format!("the result of {run} was never delivered")),
-            Delivery::Blocked | Delivery::NotRequired => hold(
-                !arrived && parent_end <= life.record.ended_at.max(parent_end),
-                || format!("{run} arrived although it is {}", life.record.delivery),
+            Delivery::Blocked | Delivery::NotRequired => ensure(
+                !arrived && parent_end <= history.record.ended_at.max(parent_end),
+                || format!("{run} arrived although it is {}", history.record.delivery),
             ),
         }?;
         // A parent that completed has received the results of all children it waited for.
         let parent_completed =
             self.runs[&parent].record.status == sortie_core::run::Status::Completed;
-        hold(!parent_completed || arrived, || {
+        ensure(!parent_completed || arrived, || {
             format!("{parent} completed without the result of {run}")
         })
     }
 
-    fn nobody_outlives_its_parent(&self) -> Result<(), String> {
-        for (run, life) in &self.runs {
-            let Some(parent) = life.state.spec().parent.as_ref() else {
+    fn no_child_outlives_its_parent(&self) -> Result<(), String> {
+        for (run, history) in &self.runs {
+            let Some(parent) = history.state.spec().parent.as_ref() else {
                 continue;
             };
             let parent = &self.runs[&parent.run].record;
-            if !life.state.spec().announce.reaches_parent() {
+            if !history.state.spec().announce.reaches_parent() {
                 continue;
             }
             // A leased child needs a moment to stop after its parent has ended.
             let grace = 60_000;
-            let late = life
+            let late = history
                 .record
                 .ended_at
                 .zip(parent.ended_at)
                 .is_some_and(|(child, parent)| child.ms_since(parent) > grace);
-            hold(!late, || format!("run {run} outlived its parent"))?;
+            ensure(!late, || format!("run {run} outlived its parent"))?;
         }
         Ok(())
     }
 
-    fn effects_happened_as_often_as_the_journal_says(&self, world: &World) -> Result<(), String> {
-        let told = self.told_results();
+    fn effects_match_the_journal(&self, world: &World) -> Result<(), String> {
+        let reported = self.reported_results();
         for (tool, happened) in [("ledger", world.ledger()), ("note", world.notes())] {
             for (effect, times) in &happened {
-                hold(*times == 1, || {
+                ensure(*times == 1, || {
                     format!("{tool} effect {effect} happened {times} times")
                 })?;
             }
-            for (effect, (name, status)) in &told {
+            for (effect, (name, status)) in &reported {
                 if name == tool && *status == ResultStatus::Ok {
-                    hold(happened.contains_key(effect), || {
+                    ensure(happened.contains_key(effect), || {
                         format!("{tool} effect {effect} never happened")
                     })?;
                 }
@@ -326,11 +326,11 @@ impl Story {
     }
 
     /// Returns every effect with its tool and the result that the model read.
-    fn told_results(&self) -> BTreeMap<String, (String, ResultStatus)> {
-        let mut told = BTreeMap::new();
-        for (run, life) in &self.runs {
+    fn reported_results(&self) -> BTreeMap<String, (String, ResultStatus)> {
+        let mut reported = BTreeMap::new();
+        for (run, history) in &self.runs {
             let mut names = BTreeMap::new();
-            for entry in &life.entries {
+            for entry in &history.entries {
                 if let Event::Answered { blocks, .. } = &entry.event {
                     for block in blocks {
                         if let Block::Call(call) = block {
@@ -340,28 +340,28 @@ impl Story {
                 } else if let Some(result) = entry.event.tool_result() {
                     let name = names.get(&result.call).cloned().unwrap_or_default();
                     let effect = EffectId::new(*run, &result.call).to_string();
-                    told.insert(effect, (name, result.status));
+                    reported.insert(effect, (name, result.status));
                 }
             }
         }
-        told
+        reported
     }
 
     fn report(&self, crashes: u32) -> Report {
         let mut hash = Sha256::new();
         let mut entries = 0;
-        for life in self.runs.values() {
-            entries += life.entries.len();
-            for entry in &life.entries {
+        for history in self.runs.values() {
+            entries += history.entries.len();
+            for entry in &history.entries {
                 hash.update(serde_json::to_vec(entry).unwrap_or_default());
             }
         }
-        let all = self.runs.values().flat_map(|life| &life.entries);
+        let all = self.runs.values().flat_map(|history| &history.entries);
         let pauses = all
             .filter(|entry| matches!(entry.event, Event::Paused))
             .count();
         let interruptions = self
-            .told_results()
+            .reported_results()
             .values()
             .filter(|(_, status)| *status == ResultStatus::Interrupted)
             .count();
@@ -376,6 +376,6 @@ impl Story {
     }
 }
 
-fn hold(holds: bool, what: impl FnOnce() -> String) -> Result<(), String> {
-    if holds { Ok(()) } else { Err(what()) }
+fn ensure(condition: bool, what: impl FnOnce() -> String) -> Result<(), String> {
+    if condition { Ok(()) } else { Err(what()) }
 }

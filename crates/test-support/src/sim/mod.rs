@@ -102,20 +102,20 @@ async fn live(seed: u64, sabotage: Sabotage) -> Result<Report, String> {
     world.set_limit(settings.lanes.subagent);
     let crashes = dice.below(5);
     let mut roots = Vec::new();
-    for life in 0..=crashes {
+    for generation_number in 0..=crashes {
         let generation = Arc::new(Generation::default());
         let parts = parts(&database, &world, &clock, &generation, &mut dice, sabotage);
         let runtime = Runtime::start(parts, settings.clone())
             .await
             .map_err(|error| error.to_string())?;
-        if life == 0 {
+        if generation_number == 0 {
             for number in 0..=dice.below(2) {
                 roots.push(start_root(&runtime, &mut dice, number).await?);
             }
         }
         let canceller = cancel_something(&runtime, &roots, &mut dice);
         let pauser = pause_some(&runtime, dice.fork());
-        if life == crashes {
+        if generation_number == crashes {
             let ended = tokio::time::timeout(PATIENCE, async {
                 let (cancelled, paused) = tokio::join!(canceller, pauser);
                 cancelled.and(paused)?;
@@ -269,9 +269,9 @@ async fn pause_some(runtime: &Runtime, mut dice: Dice) -> Result<(), String> {
             .await
             .map_err(|error| error.to_string())?;
         let which = dice.below(64) as usize % all.len().max(1);
-        let rests = dice.one_in(2);
+        let pauses = dice.one_in(2);
         if let Some(record) = all.get(which) {
-            let changed = if rests {
+            let changed = if pauses {
                 runtime.pause(record.run_id).await
             } else {
                 runtime.unpause(record.run_id).await

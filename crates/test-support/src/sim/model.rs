@@ -70,7 +70,7 @@ impl Model for SimModel {
             .below(60);
         tokio::time::sleep(Duration::from_millis(u64::from(millis))).await;
         self.generation.only_the_living().await;
-        say(&request, &mut self.dice_for(&request)).await
+        complete(&request, &mut self.dice_for(&request)).await
     }
 }
 
@@ -104,7 +104,7 @@ impl Drop for Slot<'_> {
     }
 }
 
-async fn say(request: &ModelRequest, dice: &mut Dice) -> Result<ModelAnswer, ModelError> {
+async fn complete(request: &ModelRequest, dice: &mut Dice) -> Result<ModelAnswer, ModelError> {
     let offers = |name: &str| request.tools.iter().any(|tool| tool.name == name);
     if request.tools.is_empty() || request.asker.turn > MAX_WORKING_TURNS {
         return Ok(words(&format!("report of {}", request.asker.task)));

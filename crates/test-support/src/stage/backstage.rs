@@ -17,7 +17,7 @@ pub type Request = Arc<ModelRequest>;
 pub struct Prompter {
     script: ScriptModel,
     requests: Mutex<Vec<Request>>,
-    held: watch::Sender<BTreeSet<String>>,
+    blocked: watch::Sender<BTreeSet<String>>,
     children: Mutex<Concurrency>,
 }
 
@@ -37,23 +37,23 @@ impl Prompter {
         Arc::new(Self {
             script: ScriptModel::new(script),
             requests: Mutex::default(),
-            held: watch::Sender::new(BTreeSet::new()),
+            blocked: watch::Sender::new(BTreeSet::new()),
             children: Mutex::default(),
         })
     }
 
     /// Holds back the completions for runs with this label, or only for one turn if it is
     /// `label#turn`.
-    pub fn hold(&self, label: &str) {
-        self.held.send_modify(|held| {
-            held.insert(label.to_owned());
+    pub fn block(&self, label: &str) {
+        self.blocked.send_modify(|blocked| {
+            blocked.insert(label.to_owned());
         });
     }
 
     /// Releases the completions for runs with this label.
-    pub fn let_go(&self, label: &str) {
-        self.held.send_modify(|held| {
-            held.remove(label);
+    pub fn release(&self, label: &str) {
+        self.blocked.send_modify(|blocked| {
+            blocked.remove(label);
         });
     }
 
@@ -124,11 +124,12 @@ impl Model for Voice {
             .unwrap_or_else(PoisonError::into_inner)
             .push(Arc::new(request.clone()));
         let _counted = (request.asker.depth > 0).then(|| Counted::enter(prompter));
-        let mut held = prompter.held.subscribe();
+        let mut blocked = prompter.blocked.subscribe();
         let label = request.asker.label.clone();
         let turn = format!("{label}#{}", request.asker.turn);
         // The sender is in the prompter, which outlives this call.
-        held.wait_for(|held| !held.contains(&label) && !held.contains(&turn))
+        blocked
+            .wait_for(|blocked| !blocked.contains(&label) && !blocked.contains(&turn))
             .await
             .map_err(|_| ModelError::fatal("the prompter is gone"))?;
         let model = request.model.clone();

@@ -38,7 +38,7 @@ fn event_line(event: &Event) -> String {
             let items: Vec<String> = items.iter().map(item).collect();
             format!("inbox {}", items.join(", "))
         }
-        Event::Answered { turn, blocks, .. } => format!("answered {turn}: {}", said(blocks)),
+        Event::Answered { turn, blocks, .. } => format!("answered {turn}: {}", blocks_text(blocks)),
         Event::ModelFailed { fault, message, .. } => {
             format!("model failed ({}): {}", fault.name(), short(message))
         }
@@ -108,7 +108,7 @@ fn ended(outcome: &Outcome) -> String {
     }
 }
 
-fn said(blocks: &[Block]) -> String {
+fn blocks_text(blocks: &[Block]) -> String {
     let parts: Vec<String> = blocks
         .iter()
         .map(|block| match block {
@@ -145,7 +145,7 @@ const fn status(status: ResultStatus) -> &'static str {
 pub(super) fn message_lines(messages: &[SharedMessage]) -> String {
     lines(messages.iter().map(|message| match message.as_ref() {
         Message::User { text } => format!("user: {}", short(text)),
-        Message::Assistant { blocks } => format!("assistant: {}", said(blocks)),
+        Message::Assistant { blocks } => format!("assistant: {}", blocks_text(blocks)),
         Message::Tools { results } => lines(results.iter().map(result_line)),
         Message::Notice { text } => format!("notice: {text}"),
     }))
@@ -217,18 +217,18 @@ fn lines(lines: impl Iterator<Item = String>) -> String {
 /// The notifications about runs since the recording began.
 #[derive(Debug)]
 pub struct Notes {
-    heard: broadcast::Receiver<Notification>,
+    notifications: broadcast::Receiver<Notification>,
 }
 
 impl Notes {
-    pub(super) const fn new(heard: broadcast::Receiver<Notification>) -> Self {
-        Self { heard }
+    pub(super) const fn new(notifications: broadcast::Receiver<Notification>) -> Self {
+        Self { notifications }
     }
 
     /// Returns the notifications about one run so far, one on each line.
     pub fn about(&mut self, run: RunId) -> String {
         let mut all = Vec::new();
-        while let Ok(notification) = self.heard.try_recv() {
+        while let Ok(notification) = self.notifications.try_recv() {
             if notification.task_id == run {
                 all.push(kind_line(&notification.kind));
             }
@@ -239,7 +239,7 @@ impl Notes {
     /// Returns all notifications so far.
     pub fn all(&mut self) -> Vec<Notification> {
         let mut all = Vec::new();
-        while let Ok(notification) = self.heard.try_recv() {
+        while let Ok(notification) = self.notifications.try_recv() {
             all.push(notification);
         }
         all

@@ -130,8 +130,8 @@ fn audit_verify_detects_a_falsified_line() {
         let world = worked();
         world.ok(&["audit", "verify"]);
         falsify(&world, from, to);
-        let said = world.sortie(&["audit", "verify"]);
-        assert_ne!(said.code, Some(0), "{from}: {said:#?}");
+        let output = world.sortie(&["audit", "verify"]);
+        assert_ne!(output.code, Some(0), "{from}: {output:#?}");
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::process::Command;
 
-use crate::world::{Said, World};
+use crate::world::{CommandOutput, World};
 
 /// Installs the filter on itself and executes the program that follows. Perl comes with git.
 const WITHOUT: &str = r#"
@@ -30,7 +30,7 @@ const NUMBERS: [&str; 4] = ["157", "317", "272", "444"];
 const NUMBERS: [&str; 4] = ["167", "277", "97", "444"];
 
 /// Runs the binary on such a machine.
-pub(super) fn run(world: &World, arguments: &[&str]) -> Said {
+pub(super) fn run(world: &World, arguments: &[&str]) -> CommandOutput {
     let usual = world.command(arguments);
     let output = Command::new("/usr/bin/perl")
         .args(["-e", WITHOUT])
@@ -47,7 +47,7 @@ pub(super) fn run(world: &World, arguments: &[&str]) -> Said {
         .current_dir(world.workspace())
         .output()
         .unwrap();
-    Said {
+    CommandOutput {
         code: output.status.code(),
         out: String::from_utf8(output.stdout).unwrap(),
         err: String::from_utf8(output.stderr).unwrap(),

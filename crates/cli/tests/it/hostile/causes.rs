@@ -43,7 +43,7 @@ fn some_path(random: &mut Random, root: &str) -> String {
 /// Root cause 1: the path that a rule checks is the path that is used. The checker and the executor
 /// of writes get the same random paths; every written file is where the rule allows it.
 #[test]
-fn what_a_rule_allows_is_what_is_written() {
+fn a_rule_allows_exactly_its_text() {
     let world = World::new();
     for name in [
         "src/f.txt",
@@ -285,13 +285,13 @@ fn invalid_limit_stops_the_program() {
         "subagents.max_children=-1",
         "main.max_iterations=all",
     ] {
-        let said = world.sortie(&[&run[..], &["-c", setting]].concat());
+        let output = world.sortie(&[&run[..], &["-c", setting]].concat());
         let made = world.workspace().join("made");
         assert!(
-            said.code != Some(0) || !made.exists(),
-            "{setting}: {said:#?}"
+            output.code != Some(0) || !made.exists(),
+            "{setting}: {output:#?}"
         );
-        assert!(!made.exists(), "{setting}: {said:#?}");
+        assert!(!made.exists(), "{setting}: {output:#?}");
     }
     world.ok(&run);
     assert!(world.workspace().join("made").exists(), "the control");

@@ -6,7 +6,7 @@ use rustix::fs::{CWD, Mode, mkfifoat};
 use serde_json::{Value, json};
 
 use super::stage::{call, calls_in};
-use crate::server::{ask, send};
+use crate::server::{request, send};
 use crate::world::World;
 
 /// Returns calls that overflow the stack or never end if code recurses over what a model wrote.
@@ -106,7 +106,7 @@ fn other_tenant_works(world: &World, key: &str, folder: &str, pid: &Value) {
     let (status, made) = send(world, key, "POST /api/tasks", &body.to_string());
     assert_eq!(status, 201, "{made}");
     world.until("the other tenant's task ends", |world| {
-        let (_, body) = ask(world, key, "GET", "/api/tasks");
+        let (_, body) = request(world, key, "GET", "/api/tasks");
         let all: Value = serde_json::from_str(&body).unwrap();
         let tasks = all.as_array().unwrap();
         tasks.iter().all(|task| task["status"] == "completed")
@@ -155,11 +155,11 @@ fn repository_with_fifos_blocks_only_its_own_task() {
         let stuck: Vec<_> = (0..4).map(|_| world.start(&run)).collect();
         other_tenant_works(&world, &key, &theirs, &pid);
         for one in stuck {
-            let said = one.end();
-            assert_ne!(said.code, Some(0), "{said:?}");
+            let output = one.end();
+            assert_ne!(output.code, Some(0), "{output:?}");
             assert!(
-                said.out.contains(name) || said.err.contains(name),
-                "{said:?}"
+                output.out.contains(name) || output.err.contains(name),
+                "{output:?}"
             );
         }
         std::fs::remove_file(&place).unwrap();

@@ -98,7 +98,7 @@ fn tries(scene: &Scene) -> Vec<Value> {
     all
 }
 
-fn assert_tells_nothing(tried: &Value, answer: &Answer) {
+fn assert_reveals_nothing(tried: &Value, answer: &Answer) {
     // The error repeats the requested path, but not the contents of the file.
     assert!(!answer.text.contains(CANARY), "{tried}: {answer:?}");
     assert!(!answer.text.contains("neighbour"), "{tried}: {answer:?}");
@@ -113,7 +113,7 @@ fn file_tools_follow_no_path_outside() {
     let answers = scene.calls(&super::stage::FILTER_OFF, &tries);
     assert_eq!(answers.len(), tries.len());
     for (tried, answer) in tries.iter().zip(&answers) {
-        assert_tells_nothing(tried, answer);
+        assert_reveals_nothing(tried, answer);
     }
     assert_eq!(scene.outside(), before);
     // The control: the same tools work inside the workspace.
@@ -195,7 +195,7 @@ fn skills_are_not_read_from_other_folders() {
         inside.join("evil/more.txt"),
     )
     .unwrap();
-    let told = |folder: &str| {
+    let shown_to_model = |folder: &str| {
         let spawn = call(
             "spawn_subagent",
             json!({ "task": "x", "agentId": "code", "skills": { "extraDirs": [scene.fill(folder)] } }),
@@ -228,12 +228,12 @@ fn skills_are_not_read_from_other_folders() {
         "inside/../../skills-outside",
         "/proc/self/root{world}/skills-outside",
     ] {
-        let said = told(folder);
-        assert!(!said.contains(CANARY), "{folder}: {said}");
+        let output = shown_to_model(folder);
+        assert!(!output.contains(CANARY), "{folder}: {output}");
     }
-    let said = told("inside");
-    assert!(!said.contains(CANARY), "{said}");
-    assert!(said.contains("what is inside"), "the control: {said}");
+    let output = shown_to_model("inside");
+    assert!(!output.contains(CANARY), "{output}");
+    assert!(output.contains("what is inside"), "the control: {output}");
 }
 
 /// Files of a home folder that are secrets, not work of an agent.

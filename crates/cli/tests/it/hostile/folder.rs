@@ -102,7 +102,7 @@ fn prepared() -> Prepared {
 fn started(world: &World) -> Vec<String> {
     ["config", "project", "explore", "main", "evil"]
         .iter()
-        .filter(|name| !server::asked(&world.folder().join(format!("{name}-server"))).is_empty())
+        .filter(|name| !server::requests(&world.folder().join(format!("{name}-server"))).is_empty())
         .map(|name| (*name).to_owned())
         .collect()
 }
@@ -150,8 +150,8 @@ fn a_prepared_folder_changes_nothing_until_it_is_trusted() {
     }
     // No model of the folder's choice is called, and the key of a real one is not sent to its
     // address.
-    let said = world.sortie(&["run", "hello"]);
-    assert_ne!(said.code, Some(0), "{said:#?}");
+    let output = world.sortie(&["run", "hello"]);
+    assert_ne!(output.code, Some(0), "{output:#?}");
     world.sortie(&["mcp", "list"]);
     world.sortie(&["agents", "list"]);
     world.sortie(&["doctor"]);

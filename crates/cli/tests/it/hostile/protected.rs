@@ -405,13 +405,13 @@ fn next_start_neutralises_leftovers_of_a_dead_runtime() {
     let elsewhere = world.folder().join("elsewhere");
     std::fs::create_dir(&elsewhere).unwrap();
     let model = world.scenario_in("next.yaml", "  - say: done\n");
-    let said = world
+    let output = world
         .command(&["run", "hello", "--yes", "--model", &model])
         .current_dir(&elsewhere)
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&said.stderr).into_owned();
-    assert!(said.contains("sub/.git/config"), "{said}");
+    let output = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.contains("sub/.git/config"), "{output}");
     git(&world.workspace(), &["status"]);
     assert!(!world.folder().join("ran").exists());
     assert!(!world.workspace().join("opencode.json").exists());

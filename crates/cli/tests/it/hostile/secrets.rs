@@ -112,8 +112,8 @@ fn sinks(world: &World, id: &str) -> Vec<(String, String)> {
         &["policy", "show", "--agent", "main"],
         &["approvals", "list", "--all", "--json"],
     ] {
-        let said = world.sortie(words);
-        sinks.push((words.join(" "), said.out + &said.err));
+        let output = world.sortie(words);
+        sinks.push((words.join(" "), output.out + &output.err));
     }
     sinks
 }
@@ -139,13 +139,13 @@ fn run(world: &World, flags: &[&str], calls: &[serde_json::Value]) -> Vec<(Strin
         "  - {first}\n  - say: \"I saw: {{{{last_result}}}}\"\n"
     ));
     let words = ["run", "look", "--yes", "--json", "-vv", "--model", &model];
-    let said = world.sortie(&[&words, flags].concat());
+    let output = world.sortie(&[&words, flags].concat());
     let task: serde_json::Value =
-        serde_json::from_str(&said.out).unwrap_or_else(|error| panic!("{error}: {said:#?}"));
+        serde_json::from_str(&output.out).unwrap_or_else(|error| panic!("{error}: {output:#?}"));
     assert_eq!(task["status"], "completed", "{task:#}");
     let mut sinks = sinks(world, task["task_id"].as_str().unwrap());
-    sinks.push(("what it printed".to_owned(), said.out));
-    sinks.push(("what it logged".to_owned(), said.err));
+    sinks.push(("what it printed".to_owned(), output.out));
+    sinks.push(("what it logged".to_owned(), output.err));
     sinks
 }
 
@@ -156,10 +156,10 @@ fn no_secret_is_in_any_sink() {
         let sinks = run(&world, flags, &tries(&world));
         assert_eq!(found(&sinks), Vec::<String>::new());
         // The MCP server did send the secret, and it was redacted.
-        let told = sinks
+        let was_sent = sinks
             .iter()
             .any(|(_, text)| text.contains("GIVEN=[redacted]"));
-        assert!(told, "the server was not asked");
+        assert!(was_sent, "the server was not asked");
     }
 }
 

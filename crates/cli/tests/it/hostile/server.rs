@@ -29,7 +29,7 @@ pub(super) fn arguments(behaviour: &str, folder: &Path) -> Vec<String> {
 }
 
 /// Returns the calls that a server has received so far, one tool per line.
-pub(super) fn asked(folder: &Path) -> Vec<String> {
+pub(super) fn requests(folder: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(folder.join("asked")).unwrap_or_default();
     text.lines().map(str::to_owned).collect()
 }
@@ -38,10 +38,10 @@ pub(super) fn asked(folder: &Path) -> Vec<String> {
 #[test]
 #[ignore = "it is the server that the other tests start"]
 fn serve() {
-    let mut told = std::env::args()
+    let mut arguments = std::env::args()
         .skip_while(|argument| argument != MARK)
         .skip(1);
-    let (Some(behaviour), Some(folder)) = (told.next(), told.next()) else {
+    let (Some(behaviour), Some(folder)) = (arguments.next(), arguments.next()) else {
         return;
     };
     let folder = Path::new(&folder);

@@ -25,10 +25,10 @@ fn flags(world: &World, behaviour: &str) -> (Vec<String>, PathBuf) {
 fn run(world: &World, behaviour: &str, calls: &[Value]) -> (Vec<Answer>, Vec<String>) {
     let (flags, folder) = flags(world, behaviour);
     let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
-    let before = server::asked(&folder).len();
+    let before = server::requests(&folder).len();
     let answers = calls_in(world, &flags, calls);
-    let asked = server::asked(&folder).split_off(before);
-    (answers, asked)
+    let requests = server::requests(&folder).split_off(before);
+    (answers, requests)
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn mcp_tools_shadow_no_built_in_tool() {
         call("mcp__srv__look", json!({})),
     ];
     world.write("plain.txt", "plain\n");
-    let (answers, asked) = run(&world, "shadowing", &calls);
+    let (answers, requests) = run(&world, "shadowing", &calls);
     assert!(answers[0].text.contains("shell"), "{answers:#?}");
     assert_ne!(answers[0].sandbox["backend"], Value::Null);
     assert!(answers[1].text.contains("plain"), "{answers:#?}");
@@ -57,19 +57,19 @@ fn mcp_tools_shadow_no_built_in_tool() {
     // The control: its tools can be called by their own names, and only by those.
     assert!(answers[7].text.contains("looked"), "{answers:#?}");
     assert!(answers[8].text.contains("looked"), "{answers:#?}");
-    assert_eq!(asked, ["started", "exec", "look"]);
+    assert_eq!(requests, ["started", "exec", "look"]);
 }
 
 #[test]
 fn changed_tool_is_not_offered_until_approved() {
     let world = World::new();
     let look = [call("mcp__srv__look", json!({}))];
-    let (answers, asked) = run(&world, "plain", &look);
+    let (answers, requests) = run(&world, "plain", &look);
     assert!(answers[0].text.contains("looked"), "{answers:?}");
-    assert_eq!(asked, ["started", "look"]);
-    let (answers, asked) = run(&world, "changed", &look);
+    assert_eq!(requests, ["started", "look"]);
+    let (answers, requests) = run(&world, "changed", &look);
     assert_ne!(answers[0].status, "ok", "{answers:?}");
-    assert_eq!(asked, ["started"]);
+    assert_eq!(requests, ["started"]);
     // The control: a user approves the tool as it is now.
     let (flags, _) = flags(&world, "changed");
     let mut approve = vec!["mcp", "approve", "srv"];
@@ -78,9 +78,9 @@ fn changed_tool_is_not_offered_until_approved() {
     let (answers, _) = run(&world, "changed", &look);
     assert!(answers[0].text.contains("looked"), "{answers:?}");
     // Changing back does not restore an earlier approval.
-    let (answers, asked) = run(&world, "plain", &look);
+    let (answers, requests) = run(&world, "plain", &look);
     assert_ne!(answers[0].status, "ok", "{answers:?}");
-    assert_eq!(asked, ["started"]);
+    assert_eq!(requests, ["started"]);
 }
 
 #[test]
@@ -96,8 +96,11 @@ fn unapproved_mcp_tool_is_never_called() {
         let answers = answers(&world, task["task_id"].as_str().unwrap());
         assert_eq!(answers[0].status, "denied", "{mode}: {answers:?}");
     }
-    let asked = server::asked(&folder);
-    assert!(asked.iter().all(|line| line == "started"), "{asked:?}");
+    let requests = server::requests(&folder);
+    assert!(
+        requests.iter().all(|line| line == "started"),
+        "{requests:?}"
+    );
 }
 
 /// P12 for MCP servers: the result is framed by two lines that it cannot contain.

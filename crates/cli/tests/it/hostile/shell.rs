@@ -1,58 +1,58 @@
 //! P2 and P3: what a shell command can reach, with and without the filter of dangerous commands.
 
-use super::stage::{Attack, CANARY, Proof, Scene, attack, both_ways, only_held};
+use super::stage::{Attack, CANARY, Proof, Scene, attack, both_ways, only_confined};
 use crate::world::World;
 
 const READING: &[Attack] = &[
-    attack("cat {world}/outside.txt", Proof::Says(CANARY)),
-    attack("cat ../outside.txt", Proof::Says(CANARY)),
-    attack("cat ~/.ssh/id_ed25519", Proof::Says(CANARY)),
-    attack("cat ~/.aws/credentials ~/.netrc", Proof::Says(CANARY)),
-    attack("cat {world}/neighbour/src/main.rs", Proof::Says(CANARY)),
+    attack("cat {world}/outside.txt", Proof::Prints(CANARY)),
+    attack("cat ../outside.txt", Proof::Prints(CANARY)),
+    attack("cat ~/.ssh/id_ed25519", Proof::Prints(CANARY)),
+    attack("cat ~/.aws/credentials ~/.netrc", Proof::Prints(CANARY)),
+    attack("cat {world}/neighbour/src/main.rs", Proof::Prints(CANARY)),
     attack(
         "ln -s {world}/outside.txt way && cat way",
-        Proof::Says(CANARY),
+        Proof::Prints(CANARY),
     ),
     attack(
         "ln -s ../.ssh folder && cat folder/id_ed25519",
-        Proof::Says(CANARY),
+        Proof::Prints(CANARY),
     ),
-    attack("cd .. && cat outside.txt", Proof::Says(CANARY)),
+    attack("cd .. && cat outside.txt", Proof::Prints(CANARY)),
     attack(
         "cat /proc/self/root{world}/outside.txt",
-        Proof::Says(CANARY),
+        Proof::Prints(CANARY),
     ),
     attack(
         "cat /proc/$PPID/root{world}/outside.txt /proc/1/root{world}/outside.txt",
-        Proof::Says(CANARY),
+        Proof::Prints(CANARY),
     ),
-    attack("cat /proc/self/cwd/../outside.txt", Proof::Says(CANARY)),
-    attack("tar cf - -C {world} outside.txt", Proof::Says(CANARY)),
+    attack("cat /proc/self/cwd/../outside.txt", Proof::Prints(CANARY)),
+    attack("tar cf - -C {world} outside.txt", Proof::Prints(CANARY)),
     attack(
         "grep -rh canary-in {world} 2>/dev/null",
-        Proof::Says(CANARY),
+        Proof::Prints(CANARY),
     ),
     attack(
         "ln {world}/outside.txt hard && cat hard",
-        Proof::Says(CANARY),
+        Proof::Prints(CANARY),
     ),
     // Files that only their owner may read, where the owner runs the tests.
-    only_held("cat /etc/shadow /etc/gshadow", Proof::Says(":!:")),
-    only_held("cat /etc/shadow", Proof::Says(":*:")),
+    only_confined("cat /etc/shadow /etc/gshadow", Proof::Prints(":!:")),
+    only_confined("cat /etc/shadow", Proof::Prints(":*:")),
     // Sortie's own files: the store, the lock, the settings.
     attack(
         "head -c 15 {world}/home/sortie.db",
-        Proof::Says("SQLite format"),
+        Proof::Prints("SQLite format"),
     ),
-    attack("cat {world}/home/lock", Proof::Says("\"pid\"")),
-    attack("ls {world}/home", Proof::Says("sortie.db")),
+    attack("cat {world}/home/lock", Proof::Prints("\"pid\"")),
+    attack("ls {world}/home", Proof::Prints("sortie.db")),
     // Devices and the kernel.
-    only_held("cat /proc/kcore | head -c 4", Proof::Says("ELF")),
-    only_held(
+    only_confined("cat /proc/kcore | head -c 4", Proof::Prints("ELF")),
+    only_confined(
         "for disk in /dev/[svx]d?; do head -c 1 $disk && echo opened; done",
-        Proof::Says("opened"),
+        Proof::Prints("opened"),
     ),
-    only_held("mknod disk b 8 0 && echo made", Proof::Says("made")),
+    only_confined("mknod disk b 8 0 && echo made", Proof::Prints("made")),
 ];
 
 #[test]
@@ -99,26 +99,26 @@ const WRITING: &[Attack] = &[
         "bash -c 'sh -c \"printf evil | tee {world}/outside.txt\"'",
         Proof::Changes("outside.txt"),
     ),
-    only_held("touch /etc/evil && echo made", Proof::Says("made")),
-    only_held("touch /usr/bin/evil && echo made", Proof::Says("made")),
-    only_held("touch /evil && echo made", Proof::Says("made")),
-    only_held("touch /var/evil && echo made", Proof::Says("made")),
-    only_held("chmod u+s /usr/bin/env && echo done", Proof::Says("done")),
-    only_held(
+    only_confined("touch /etc/evil && echo made", Proof::Prints("made")),
+    only_confined("touch /usr/bin/evil && echo made", Proof::Prints("made")),
+    only_confined("touch /evil && echo made", Proof::Prints("made")),
+    only_confined("touch /var/evil && echo made", Proof::Prints("made")),
+    only_confined("chmod u+s /usr/bin/env && echo done", Proof::Prints("done")),
+    only_confined(
         "echo 0 > /proc/sys/kernel/randomize_va_space && echo set",
-        Proof::Says("set"),
+        Proof::Prints("set"),
     ),
-    only_held("hostname evil && echo set", Proof::Says("set")),
-    only_held(
+    only_confined("hostname evil && echo set", Proof::Prints("set")),
+    only_confined(
         "date -s 2001-01-01 && echo turned back",
-        Proof::Says("turned back"),
+        Proof::Prints("turned back"),
     ),
-    only_held(
+    only_confined(
         "mount -t tmpfs none /usr && echo mounted",
-        Proof::Says("mounted"),
+        Proof::Prints("mounted"),
     ),
-    only_held("unshare -Urm sh -c 'echo inside'", Proof::Says("inside")),
-    only_held(
+    only_confined("unshare -Urm sh -c 'echo inside'", Proof::Prints("inside")),
+    only_confined(
         "rm -rf --no-preserve-root /usr /etc ~ ..",
         Proof::Changes("outside.txt"),
     ),
@@ -130,40 +130,40 @@ fn nothing_outside_is_changed() {
 }
 
 const REACHING: &[Attack] = &[
-    attack("echo hi > /dev/tcp/127.0.0.1/{port}", Proof::IsHeard),
-    attack("echo hi > /dev/tcp/localhost/{port}", Proof::IsHeard),
-    attack("echo hi > /dev/tcp/127.1/{port}", Proof::IsHeard),
-    attack("echo hi > /dev/tcp/0.0.0.0/{port}", Proof::IsHeard),
-    attack("echo hi > /dev/udp/127.0.0.1/{udp}", Proof::IsHeard),
+    attack("echo hi > /dev/tcp/127.0.0.1/{port}", Proof::Connects),
+    attack("echo hi > /dev/tcp/localhost/{port}", Proof::Connects),
+    attack("echo hi > /dev/tcp/127.1/{port}", Proof::Connects),
+    attack("echo hi > /dev/tcp/0.0.0.0/{port}", Proof::Connects),
+    attack("echo hi > /dev/udp/127.0.0.1/{udp}", Proof::Connects),
     attack(
         "perl -MIO::Socket::UNIX -e 'IO::Socket::UNIX->new(Peer => \"ear.sock\")'",
-        Proof::IsHeard,
+        Proof::Connects,
     ),
     attack(
         "ln ear.sock again; perl -MIO::Socket::UNIX -e 'IO::Socket::UNIX->new(Peer => \"again\")'",
-        Proof::IsHeard,
+        Proof::Connects,
     ),
     // All addresses of this machine.
     attack(
         "perl -MIO::Socket::INET -e 'IO::Socket::INET->new(PeerAddr => \"127.0.0.1:{port}\", Timeout => 2)'",
-        Proof::IsHeard,
+        Proof::Connects,
     ),
-    only_held(
+    only_confined(
         "getent hosts example.com && echo resolved",
-        Proof::Says("resolved"),
+        Proof::Prints("resolved"),
     ),
-    only_held(
+    only_confined(
         "echo hi > /dev/tcp/169.254.169.254/80 && echo reached",
-        Proof::Says("reached"),
+        Proof::Prints("reached"),
     ),
     // Raw packets, and netlink sockets.
-    only_held(
+    only_confined(
         "perl -MSocket -e 'socket(S, AF_INET, SOCK_RAW, 1) and print \"raw\"'",
-        Proof::Says("raw"),
+        Proof::Prints("raw"),
     ),
-    only_held(
+    only_confined(
         "perl -e 'socket(S, 16, 3, 0) and print \"netlink\"'",
-        Proof::Says("netlink"),
+        Proof::Prints("netlink"),
     ),
 ];
 
@@ -175,29 +175,29 @@ fn commands_reach_no_listener() {
 const PROCESSES: &[Attack] = &[
     attack("kill -9 {pid}", Proof::Kills),
     attack("perl -e 'kill 9, {pid}'", Proof::Kills),
-    attack("test -d /proc/{pid} && echo seen", Proof::Says("seen")),
+    attack("test -d /proc/{pid} && echo seen", Proof::Prints("seen")),
     attack(
         "tr '\\0' ' ' < /proc/{pid}/cmdline",
-        Proof::Says("sleep 1000"),
+        Proof::Prints("sleep 1000"),
     ),
     // The runtime: the parent process and all its ancestors.
     attack(
         "for one in /proc/[0-9]*; do tr '\\0' ' ' < $one/cmdline; done | grep -o 'run do i[t]'",
-        Proof::Says("run do it"),
+        Proof::Prints("run do it"),
     ),
-    only_held("kill -9 -1; kill -9 $PPID; kill -9 0", Proof::Kills),
-    only_held(
+    only_confined("kill -9 -1; kill -9 $PPID; kill -9 0", Proof::Kills),
+    only_confined(
         "for one in $(seq 1 5000); do kill -9 $one; done 2>/dev/null; perl -e 'kill 9, -1'",
         Proof::Kills,
     ),
     #[cfg(target_arch = "x86_64")]
     attack(
         "perl -e 'print \"attached=\", syscall(101, 16, {pid}, 0, 0)'",
-        Proof::Says("attached=0"),
+        Proof::Prints("attached=0"),
     ),
     attack(
         "echo 5 > /proc/{pid}/oom_score_adj && echo wrote",
-        Proof::Says("wrote"),
+        Proof::Prints("wrote"),
     ),
 ];
 
@@ -207,20 +207,20 @@ fn no_process_outside_is_seen_or_ended() {
 }
 
 const PRIVILEGES: &[Attack] = &[
-    only_held(
+    only_confined(
         "grep -E '^Cap(Eff|Prm|Bnd|Amb|Inh)' /proc/self/status | grep -v 0000000000000000",
-        Proof::Says("Cap"),
+        Proof::Prints("Cap"),
     ),
-    only_held(
+    only_confined(
         "grep NoNewPrivs.*0 /proc/self/status",
-        Proof::Says("NoNewPrivs"),
+        Proof::Prints("NoNewPrivs"),
     ),
-    only_held(
+    only_confined(
         "grep 'Seccomp:.*0' /proc/self/status",
-        Proof::Says("Seccomp"),
+        Proof::Prints("Seccomp"),
     ),
-    only_held("chown 1234 . && echo given", Proof::Says("given")),
-    only_held("nice -n -5 sh -c 'nice' | grep -- -5", Proof::Says("-5")),
+    only_confined("chown 1234 . && echo given", Proof::Prints("given")),
+    only_confined("nice -n -5 sh -c 'nice' | grep -- -5", Proof::Prints("-5")),
 ];
 
 #[test]
@@ -330,17 +330,19 @@ fn without_a_sandbox_nothing_is_started() {
         serde_json::json!({ "when": { "turn": 1 }, "calls": [super::stage::exec(": > made")] })
     ));
     let run = ["run", "do it", "--yes", "--model", &model];
-    let said = super::bare_machine::run(&world, &run);
-    assert_eq!(said.code, Some(0), "{said:#?}");
+    let output = super::bare_machine::run(&world, &run);
+    assert_eq!(output.code, Some(0), "{output:#?}");
     assert!(
-        said.out
+        output
+            .out
             .contains("No sandbox backend works on this machine"),
-        "{said:#?}"
+        "{output:#?}"
     );
     assert!(!world.workspace().join("made").exists());
     // Only the operator's setting runs it unconfined, and the record says so.
-    let said = super::bare_machine::run(&world, &[&run[..], &["-c", "sandbox.mode=off"]].concat());
-    assert!(world.workspace().join("made").exists(), "{said:#?}");
+    let output =
+        super::bare_machine::run(&world, &[&run[..], &["-c", "sandbox.mode=off"]].concat());
+    assert!(world.workspace().join("made").exists(), "{output:#?}");
     let audit = world.ok(&["audit", "--json"]).out;
     assert!(audit.contains("\"backend\":\"none\""), "{audit}");
 }

@@ -38,11 +38,11 @@ pub(super) struct Attack {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Proof {
     /// The command printed this.
-    Says(&'static str),
+    Prints(&'static str),
     /// This file outside the workspace has changed.
     Changes(&'static str),
     /// A listener on this machine received a connection.
-    IsHeard,
+    Connects,
     /// A process outside the run has ended.
     Kills,
 }
@@ -58,7 +58,7 @@ pub(super) const fn attack(command: &'static str, proof: Proof) -> Attack {
 
 /// Returns an attack that would harm this machine, or needs more than the tests have: it is tried
 /// only under confinement.
-pub(super) const fn only_held(command: &'static str, proof: Proof) -> Attack {
+pub(super) const fn only_confined(command: &'static str, proof: Proof) -> Attack {
     Attack {
         command,
         proof,
@@ -80,7 +80,7 @@ pub(super) struct Scene {
     pub(super) world: World,
     words: Vec<(&'static str, String)>,
     neighbour: Neighbour,
-    ears: Ears,
+    listener: Ears,
 }
 
 impl Scene {
@@ -105,18 +105,24 @@ impl Scene {
             std::fs::write(path, format!("{text}\n")).unwrap();
         }
         let neighbour = Neighbour::start();
-        let ears = Ears::open(&world.workspace().join("ear.sock"));
+        let listener = Ears::open(&world.workspace().join("ear.sock"));
         let words = vec![
             ("{world}", folder.to_str().unwrap().to_owned()),
-            ("{port}", ears.tcp.local_addr().unwrap().port().to_string()),
-            ("{udp}", ears.udp.local_addr().unwrap().port().to_string()),
+            (
+                "{port}",
+                listener.tcp.local_addr().unwrap().port().to_string(),
+            ),
+            (
+                "{udp}",
+                listener.udp.local_addr().unwrap().port().to_string(),
+            ),
             ("{pid}", neighbour.0.id().to_string()),
         ];
         Self {
             world,
             words,
             neighbour,
-            ears,
+            listener,
         }
     }
 
@@ -156,12 +162,12 @@ impl Scene {
 
     fn worked(&mut self, attack: &Attack, answer: &Answer, before: &Before) -> bool {
         match attack.proof {
-            Proof::Says(text) => answer.text.contains(text),
+            Proof::Prints(text) => answer.text.contains(text),
             Proof::Changes(name) => {
                 let path = self.world.folder().join(name);
                 before.outside.get(&path) != self.outside().get(&path)
             }
-            Proof::IsHeard => self.ears.heard() > before.heard,
+            Proof::Connects => self.listener.connections() > before.connections,
             Proof::Kills => self.neighbour.has_ended(),
         }
     }
@@ -169,7 +175,7 @@ impl Scene {
     fn before(&self) -> Before {
         Before {
             outside: self.outside(),
-            heard: self.ears.heard(),
+            connections: self.listener.connections(),
         }
     }
 }
@@ -177,7 +183,7 @@ impl Scene {
 /// The state before an attack.
 struct Before {
     outside: Files,
-    heard: usize,
+    connections: usize,
 }
 
 /// Tries the attacks with and without the filter of commands: all must fail, and nothing outside
@@ -194,8 +200,8 @@ pub(super) fn both_ways(set: fn() -> Scene, attacks: &[Attack]) {
                 !scene.worked(attack, answer, &before),
                 "{attack:?} with {flags:?}: {answer:?}"
             );
-            let held = answer.sandbox["backend"] != "none" && !answer.sandbox.is_null();
-            let ran = answer.status == "ok" && held;
+            let confined = answer.sandbox["backend"] != "none" && !answer.sandbox.is_null();
+            let ran = answer.status == "ok" && confined;
             let filtered =
                 flags.is_empty() && answer.status == "denied" && answer.layer == "danger";
             assert!(ran || filtered, "{attack:?} with {flags:?}: {answer:?}");
@@ -203,12 +209,12 @@ pub(super) fn both_ways(set: fn() -> Scene, attacks: &[Attack]) {
         assert_eq!(scene.outside(), before.outside, "with {flags:?}");
     }
     let controls = every.into_iter().filter(|attack| attack.control);
-    let (tell, act): (Vec<&Attack>, Vec<&Attack>) =
-        controls.partition(|attack| matches!(attack.proof, Proof::Says(_)));
+    let (printing, acting): (Vec<&Attack>, Vec<&Attack>) =
+        controls.partition(|attack| matches!(attack.proof, Proof::Prints(_)));
     // Attacks that only print do not disturb each other.
-    let groups = [tell]
+    let groups = [printing]
         .into_iter()
-        .chain(act.into_iter().map(|one| vec![one]));
+        .chain(acting.into_iter().map(|one| vec![one]));
     for group in groups.filter(|group| !group.is_empty()) {
         let mut scene = set();
         let before = scene.before();
@@ -329,7 +335,7 @@ struct Ears {
     tcp: TcpListener,
     udp: UdpSocket,
     unix: UnixListener,
-    heard: Cell<usize>,
+    connections: Cell<usize>,
 }
 
 impl Ears {
@@ -344,20 +350,20 @@ impl Ears {
             tcp,
             udp,
             unix,
-            heard: Cell::new(0),
+            connections: Cell::new(0),
         }
     }
 
     /// Returns how many connections arrived so far.
-    fn heard(&self) -> usize {
+    fn connections(&self) -> usize {
         let called = || {
             self.tcp.accept().is_ok()
                 || self.unix.accept().is_ok()
                 || self.udp.recv(&mut [0; 16]).is_ok()
         };
         while called() {
-            self.heard.set(self.heard.get() + 1);
+            self.connections.set(self.connections.get() + 1);
         }
-        self.heard.get()
+        self.connections.get()
     }
 }

@@ -16,7 +16,7 @@ const LONG_PROMPT: &str = "[subagents.tools]\nallow_nested_subagents = true\n";
 
 /// The main run sends siblings out; each answers at once, or looks around first.
 fn siblings(turns: usize) -> impl Fn(&ReceivedPrompt) -> Reply + Send + Sync + 'static {
-    move |asked| match (asked.task.starts_with("Sibling"), asked.turn) {
+    move |prompt| match (prompt.task.starts_with("Sibling"), prompt.turn) {
         (false, 1) => Reply::Calls((0..SIBLINGS).map(sibling).collect()),
         (false, _) => Reply::text("All is done."),
         (true, turn) if turn < turns => Reply::call("list_dir", json!({"path": "."})),
@@ -34,11 +34,11 @@ fn sibling(number: usize) -> Call {
 }
 
 fn run(site: &Site, model: &str) -> Value {
-    let (said, task) = site.run(model, &["--max-concurrent", "8"]);
+    let (output, task) = site.run(model, &["--max-concurrent", "8"]);
     assert_eq!(
         task["result"],
         "All is done.",
-        "{said:#?} {:#?}",
+        "{output:#?} {:#?}",
         site.summary()
     );
     task
@@ -46,7 +46,7 @@ fn run(site: &Site, model: &str) -> Value {
 
 fn of_siblings(site: &Site) -> Vec<Recorded> {
     let mut requests = site.provider.requests();
-    requests.retain(|request| request.asked.task.starts_with("Sibling"));
+    requests.retain(|request| request.prompt.task.starts_with("Sibling"));
     requests
 }
 
@@ -89,7 +89,7 @@ fn all_siblings_but_the_first_read_the_cache() {
 }
 
 #[test]
-fn without_the_warm_up_every_sibling_pays() {
+fn without_the_warm_up_every_sibling_writes_the_cache() {
     assert_eq!(readers("[providers.anthropic]\nwarm_cache = false\n"), 0);
 }
 
@@ -101,7 +101,7 @@ fn prompts_only_grow_at_the_end() {
         run(&site, &model(wire));
         let mut runs: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for request in of_siblings(&site) {
-            let task = request.asked.task.clone();
+            let task = request.prompt.task.clone();
             runs.entry(task).or_default().push(unmarked(&request.raw));
         }
         assert_eq!(runs.len(), SIBLINGS);
@@ -141,7 +141,7 @@ fn a_tree_costs_what_its_runs_cost() {
     for task in site.world.tasks() {
         let message = task["message"].as_str().unwrap();
         let requests = site.provider.requests();
-        let own = requests.iter().filter(|one| one.asked.task == message);
+        let own = requests.iter().filter(|one| one.prompt.task == message);
         assert_cost(&task["usage"]["cost_usd"], own.map(price).sum());
     }
 }

@@ -7,22 +7,25 @@ use sortie_test_support::provider::{Provider, ReceivedPrompt, Reply, Settings, W
 use super::site::{Site, model};
 
 /// Runs on Anthropic's wire, which does this, with OpenAI's behind it, which answers.
-fn check(first: Reply, asked_first: usize, answers: bool) {
+fn check(first: Reply, first_prompts: usize, answers: bool) {
     let shown = format!("{first:?}");
-    let site = start(move |asked| match asked.wire {
+    let site = start(move |prompt| match prompt.wire {
         Wire::Anthropic => first.clone(),
         Wire::Chat | Wire::Responses | Wire::Gemini => Reply::text("All is done."),
     });
-    let (said, task) = site.run(
+    let (output, task) = site.run(
         &model(Wire::Anthropic),
         &["--fallback", &model(Wire::Responses)],
     );
-    let shown = format!("{shown}: {said:#?} {:#?}", site.summary());
+    let shown = format!("{shown}: {output:#?} {:#?}", site.summary());
     let count = |wire: Wire| {
         let requests = site.provider.requests();
-        requests.iter().filter(|one| one.asked.wire == wire).count()
+        requests
+            .iter()
+            .filter(|one| one.prompt.wire == wire)
+            .count()
     };
-    assert_eq!(count(Wire::Anthropic), asked_first, "{shown}");
+    assert_eq!(count(Wire::Anthropic), first_prompts, "{shown}");
     assert_eq!(count(Wire::Responses), usize::from(answers), "{shown}");
     if answers {
         assert_eq!(task["status"], "completed", "{shown}");
@@ -32,8 +35,8 @@ fn check(first: Reply, asked_first: usize, answers: bool) {
         let failed = events
             .iter()
             .filter(|event| event["event"] == "model_failed");
-        assert_eq!(failed.count(), asked_first, "{shown}");
-        assert!(said.err.contains("[main] "), "the user is told: {shown}");
+        assert_eq!(failed.count(), first_prompts, "{shown}");
+        assert!(output.err.contains("[main] "), "the user is told: {shown}");
     } else {
         assert_eq!(task["status"], "failed", "{shown}");
     }
@@ -64,15 +67,15 @@ fn a_long_wait_is_worse_than_another_model() {
 }
 
 #[test]
-fn a_filter_is_not_gone_around() {
+fn a_content_filter_is_not_bypassed_by_a_fallback() {
     check(Reply::Refusal, 1, false);
     check(Reply::ContentFilter, 1, false);
 }
 
 /// Thinking is signed by its vendor, and no other takes it.
 #[test]
-fn what_one_vendor_signed_is_not_sent_to_another() {
-    let site = start(|asked| match (asked.wire, asked.turn) {
+fn signatures_of_one_vendor_are_not_sent_to_another() {
+    let site = start(|prompt| match (prompt.wire, prompt.turn) {
         (Wire::Anthropic, 1) => Reply::Thinking(
             "I should look.".to_owned(),
             Box::new(Reply::call("list_dir", json!({"path": "."}))),
@@ -81,19 +84,19 @@ fn what_one_vendor_signed_is_not_sent_to_another() {
         (Wire::Chat | Wire::Responses | Wire::Gemini, _) => Reply::text("All is done."),
     });
     for wire in [Wire::Chat, Wire::Responses, Wire::Gemini] {
-        let (said, task) = site.run(&model(Wire::Anthropic), &["--fallback", &model(wire)]);
-        let shown = format!("{wire:?} {said:#?} {:#?}", site.summary());
+        let (output, task) = site.run(&model(Wire::Anthropic), &["--fallback", &model(wire)]);
+        let shown = format!("{wire:?} {output:#?} {:#?}", site.summary());
         assert_eq!(task["model"], model(wire), "{shown}");
         let requests = site.provider.requests();
         let [.., again, other] = requests.as_slice() else {
             panic!("{shown}");
         };
         assert!(
-            signed(&again.asked.body),
+            signed(&again.prompt.body),
             "goes back to its own vendor: {shown}"
         );
-        assert!(!signed(&other.asked.body), "{shown}");
-        assert_eq!(other.asked.turn, 2, "{shown}");
+        assert!(!signed(&other.prompt.body), "{shown}");
+        assert_eq!(other.prompt.turn, 2, "{shown}");
     }
 }
 

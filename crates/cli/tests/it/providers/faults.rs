@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use sortie_test_support::provider::{Call, Ending, Provider, Recorded, Reply, Wire};
 
 use super::site::{KEY, Site, model, vendor};
-use crate::world::Said;
+use crate::world::CommandOutput;
 
 /// No fault may hold a run for longer, whatever the machine is busy with.
 const PATIENCE: Duration = Duration::from_secs(45);
@@ -37,7 +37,7 @@ struct Fault {
 struct Seen {
     wire: Wire,
     site: Site,
-    said: Said,
+    output: CommandOutput,
     task: Value,
     requests: Vec<Recorded>,
 }
@@ -116,39 +116,39 @@ impl Fault {
         site.world.write("more.txt", "and more notes\n");
         let streaming = format!("providers.{}.streaming={}", vendor(wire), self.streaming);
         let begun = Instant::now();
-        let (said, task) = site.run(&model(wire), &["-c", &streaming]);
+        let (output, task) = site.run(&model(wire), &["-c", &streaming]);
         let requests = site.provider.requests();
         let shown = || {
             let (streaming, summary) = (self.streaming, site.summary());
-            format!("{wire:?} streaming={streaming} {summary:#?} {task:#} {said:#?}")
+            format!("{wire:?} streaming={streaming} {summary:#?} {task:#} {output:#?}")
         };
         assert!(begun.elapsed() < PATIENCE, "{}", shown());
         match self.ends {
             Ends::Done => {
                 assert_eq!(task["status"], "completed", "{}", shown());
                 assert_eq!(task["result"], "All is done.", "{}", shown());
-                assert_eq!(said.code, Some(0), "{}", shown());
+                assert_eq!(output.code, Some(0), "{}", shown());
             }
             Ends::Failed(reason, words) => {
                 assert_eq!(task["status"], "failed", "{}", shown());
                 assert_eq!(task["reason"], reason, "{}", shown());
                 let error = task["error"].as_str().unwrap();
                 assert!(error.contains(words), "{words:?}: {}", shown());
-                assert_eq!(said.code, Some(1), "{}", shown());
+                assert_eq!(output.code, Some(1), "{}", shown());
             }
         }
         assert_eq!(requests.len(), self.requests, "{}", shown());
         assert!(
-            said.err.contains(self.stderr),
+            output.err.contains(self.stderr),
             "{}: {}",
             self.stderr,
             shown()
         );
-        assert!(!format!("{said:?}").contains(KEY), "{}", shown());
+        assert!(!format!("{output:?}").contains(KEY), "{}", shown());
         (self.sees)(&Seen {
             wire,
             site,
-            said,
+            output,
             task,
             requests,
         });
@@ -174,8 +174,8 @@ impl Seen {
     }
 
     /// What the model was told last.
-    fn told(&self) -> &str {
-        &self.requests.last().unwrap().asked.last
+    fn last_message(&self) -> &str {
+        &self.requests.last().unwrap().prompt.last
     }
 }
 
@@ -224,7 +224,7 @@ fn without_a_fault_tools_run_and_answers_arrive() {
             Wire::Responses => "sealed-",
             Wire::Chat => "I should write it down.",
         };
-        let again = seen.requests[1].asked.body.to_string();
+        let again = seen.requests[1].prompt.body.to_string();
         assert!(
             again.contains(thought),
             "what was thought goes back: {again}"
@@ -250,9 +250,9 @@ fn a_limit_is_a_wait_and_no_failure() {
         .stderr("rate limit")
         .sees(|seen| {
             assert_eq!(seen.count("model_failed"), 0, "{:?}", seen.kinds());
-            let held = |event: &Value| event["held_ms"].as_u64().unwrap_or(0);
-            let held: u64 = seen.site.events(&seen.task).iter().map(held).sum();
-            assert!(held >= 900, "{held} {:?}", seen.wire);
+            let held_ms = |event: &Value| event["held_ms"].as_u64().unwrap_or(0);
+            let held_ms: u64 = seen.site.events(&seen.task).iter().map(held_ms).sum();
+            assert!(held_ms >= 900, "{held_ms} {:?}", seen.wire);
         })
         .check();
     Fault::then_done(vec![Reply::Status(429, Some(2))])
@@ -269,15 +269,15 @@ fn a_limit_is_a_wait_and_no_failure() {
 fn a_wait_ends_with_the_deadline_of_its_run() {
     let site = Site::new(Provider::in_turn(vec![Reply::Status(429, Some(600))]), "");
     let begun = Instant::now();
-    let (said, task) = site.run(&model(Wire::Chat), &["--timeout", "2"]);
+    let (output, task) = site.run(&model(Wire::Chat), &["--timeout", "2"]);
     assert_eq!(task["status"], "timeout", "{task:#}");
-    assert_eq!(said.code, Some(5), "{said:#?}");
-    assert!(begun.elapsed() < Duration::from_secs(20), "{said:#?}");
+    assert_eq!(output.code, Some(5), "{output:#?}");
+    assert!(begun.elapsed() < Duration::from_secs(20), "{output:#?}");
     assert_eq!(site.provider.requests().len(), 1);
 }
 
 #[test]
-fn servers_in_trouble_are_asked_again() {
+fn server_errors_are_retried() {
     Fault::then_done(vec![Reply::Status(500, None), Reply::Status(529, None)])
         .sees(|seen| assert_eq!(seen.count("model_failed"), 2))
         .check();
@@ -303,7 +303,7 @@ fn a_bad_key_ends_the_run_at_once() {
 }
 
 #[test]
-fn resets_are_asked_again() {
+fn connection_resets_are_retried() {
     Fault::then_done(vec![Reply::Reset]).check();
     Fault::then_done(vec![Reply::ResetMidway]).check();
 }
@@ -339,14 +339,17 @@ fn an_answer_that_is_cut_in_a_call_runs_nothing() {
                 let [first, second] = seen.requests.as_slice() else {
                     panic!("{:?}", seen.wire);
                 };
-                assert_eq!(first.asked.body, second.asked.body, "nothing of it is kept");
+                assert_eq!(
+                    first.prompt.body, second.prompt.body,
+                    "nothing of it is kept"
+                );
             })
             .check_both();
     }
 }
 
 #[test]
-fn malformed_arguments_run_nothing_and_the_model_is_told() {
+fn malformed_arguments_run_nothing_and_are_reported_to_the_model() {
     let raw = r#"{"path": "guessed.txt", "content": "half"#;
     Fault::then_done(vec![Reply::MalformedArguments(
         "write_file".to_owned(),
@@ -354,14 +357,22 @@ fn malformed_arguments_run_nothing_and_the_model_is_told() {
     )])
     .sees(|seen| {
         assert!(!seen.has("guessed.txt"), "{:?}", seen.wire);
-        assert!(seen.told().contains("nothing ran"), "{}", seen.told());
+        assert!(
+            seen.last_message().contains("nothing ran"),
+            "{}",
+            seen.last_message()
+        );
     })
     .check_both();
     Fault::then_done(vec![Reply::TokenLimitInCall])
         .on(&[Wire::Anthropic, Wire::Chat, Wire::Responses])
         .sees(|seen| {
             assert!(!seen.has("cut.txt"), "{:?}", seen.wire);
-            assert!(seen.told().contains("[Cut off]"), "{}", seen.told());
+            assert!(
+                seen.last_message().contains("[Cut off]"),
+                "{}",
+                seen.last_message()
+            );
         })
         .check();
 }
@@ -369,7 +380,13 @@ fn malformed_arguments_run_nothing_and_the_model_is_told() {
 #[test]
 fn an_unknown_tool_is_an_answer_for_the_model() {
     Fault::then_done(vec![Reply::call("teleport", json!({"to": "moon"}))])
-        .sees(|seen| assert!(seen.told().contains("teleport"), "{}", seen.told()))
+        .sees(|seen| {
+            assert!(
+                seen.last_message().contains("teleport"),
+                "{}",
+                seen.last_message()
+            )
+        })
         .check();
 }
 
@@ -378,7 +395,7 @@ fn calls_without_ids_of_their_own_each_get_their_answer() {
     let check = |reply: Reply| {
         Fault::then_done(vec![reply])
             .sees(|seen| {
-                let body = &seen.requests[1].asked.body;
+                let body = &seen.requests[1].prompt.body;
                 let (called, answered) = ids(seen.wire, body);
                 assert_eq!(called, answered, "{:?} {body:#}", seen.wire);
                 // Only one wire knows calls by their order, where they came without ids.
@@ -388,7 +405,11 @@ fn calls_without_ids_of_their_own_each_get_their_answer() {
                     "{called:?}"
                 );
                 for words in ["the first notes", "and more notes"] {
-                    assert!(seen.told().contains(words), "{}", seen.told());
+                    assert!(
+                        seen.last_message().contains(words),
+                        "{}",
+                        seen.last_message()
+                    );
                 }
             })
             .check_both();
@@ -435,7 +456,7 @@ fn walk(value: &Value, see: &mut impl FnMut(&Value)) {
 }
 
 #[test]
-fn an_empty_answer_is_asked_for_once_more() {
+fn an_empty_completion_is_prompted_once_more() {
     Fault::then_done(vec![Reply::Empty]).check_both();
     Fault::fatal(vec![Reply::Empty, Reply::Empty], "empty_result", "no text").check();
 }
@@ -460,8 +481,8 @@ fn a_history_that_is_too_long_is_made_shorter() {
         ];
         let site = Site::new(Provider::in_turn(replies), "");
         site.world.write("long.txt", &lines);
-        let (said, task) = site.run(&model(wire), &[]);
-        let shown = format!("{wire:?} {:#?} {said:#?}", site.summary());
+        let (output, task) = site.run(&model(wire), &[]);
+        let shown = format!("{wire:?} {:#?} {output:#?}", site.summary());
         assert_eq!(task["result"], "All is done.", "{shown}");
         let requests = site.provider.requests();
         assert_eq!(requests.len(), 4, "{shown}");
@@ -487,7 +508,7 @@ fn a_history_that_is_too_long_is_made_shorter() {
 }
 
 #[test]
-fn a_refusal_is_told_as_one() {
+fn a_refusal_is_reported_as_a_refusal() {
     Fault::fatal(vec![Reply::Refusal], "error", "declined")
         .on(&[Wire::Anthropic, Wire::Chat, Wire::Responses])
         .check_both();
@@ -497,7 +518,7 @@ fn a_refusal_is_told_as_one() {
 }
 
 #[test]
-fn a_content_filter_is_told_as_one() {
+fn a_content_filter_is_reported_as_one() {
     Fault::fatal(
         vec![Reply::ContentFilter],
         "error",
@@ -507,7 +528,7 @@ fn a_content_filter_is_told_as_one() {
 }
 
 #[test]
-fn arguments_past_the_bound_are_no_call() {
+fn arguments_over_the_limit_are_no_call() {
     Fault::then_done(vec![Reply::HugeArguments(5 << 20)])
         .sees(|seen| {
             assert!(!seen.has("huge.txt"), "{:?}", seen.wire);
@@ -517,7 +538,7 @@ fn arguments_past_the_bound_are_no_call() {
 }
 
 #[test]
-fn a_missing_last_word_is_missed_only_where_it_matters() {
+fn a_missing_end_marker_fails_only_on_wires_that_require_it() {
     let answer = || Reply::NoDone(Box::new(Reply::text("All is done.")));
     Fault::then_done(Vec::new())
         .on(&[Wire::Anthropic, Wire::Chat, Wire::Gemini])
@@ -532,7 +553,7 @@ fn a_missing_last_word_is_missed_only_where_it_matters() {
 }
 
 #[test]
-fn a_refusal_inside_an_answer_is_asked_again() {
+fn an_error_inside_a_stream_is_retried() {
     Fault::then_done(vec![Reply::ErrorInStream])
         .sees(|seen| assert_eq!(seen.count("model_failed"), 1))
         .check_both();
@@ -551,13 +572,13 @@ fn the_model_that_really_answered_is_reported() {
                 seen.task["model"],
                 format!("{}/surprise-1", vendor(seen.wire))
             );
-            assert_eq!(seen.said.code, Some(0));
+            assert_eq!(seen.output.code, Some(0));
         })
         .check_both();
 }
 
 #[test]
-fn arguments_that_no_journal_could_hold_are_not_kept() {
+fn arguments_that_no_journal_can_store_are_dropped() {
     let deep = format!(
         r#"{{"path":"notes.txt","x":{}{}}}"#,
         "[".repeat(124),
@@ -603,22 +624,22 @@ fn retry_after_shown_text_is_reported() {
     let replies = vec![Reply::ResetMidway, Reply::text("All is done.")];
     let site = Site::new(Provider::in_turn(replies), "");
     let run = ["run", "Do it.", "--stream-json", "--model"];
-    let said = site
+    let output = site
         .world
         .ok(&[&run[..], &[&model(Wire::Anthropic)]].concat());
-    let told: Vec<Value> = said
+    let last_message: Vec<Value> = output
         .out
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .filter(|event: &Value| event["type"] == "retrying")
         .collect();
-    let [retrying] = told.as_slice() else {
-        panic!("{said:#?}");
+    let [retrying] = last_message.as_slice() else {
+        panic!("{output:#?}");
     };
     assert_eq!(retrying["shown"], true, "{retrying}");
     assert!(
-        said.err.contains("retrying with anthropic/"),
+        output.err.contains("retrying with anthropic/"),
         "{}",
-        said.err
+        output.err
     );
 }

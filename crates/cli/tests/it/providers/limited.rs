@@ -17,9 +17,9 @@ const REQUESTS: usize = 2 * CHILDREN + 2;
 /// How much longer than the limit alone it may take.
 const SLACK: f64 = 1.3;
 
-fn script(asked: &ReceivedPrompt) -> Reply {
-    let is_child = asked.task.starts_with("Child");
-    match (is_child, asked.turn) {
+fn script(prompt: &ReceivedPrompt) -> Reply {
+    let is_child = prompt.task.starts_with("Child");
+    match (is_child, prompt.turn) {
         (false, 1) => Reply::Calls((0..CHILDREN).map(child).collect()),
         (true, 1) => Reply::call("list_dir", json!({"path": "."})),
         (true, _) => Reply::text("I am back."),
@@ -61,13 +61,13 @@ fn check(retry_after: bool) {
         "--max-concurrent",
         "32",
     ]);
-    run.hears("[explore]");
+    run.wait_for_line("[explore]");
     site.world
         .until("somebody waits for the provider", |world| {
             world.tasks().iter().any(waits_for_the_provider)
         });
-    let said = run.end();
-    assert_eq!(said.code, Some(0), "{said:#?}");
+    let output = run.end();
+    assert_eq!(output.code, Some(0), "{output:#?}");
     let tasks = site.world.tasks();
     assert_eq!(tasks.len(), CHILDREN + 1);
     for task in &tasks {
@@ -91,7 +91,7 @@ fn check(retry_after: bool) {
 }
 
 #[test]
-fn many_children_share_a_limit_that_says_when_to_come_back() {
+fn many_children_share_a_limit_with_retry_after() {
     check(true);
 }
 
@@ -106,17 +106,17 @@ const OUTAGE: Duration = Duration::from_secs(2);
 #[test]
 fn many_children_sit_an_outage_out() {
     let begun = OnceLock::new();
-    let provider = Provider::start(Settings::default(), move |asked| {
-        let is_child = asked.task.starts_with("Child");
+    let provider = Provider::start(Settings::default(), move |prompt| {
+        let is_child = prompt.task.starts_with("Child");
         match is_child && begun.get_or_init(Instant::now).elapsed() < OUTAGE {
             true => Reply::Status(503, None),
-            false => script(asked),
+            false => script(prompt),
         }
     });
     let site = Site::new(provider, "");
-    let (said, task) = site.run(&model(Wire::Chat), &["--max-concurrent", "32"]);
+    let (output, task) = site.run(&model(Wire::Chat), &["--max-concurrent", "32"]);
     let summary = site.summary();
-    assert_eq!(task["result"], "All is done.", "{said:#?} {summary:#?}");
+    assert_eq!(task["result"], "All is done.", "{output:#?} {summary:#?}");
     for task in site.world.tasks() {
         assert_eq!(task["status"], "completed", "{task:#} {summary:#?}");
     }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use sortie_test_support::provider::{Provider, Recorded, Wire};
 
-use crate::world::{Said, World};
+use crate::world::{CommandOutput, World};
 
 /// A key that must turn up in the headers and nowhere else.
 pub(super) const KEY: &str = "sk-loopback-0123456789abcdef";
@@ -51,19 +51,19 @@ impl Site {
     }
 
     /// Runs the main agent on `Do it.` and gives the task as JSON, however it ended.
-    pub(super) fn run(&self, model: &str, more: &[&str]) -> (Said, Value) {
+    pub(super) fn run(&self, model: &str, more: &[&str]) -> (CommandOutput, Value) {
         let run = ["run", "Do it.", "--yes", "--json", "--model", model];
-        let said = self.world.sortie(&[&run, more].concat());
-        let task = serde_json::from_str(&said.out)
-            .unwrap_or_else(|error| panic!("{error}: {said:#?} {:#?}", self.summary()));
-        (said, task)
+        let output = self.world.sortie(&[&run, more].concat());
+        let task = serde_json::from_str(&output.out)
+            .unwrap_or_else(|error| panic!("{error}: {output:#?} {:#?}", self.summary()));
+        (output, task)
     }
 
     /// The journal of a task.
     pub(super) fn events(&self, task: &Value) -> Vec<Value> {
         let id = task["task_id"].as_str().unwrap();
-        let said = self.world.ok(&["tasks", "events", id, "--json"]);
-        let events = said.out.lines();
+        let output = self.world.ok(&["tasks", "events", id, "--json"]);
+        let events = output.out.lines();
         events
             .map(|line| serde_json::from_str(line).unwrap())
             .collect()
@@ -72,11 +72,11 @@ impl Site {
     /// What the provider saw, for those who read a failure.
     pub(super) fn summary(&self) -> Vec<String> {
         let line = |request: &Recorded| {
-            let asked = &request.asked;
-            let last: String = asked.last.chars().take(120).collect();
+            let prompt = &request.prompt;
+            let last: String = prompt.last.chars().take(120).collect();
             format!(
                 "{:?} {} turn {} -> {:?}: {last:?}",
-                request.at, request.path, asked.turn, request.status
+                request.at, request.path, prompt.turn, request.status
             )
         };
         self.provider.requests().iter().map(line).collect()

@@ -13,9 +13,9 @@ const MAX_MAIN_BYTES: usize = 10_000;
 const CHILDREN: [&str; 4] = ["explore", "plan", "code", "general"];
 
 /// The main agent sends one of each agent out.
-fn everybody(asked: &ReceivedPrompt) -> Reply {
-    let is_child = CHILDREN.iter().any(|agent| asked.task.contains(agent));
-    match (is_child, asked.turn) {
+fn everybody(prompt: &ReceivedPrompt) -> Reply {
+    let is_child = CHILDREN.iter().any(|agent| prompt.task.contains(agent));
+    match (is_child, prompt.turn) {
         (false, 1) => Reply::Calls(CHILDREN.iter().copied().map(child).collect()),
         (false, _) => Reply::text("All are back."),
         (true, _) => Reply::text("Nothing there."),
@@ -36,15 +36,15 @@ fn first_requests_are_small_on_every_wire() {
     for &wire in Wire::ALL {
         for lang in ["en", "zh"] {
             let site = Site::new(Provider::start(Settings::default(), everybody), "");
-            let (said, task) = site.run(&model(wire), &["--lang", lang]);
-            assert_eq!(task["result"], "All are back.", "{said:#?}");
+            let (output, task) = site.run(&model(wire), &["--lang", lang]);
+            assert_eq!(task["result"], "All are back.", "{output:#?}");
             let mut seen = 0;
             for request in site.provider.requests() {
-                if request.asked.turn > 1 {
+                if request.prompt.turn > 1 {
                     continue;
                 }
                 seen += 1;
-                let task = &request.asked.task;
+                let task = &request.prompt.task;
                 let allowed = if task == "Do it." {
                     MAX_MAIN_BYTES
                 } else {

@@ -11,8 +11,8 @@ fn check(tools: &str, call: &str, answer: &str) {
     let name = model(Wire::Chat);
     let site = Site::new(provider, &format!("[models.{name:?}]\ntools = {tools:?}\n"));
     site.world.write("notes.txt", "the notes\n");
-    let (said, task) = site.run(&name, &[]);
-    assert_eq!(task["status"], "completed", "{tools}: {task:#} {said:#?}");
+    let (output, task) = site.run(&name, &[]);
+    assert_eq!(task["status"], "completed", "{tools}: {task:#} {output:#?}");
     assert_eq!(task["result"], "It says: the notes", "{tools}");
     assert_eq!(task["tool_calls"], 1, "{tools}: {task:#}");
     let requests = site.provider.requests();
@@ -22,12 +22,12 @@ fn check(tools: &str, call: &str, answer: &str) {
         let constrained = body["response_format"]["type"] == "json_schema";
         assert_eq!(constrained, tools == "schema", "{tools}");
     }
-    let last = &requests.last().unwrap().asked.last;
+    let last = &requests.last().unwrap().prompt.last;
     assert!(last.contains("the notes"), "{tools}: {last}");
 }
 
 #[test]
-fn steps_do_what_calls_do() {
+fn schema_mode_steps_run_tools_like_native_calls() {
     let step = json!({"tool": "read_file", "tool_arguments": {"path": "notes.txt"}}).to_string();
     check(
         "schema",

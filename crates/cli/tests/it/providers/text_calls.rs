@@ -44,10 +44,10 @@ fn answer(words: &str) -> String {
 /// prompt where they are described in it.
 fn small_model(spelling: &str) -> impl Fn(&ReceivedPrompt) -> Reply + Send + Sync + 'static {
     let spelling = spelling.to_owned();
-    move |asked| {
-        if !asked.tools.is_empty() {
+    move |prompt| {
+        if !prompt.tools.is_empty() {
             Reply::text(&spelling)
-        } else if asked.last.contains("the notes") {
+        } else if prompt.last.contains("the notes") {
             Reply::text(&answer(ANSWER))
         } else {
             Reply::text(&step())
@@ -81,8 +81,8 @@ fn a_call_written_as_text_runs_in_schema_mode() {
         let shown = format!("{wire:?}, streaming {streaming}: {spelling}");
         let config = format!("[providers.{}]\nstreaming = {streaming}\n", vendor(wire));
         let site = site(&config, small_model(&spelling));
-        let (said, task) = site.run(&model(wire), &[]);
-        assert_eq!(task["status"], "completed", "{shown}: {task:#} {said:#?}");
+        let (output, task) = site.run(&model(wire), &[]);
+        assert_eq!(task["status"], "completed", "{shown}: {task:#} {output:#?}");
         assert_eq!(task["result"], ANSWER, "{shown}");
         assert_eq!(task["tool_calls"], 1, "{shown}: {:#?}", site.summary());
         let failed = failures(&site, &task);
@@ -90,7 +90,11 @@ fn a_call_written_as_text_runs_in_schema_mode() {
         let message = failed[0].to_string();
         assert!(message.contains("text_call"), "{shown}: {message}");
         assert!(message.contains("switched to schema mode"), "{shown}");
-        assert!(said.err.contains("schema mode"), "{shown}: {}", said.err);
+        assert!(
+            output.err.contains("schema mode"),
+            "{shown}: {}",
+            output.err
+        );
         // What the wasted reply cost is part of what the task cost.
         let paid: u64 = site
             .provider
@@ -100,7 +104,7 @@ fn a_call_written_as_text_runs_in_schema_mode() {
             .sum();
         assert_eq!(task["usage"]["output_tokens"], paid, "{shown}: {task:#}");
         let requests = site.provider.requests().into_iter();
-        let with_tools = requests.filter(|request| !request.asked.tools.is_empty());
+        let with_tools = requests.filter(|request| !request.prompt.tools.is_empty());
         assert_eq!(with_tools.count(), 1, "{shown}");
     }
 }
@@ -119,7 +123,7 @@ fn the_next_process_begins_in_schema_mode() {
     assert!(
         requests
             .iter()
-            .all(|request| request.asked.tools.is_empty())
+            .all(|request| request.prompt.tools.is_empty())
     );
 }
 
@@ -130,34 +134,34 @@ fn raw_calls_do_not_reach_the_terminal() {
         (LOCAL.to_owned(), "They are empty.".to_owned(), "empty"),
     ] {
         let site = site("", small_model(&words));
-        let said = site
+        let output = site
             .world
             .sortie(&["run", "Do it.", "--yes", "--model", &name]);
-        assert!(said.out.contains(ANSWER), "{said:#?}");
-        assert!(!said.out.contains(hidden), "{said:#?}");
+        assert!(output.out.contains(ANSWER), "{output:#?}");
+        assert!(!output.out.contains(hidden), "{output:#?}");
     }
 }
 
 /// The main agent calls by the wire; its child writes text.
 #[test]
-fn children_are_asked_again_in_schema_mode() {
+fn children_are_retried_in_schema_mode() {
     let text = spellings().swap_remove(0);
-    let site = site("", move |asked| {
-        let is_main = asked.system.contains("main agent");
-        match (is_main, asked.tools.is_empty()) {
-            (true, _) if asked.last.contains(ANSWER) => Reply::text("The child has read it."),
+    let site = site("", move |prompt| {
+        let is_main = prompt.system.contains("main agent");
+        match (is_main, prompt.tools.is_empty()) {
+            (true, _) if prompt.last.contains(ANSWER) => Reply::text("The child has read it."),
             (true, _) => Reply::call(
                 "task",
                 json!({"subagent_type": "explore", "description": "read", "prompt": "Read notes.txt."}),
             ),
-            (false, false) if asked.turn == 1 => Reply::text(&text),
+            (false, false) if prompt.turn == 1 => Reply::text(&text),
             (false, false) => Reply::text(ANSWER),
-            (false, true) if asked.last.contains("the notes") => Reply::text(&answer(ANSWER)),
+            (false, true) if prompt.last.contains("the notes") => Reply::text(&answer(ANSWER)),
             (false, true) => Reply::text(&step()),
         }
     });
-    let (said, task) = site.run(&model(Wire::Chat), &[]);
-    assert_eq!(task["status"], "completed", "{task:#} {said:#?}");
+    let (output, task) = site.run(&model(Wire::Chat), &[]);
+    assert_eq!(task["status"], "completed", "{task:#} {output:#?}");
     assert_eq!(task["result"], "The child has read it.");
     let tasks = site.world.json(&["tasks", "list", "--all", "--json"]);
     let child = tasks
@@ -170,7 +174,7 @@ fn children_are_asked_again_in_schema_mode() {
     assert_eq!(child["tool_calls"], 1, "{child:#}");
     // A model with native tool calls continues to use them.
     let last = site.provider.requests().pop().unwrap();
-    assert!(!last.asked.tools.is_empty(), "{:#?}", site.summary());
+    assert!(!last.prompt.tools.is_empty(), "{:#?}", site.summary());
 }
 
 #[test]
@@ -181,8 +185,8 @@ fn an_answer_with_json_stays_the_answer() {
         "The model wrote `{\"name\": \"read_file\", \"arguments\": {\"path\": \"a\"}}`, which did not run.",
     ] {
         let site = site("", move |_| Reply::text(words));
-        let (said, task) = site.run(&model(Wire::Chat), &[]);
-        assert_eq!(task["status"], "completed", "{task:#} {said:#?}");
+        let (output, task) = site.run(&model(Wire::Chat), &[]);
+        assert_eq!(task["status"], "completed", "{task:#} {output:#?}");
         assert_eq!(task["result"], words);
         assert_eq!(site.provider.requests().len(), 1, "{words}");
     }
@@ -191,21 +195,21 @@ fn an_answer_with_json_stays_the_answer() {
 /// JSON that looks like a call of something else may be what the user wants: the model is asked
 /// again, and what it calls its answer then is the answer.
 #[test]
-fn an_example_of_a_call_is_an_answer_when_the_model_says_so() {
+fn an_example_of_a_call_is_an_answer_if_the_model_confirms_it() {
     let example = r#"{"name": "get_weather", "arguments": {"city": "Rome"}}"#;
-    let site = site("", move |asked| match asked.tools.is_empty() {
+    let site = site("", move |prompt| match prompt.tools.is_empty() {
         false => Reply::text(example),
         true => Reply::text(&answer(example)),
     });
-    let (said, task) = site.run(&model(Wire::Chat), &[]);
-    assert_eq!(task["status"], "completed", "{task:#} {said:#?}");
+    let (output, task) = site.run(&model(Wire::Chat), &[]);
+    assert_eq!(task["status"], "completed", "{task:#} {output:#?}");
     assert_eq!(task["result"], example);
     assert_eq!(task["tool_calls"], 0);
     // The model called no tool in schema mode: the next run is asked by the wire again.
     let before = site.provider.requests().len();
     site.run(&model(Wire::Chat), &[]);
     let requests = site.provider.requests();
-    assert!(!requests[before].asked.tools.is_empty());
+    assert!(!requests[before].prompt.tools.is_empty());
 }
 
 /// Neither a model that keeps writing calls as its answer, nor one whose steps cannot be parsed,
@@ -221,16 +225,16 @@ fn a_model_that_fails_in_schema_mode_fails_the_run() {
         (&native, call.clone(), "tools = \"auto\""),
     ] {
         let text = call.clone();
-        let site = site(config, move |asked| match asked.tools.is_empty() {
+        let site = site(config, move |prompt| match prompt.tools.is_empty() {
             false => Reply::text(&text),
             true => Reply::text(&in_words),
         });
-        let (said, task) = site.run(&model(Wire::Chat), &[]);
-        assert_eq!(task["status"], "failed", "{task:#} {said:#?}");
+        let (output, task) = site.run(&model(Wire::Chat), &[]);
+        assert_eq!(task["status"], "failed", "{task:#} {output:#?}");
         let error = task["error"].as_str().unwrap_or_default();
         assert!(error.contains(expected), "{task:#}");
-        let asked = site.provider.requests().len();
-        assert!(asked <= 6, "{asked} requests: {:#?}", site.summary());
+        let prompt = site.provider.requests().len();
+        assert!(prompt <= 6, "{prompt} requests: {:#?}", site.summary());
         let ok = site
             .events(&task)
             .into_iter()
@@ -242,20 +246,20 @@ fn a_model_that_fails_in_schema_mode_fails_the_run() {
 /// A model that has what it needs and reads it again is pointed to the result and asked to answer.
 #[test]
 fn a_repeated_read_is_answered_with_a_request_for_the_answer() {
-    let site = site("", move |asked| {
-        if !asked.tools.is_empty() {
+    let site = site("", move |prompt| {
+        if !prompt.tools.is_empty() {
             Reply::text(&spellings()[0])
-        } else if asked.last.contains("Give your final answer now") {
+        } else if prompt.last.contains("Give your final answer now") {
             Reply::text(&answer(ANSWER))
         } else {
             Reply::text(&step())
         }
     });
-    let (said, task) = site.run(&model(Wire::Chat), &[]);
-    assert_eq!(task["status"], "completed", "{task:#} {said:#?}");
+    let (output, task) = site.run(&model(Wire::Chat), &[]);
+    assert_eq!(task["status"], "completed", "{task:#} {output:#?}");
     assert_eq!(task["result"], ANSWER);
     assert_eq!(task["tool_calls"], 2);
-    let last = site.provider.requests().pop().unwrap().asked.last;
+    let last = site.provider.requests().pop().unwrap().prompt.last;
     assert!(last.contains("You already have this result"), "{last}");
     assert!(!last.contains("something else"), "{last}");
     assert!(last.ends_with("Task: Do it."), "{last}");
@@ -267,15 +271,15 @@ const LOCAL: &str = "llamacpp/some-model";
 /// A local model that does not call tools by the wire: it answers from nothing, or advises its user.
 /// In schema mode it reads the file.
 #[test]
-fn local_model_that_calls_no_tool_is_asked_again_in_schema_mode() {
+fn local_model_that_calls_no_tool_is_retried_in_schema_mode() {
     let long_lead = "You can use the read_file function for that. ".repeat(20);
     for words in [
         "The notes are empty.".to_owned(),
         format!("{long_lead}\n{}", spellings()[0]),
     ] {
         let site = site("", small_model(&words));
-        let (said, task) = site.run(LOCAL, &[]);
-        assert_eq!(task["status"], "completed", "{words}: {task:#} {said:#?}");
+        let (output, task) = site.run(LOCAL, &[]);
+        assert_eq!(task["status"], "completed", "{words}: {task:#} {output:#?}");
         assert_eq!(task["result"], ANSWER, "{words}");
         assert_eq!(task["tool_calls"], 1, "{words}: {:#?}", site.summary());
         let failed = failures(&site, &task);
@@ -287,19 +291,19 @@ fn local_model_that_calls_no_tool_is_asked_again_in_schema_mode() {
         let (_, task) = site.run(LOCAL, &[]);
         assert_eq!(task["result"], ANSWER, "{words}");
         let requests = &site.provider.requests()[before..];
-        let with_tools = requests.iter().filter(|one| !one.asked.tools.is_empty());
+        let with_tools = requests.iter().filter(|one| !one.prompt.tools.is_empty());
         assert_eq!(with_tools.count(), 0, "{words}");
     }
 }
 
 #[test]
 fn local_model_that_needs_no_tool_answers_in_schema_mode() {
-    let site = site("", |asked| match asked.tools.is_empty() {
+    let site = site("", |prompt| match prompt.tools.is_empty() {
         false => Reply::text("Hello."),
         true => Reply::text(&answer("Hello!")),
     });
-    let (said, task) = site.run(LOCAL, &[]);
-    assert_eq!(task["status"], "completed", "{task:#} {said:#?}");
+    let (output, task) = site.run(LOCAL, &[]);
+    assert_eq!(task["status"], "completed", "{task:#} {output:#?}");
     assert_eq!(task["result"], "Hello!");
     assert_eq!(task["tool_calls"], 0);
     assert_eq!(site.provider.requests().len(), 2, "{:#?}", site.summary());
@@ -310,8 +314,8 @@ fn local_model_that_needs_no_tool_answers_in_schema_mode() {
 #[test]
 fn local_model_that_ignores_the_schema_answers_in_plain_text() {
     let site = site("", |_| Reply::text("Hello."));
-    let (said, task) = site.run(LOCAL, &[]);
-    assert_eq!(task["status"], "completed", "{task:#} {said:#?}");
+    let (output, task) = site.run(LOCAL, &[]);
+    assert_eq!(task["status"], "completed", "{task:#} {output:#?}");
     assert_eq!(task["result"], "Hello.");
     assert_eq!(site.provider.requests().len(), 2, "{:#?}", site.summary());
 }
@@ -320,14 +324,14 @@ fn local_model_that_ignores_the_schema_answers_in_plain_text() {
 /// asked twice.
 #[test]
 fn local_model_that_calls_tools_by_the_wire_keeps_them() {
-    let site = site("", |asked| match asked.last.contains("the notes") {
+    let site = site("", |prompt| match prompt.last.contains("the notes") {
         true => Reply::text(ANSWER),
-        false if asked.nth == 1 => Reply::call("read_file", json!({"path": "notes.txt"})),
+        false if prompt.nth == 1 => Reply::call("read_file", json!({"path": "notes.txt"})),
         false => Reply::text("Hello."),
     });
     for (expected, requests) in [(ANSWER, 2), ("Hello.", 3)] {
-        let (said, task) = site.run(LOCAL, &[]);
-        assert_eq!(task["result"], expected, "{task:#} {said:#?}");
+        let (output, task) = site.run(LOCAL, &[]);
+        assert_eq!(task["result"], expected, "{task:#} {output:#?}");
         assert!(failures(&site, &task).is_empty());
         assert_eq!(
             site.provider.requests().len(),
@@ -336,7 +340,7 @@ fn local_model_that_calls_tools_by_the_wire_keeps_them() {
             site.summary()
         );
         let all = site.provider.requests();
-        assert!(all.iter().all(|one| !one.asked.tools.is_empty()));
+        assert!(all.iter().all(|one| !one.prompt.tools.is_empty()));
     }
 }
 
@@ -346,10 +350,10 @@ fn first_step_of_a_task_that_names_a_file_offers_no_answer() {
     let site = site("", small_model(&spellings()[0]));
     for (task, offers_answer) in [("What is in notes.txt?", false), ("Hello.", true)] {
         let before = site.provider.requests().len();
-        let said = site.world.sortie(&["run", task, "--yes", "--model", LOCAL]);
-        assert!(said.out.contains(ANSWER), "{task}: {said:#?}");
+        let output = site.world.sortie(&["run", task, "--yes", "--model", LOCAL]);
+        assert!(output.out.contains(ANSWER), "{task}: {output:#?}");
         let requests = site.provider.requests().split_off(before);
-        let step = requests.iter().find(|one| one.asked.tools.is_empty());
+        let step = requests.iter().find(|one| one.prompt.tools.is_empty());
         let body: Value = serde_json::from_slice(&step.unwrap().raw).unwrap();
         let schema = body["response_format"]["json_schema"]["schema"].to_string();
         assert!(schema.contains("read_file"), "{task}: {schema}");

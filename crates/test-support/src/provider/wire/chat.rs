@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use super::data;
 use crate::provider::answer::{Answer, CallPart, Part, Stop, pieces};
-use crate::provider::asked::ReceivedPrompt;
+use crate::provider::prompt::ReceivedPrompt;
 
-pub(super) fn events(answer: &Answer, asked: &ReceivedPrompt) -> Vec<String> {
+pub(super) fn events(answer: &Answer, prompt: &ReceivedPrompt) -> Vec<String> {
     let mut events = vec![chunk(
         answer,
         &json!({"role": "assistant", "content": ""}),
@@ -19,7 +19,7 @@ pub(super) fn events(answer: &Answer, asked: &ReceivedPrompt) -> Vec<String> {
         }
     }
     events.push(chunk(answer, &json!({}), Some(stop(answer.stop))));
-    if asked.body["stream_options"]["include_usage"] == true {
+    if prompt.body["stream_options"]["include_usage"] == true {
         let mut last = frame(answer, "chat.completion.chunk", &json!([]));
         last["usage"] = usage(answer);
         events.push(data(&last));

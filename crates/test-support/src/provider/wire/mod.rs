@@ -11,13 +11,13 @@ use super::answer::Answer;
 use super::{ReceivedPrompt, Wire};
 
 /// Encodes a completion as chunks of a body: one for each stream event, or one in all.
-pub(super) fn chunks(asked: &ReceivedPrompt, answer: &Answer) -> Vec<Vec<u8>> {
-    if !asked.streaming {
-        return vec![whole(asked.wire, answer).to_string().into_bytes()];
+pub(super) fn chunks(prompt: &ReceivedPrompt, answer: &Answer) -> Vec<Vec<u8>> {
+    if !prompt.streaming {
+        return vec![whole(prompt.wire, answer).to_string().into_bytes()];
     }
-    let events = match asked.wire {
+    let events = match prompt.wire {
         Wire::Anthropic => anthropic::events(answer),
-        Wire::Chat => chat::events(answer, asked),
+        Wire::Chat => chat::events(answer, prompt),
         Wire::Responses => responses::events(answer),
         Wire::Gemini => gemini::events(answer),
     };
@@ -72,9 +72,9 @@ pub(super) fn refusal(wire: Wire, grievance: Grievance) -> Value {
 }
 
 /// Returns an error in the middle of a completion: a stream event, or the whole body.
-pub(super) fn refusal_inside(asked: &ReceivedPrompt) -> Vec<u8> {
-    let body = refusal(asked.wire, Grievance::Status(529));
-    let text = match (asked.streaming, asked.wire) {
+pub(super) fn refusal_inside(prompt: &ReceivedPrompt) -> Vec<u8> {
+    let body = refusal(prompt.wire, Grievance::Status(529));
+    let text = match (prompt.streaming, prompt.wire) {
         (false, _) => body.to_string(),
         (true, Wire::Anthropic) => event("error", &body),
         (true, Wire::Responses) => responses::failed(&body),

@@ -43,7 +43,7 @@ pub struct ReceivedPrompt {
     /// Whether it marks what to cache.
     pub is_marked: bool,
     /// The whole prompt as one text, without cache marks.
-    pub(super) prompt: Arc<str>,
+    pub(super) text: Arc<str>,
 }
 
 /// The role of a message.
@@ -57,18 +57,18 @@ enum Role {
 
 impl ReceivedPrompt {
     pub(super) fn read(wire: Wire, path: &str, body: Value) -> Self {
-        let said = match wire {
+        let messages = match wire {
             Wire::Anthropic => anthropic(&body),
             Wire::Chat => chat(&body),
             Wire::Responses => responses(&body),
             Wire::Gemini => gemini(&body),
         };
         let texts = |role: Role| {
-            let said = said.iter().filter(move |(who, _)| *who == role);
-            said.map(|(_, text)| text.as_str())
+            let messages = messages.iter().filter(move |(who, _)| *who == role);
+            messages.map(|(_, text)| text.as_str())
         };
-        let last_role = said.last().map(|(role, _)| *role);
-        let last: Vec<&str> = said
+        let last_role = messages.last().map(|(role, _)| *role);
+        let last: Vec<&str> = messages
             .iter()
             .rev()
             .take_while(|(role, _)| Some(*role) == last_role)
@@ -81,11 +81,11 @@ impl ReceivedPrompt {
             model: model(wire, path, &body),
             system: texts(Role::System).collect::<Vec<_>>().join("\n"),
             tools: tools(wire, &body),
-            turn: answers(&said) + 1,
+            turn: answers(&messages) + 1,
             task: texts(Role::User).next().unwrap_or_default().to_owned(),
             last: last.into_iter().rev().collect::<Vec<_>>().join("\n"),
             is_marked: body.to_string().contains("\"cache_control\""),
-            prompt: prompt(wire, &body).into(),
+            text: text_of(wire, &body).into(),
             body,
         }
     }
@@ -115,24 +115,24 @@ fn tools(wire: Wire, body: &Value) -> Vec<String> {
 }
 
 /// Counts the completions so far: consecutive assistant messages are one.
-fn answers(said: &[(Role, String)]) -> usize {
-    let turns = said.chunk_by(|left, right| left.0 == right.0);
+fn answers(messages: &[(Role, String)]) -> usize {
+    let turns = messages.chunk_by(|left, right| left.0 == right.0);
     turns.filter(|turn| turn[0].0 == Role::Model).count()
 }
 
 fn anthropic(body: &Value) -> Vec<(Role, String)> {
-    let mut said = vec![(Role::System, joined(&body["system"]))];
+    let mut messages = vec![(Role::System, joined(&body["system"]))];
     for message in items(&body["messages"]) {
         let is_model = message["role"] == "assistant";
         for block in items(&message["content"]) {
-            said.push(match text(&block["type"]).as_str() {
+            messages.push(match text(&block["type"]).as_str() {
                 "tool_result" => (Role::Tool, joined(&block["content"])),
                 _ if is_model => (Role::Model, text(&block["text"])),
                 _ => (Role::User, text(&block["text"])),
             });
         }
     }
-    said
+    messages
 }
 
 fn chat(body: &Value) -> Vec<(Role, String)> {
@@ -148,9 +148,9 @@ fn chat(body: &Value) -> Vec<(Role, String)> {
 }
 
 fn responses(body: &Value) -> Vec<(Role, String)> {
-    let mut said = vec![(Role::System, text(&body["instructions"]))];
+    let mut messages = vec![(Role::System, text(&body["instructions"]))];
     for item in items(&body["input"]) {
-        said.push(match text(&item["type"]).as_str() {
+        messages.push(match text(&item["type"]).as_str() {
             "function_call_output" => (Role::Tool, joined(&item["output"])),
             "function_call" | "reasoning" => (Role::Model, String::new()),
             _ => match text(&item["role"]).as_str() {
@@ -160,15 +160,15 @@ fn responses(body: &Value) -> Vec<(Role, String)> {
             },
         });
     }
-    said
+    messages
 }
 
 fn gemini(body: &Value) -> Vec<(Role, String)> {
-    let mut said = vec![(Role::System, joined(&body["systemInstruction"]["parts"]))];
+    let mut messages = vec![(Role::System, joined(&body["systemInstruction"]["parts"]))];
     for content in items(&body["contents"]) {
         let is_model = content["role"] == "model";
         for part in items(&content["parts"]) {
-            said.push(match part["functionResponse"].get("response") {
+            messages.push(match part["functionResponse"].get("response") {
                 Some(response) => (
                     Role::Tool,
                     text(&response["output"]) + &text(&response["error"]),
@@ -178,11 +178,11 @@ fn gemini(body: &Value) -> Vec<(Role, String)> {
             });
         }
     }
-    said
+    messages
 }
 
 /// Returns the whole prompt: tools, system prompt, history; without cache marks, which move.
-fn prompt(wire: Wire, body: &Value) -> String {
+fn text_of(wire: Wire, body: &Value) -> String {
     let keys: &[&str] = match wire {
         Wire::Anthropic => &["tools", "system", "messages"],
         Wire::Chat => &["tools", "messages"],
