@@ -14,7 +14,9 @@ pub(crate) fn fit(schema: &Value, text: &str) -> Result<String, String> {
     let value: Value =
         serde_json::from_str(bare).map_err(|error| format!("it is not JSON: {error}"))?;
     let unusable = |error: String| format!("the schema is invalid: {error}");
-    SchemaBounds::of(schema).map_err(unusable)?.admit(&value)?;
+    SchemaBounds::of(schema)
+        .map_err(unusable)?
+        .check_depth(&value)?;
     let validator =
         jsonschema::validator_for(schema).map_err(|error| unusable(error.to_string()))?;
     let problems: Vec<String> = validator

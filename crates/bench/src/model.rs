@@ -38,7 +38,7 @@ impl Model for FixedModel {
         request: ModelRequest,
         _deltas: &dyn DeltaSink,
     ) -> Result<ModelAnswer, ModelError> {
-        if request.asker.depth > 0 || self.children == 0 {
+        if request.origin.depth > 0 || self.children == 0 {
             self.prompts.fetch_add(1, Ordering::SeqCst);
             std::future::pending::<()>().await;
         }

@@ -15,8 +15,8 @@ use sortie_core::message::{
     Arguments, Block, Message, ResultStatus, SharedMessage, ToolCall, ToolResult,
 };
 use sortie_core::ports::model::{
-    Asker, DeltaSink, Model, ModelDirectory, ModelRequest, NoDeltas, RateLimitWait, TurnOptions,
-    Wire,
+    DeltaSink, Model, ModelDirectory, ModelRequest, NoDeltas, PromptOrigin, RateLimitWait,
+    TurnOptions, Wire,
 };
 use sortie_core::ports::tool::{
     Recovery, Tool, ToolAnswer, ToolContext, ToolReply, ToolSpec, Touches,
@@ -269,7 +269,7 @@ fn directory(port: u16) -> Arc<Directory> {
 fn request(name: &str, messages: Vec<SharedMessage>) -> ModelRequest {
     let run = run_id();
     ModelRequest {
-        asker: Asker {
+        origin: PromptOrigin {
             run,
             root: run,
             agent: "bench".to_owned(),

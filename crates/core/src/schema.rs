@@ -80,7 +80,7 @@ impl SchemaBounds {
     }
 
     /// Rejects a value that nests too deep for a schema that refers to itself in several ways.
-    pub fn admit(&self, value: &Value) -> Result<(), String> {
+    pub fn check_depth(&self, value: &Value) -> Result<(), String> {
         if !is_deeper(value, self.max_depth) {
             return Ok(());
         }
@@ -379,7 +379,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ordinary_schemas_are_admitted() {
+    fn ordinary_schemas_are_accepted() {
         let node = json!({"$ref": "#/$defs/node"});
         for schema in [
             json!({}),
@@ -396,7 +396,7 @@ mod tests {
             for _ in 0..15 {
                 deep = json!({"next": deep});
             }
-            bounds.admit(&deep).unwrap();
+            bounds.check_depth(&deep).unwrap();
         }
     }
 
@@ -443,8 +443,8 @@ mod tests {
             let bounds = SchemaBounds::of(&schema).unwrap();
             let nested =
                 |levels: usize| (0..levels).fold(json!({}), |inside, _| json!({ "a": inside }));
-            bounds.admit(&nested(12)).unwrap();
-            bounds.admit(&nested(60)).unwrap_err();
+            bounds.check_depth(&nested(12)).unwrap();
+            bounds.check_depth(&nested(60)).unwrap_err();
         }
     }
 }

@@ -131,7 +131,7 @@ impl Toolbox {
             .iter()
             .find(|entry| entry.tool.spec().name == tool)
             .map(|entry| {
-                if let Err(problem) = entry.bounds.admit(arguments) {
+                if let Err(problem) = entry.bounds.check_depth(arguments) {
                     return vec![problem];
                 }
                 entry

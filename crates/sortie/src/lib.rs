@@ -80,8 +80,8 @@ pub mod model {
     pub use sortie_core::event::StopReason;
     pub use sortie_core::message::{Arguments, Message, SharedMessage};
     pub use sortie_core::ports::model::{
-        AnswerPart, Asker, DeltaSink, Fault, Model, ModelAnswer, ModelDirectory, ModelError,
-        ModelRequest, NoDeltas, RateLimitWait, Terms, TokenPrice, TurnOptions,
+        AnswerPart, DeltaSink, Fault, Model, ModelAnswer, ModelDirectory, ModelError, ModelRequest,
+        NoDeltas, PromptOrigin, RateLimitWait, Terms, TokenPrice, TurnOptions,
     };
     pub use sortie_core::run::Sampling;
     pub use sortie_models::{Directory, DirectorySettings, Script, ScriptModel};

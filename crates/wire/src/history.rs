@@ -404,7 +404,7 @@ pub(crate) enum Bound<'a> {
 
 /// Returns a key that requests of one agent in one tree share, for servers that route by it.
 pub(crate) fn cache_key(dialect: &Dialect, request: &ModelRequest) -> Option<String> {
-    let text = format!("{}/{}", request.asker.root, request.asker.agent);
+    let text = format!("{}/{}", request.origin.root, request.origin.agent);
     let key = || {
         hex(&Sha256::digest(text.as_bytes()))
             .chars()

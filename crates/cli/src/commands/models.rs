@@ -7,7 +7,7 @@ use clap::Subcommand;
 use serde_json::json;
 use sortie_core::message::{Message, Usage};
 use sortie_core::ports::model::{
-    AnswerPart, Asker, ModelDirectory, ModelRequest, NoDeltas, TurnOptions,
+    AnswerPart, ModelDirectory, ModelRequest, NoDeltas, PromptOrigin, TurnOptions,
 };
 use sortie_core::time::Clock;
 use sortie_models::{
@@ -170,7 +170,7 @@ async fn check(
     let run = ProcessClock::start().new_run_id();
     let question = "Answer with the one word: ready";
     let request = ModelRequest {
-        asker: Asker {
+        origin: PromptOrigin {
             run,
             root: run,
             agent: "check".to_owned(),

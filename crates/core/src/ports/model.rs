@@ -134,7 +134,7 @@ impl DeltaSink for NoDeltas {
 #[derive(Clone, Debug)]
 pub struct ModelRequest {
     /// The run that prompts. Scripted models reply by it; vendors may use it as a cache key.
-    pub asker: Asker,
+    pub origin: PromptOrigin,
     /// The full name, as the directory knows it.
     pub model: String,
     pub system: Arc<str>,
@@ -166,7 +166,7 @@ pub struct TurnOptions {
 
 /// The run that prompts a model.
 #[derive(Clone, Debug)]
-pub struct Asker {
+pub struct PromptOrigin {
     pub run: RunId,
     /// The root run of its tree. Runs of one tree may share a prompt cache.
     pub root: RunId,

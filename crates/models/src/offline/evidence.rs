@@ -39,7 +39,7 @@ impl<'a> Evidence<'a> {
     /// Extracts the evidence from a request.
     pub(super) fn of(request: &'a ModelRequest) -> Self {
         let mut evidence = Self {
-            instruction: &request.asker.task,
+            instruction: &request.origin.task,
             offered: request
                 .tools
                 .iter()

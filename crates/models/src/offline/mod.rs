@@ -74,9 +74,9 @@ pub fn decide(request: &ModelRequest) -> ModelAnswer {
 }
 
 fn step(request: &ModelRequest, evidence: &Evidence<'_>, lang: Lang) -> Step {
-    let is_root = request.asker.depth == 0;
+    let is_root = request.origin.depth == 0;
     // An explorer always surveys, whatever the wording of its instruction.
-    let is_explorer = request.asker.agent.eq_ignore_ascii_case(EXPLORER);
+    let is_explorer = request.origin.agent.eq_ignore_ascii_case(EXPLORER);
     if is_root && !is_explorer && !survey::is_survey(evidence.instruction) {
         return Step::Answer(t!(lang, "survey-declined"));
     }

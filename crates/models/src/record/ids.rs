@@ -21,7 +21,7 @@ pub(super) fn ids_of(request: &ModelRequest) -> Vec<String> {
         }
     };
     note(&request.system);
-    note(&request.asker.task);
+    note(&request.origin.task);
     for message in &request.messages {
         // Ids need no escapes in JSON, so its text shows all of them in order.
         note(&serde_json::to_string(message).unwrap_or_default());

@@ -22,7 +22,7 @@ use sortie_core::event::StopReason;
 use sortie_core::id::RunId;
 use sortie_core::message::{Arguments, SharedMessage, Usage};
 use sortie_core::ports::model::{
-    AnswerPart, Asker, DeltaSink, Fault, Model, ModelAnswer, ModelError, ModelRequest,
+    AnswerPart, DeltaSink, Fault, Model, ModelAnswer, ModelError, ModelRequest, PromptOrigin,
 };
 use sortie_core::ports::tool::ToolSpec;
 
@@ -215,13 +215,13 @@ impl Recorder {
 
 impl Exchange {
     fn new(request: &ModelRequest, result: &Result<ModelAnswer, ModelError>) -> Self {
-        let Asker {
+        let PromptOrigin {
             run,
             agent,
             task,
             turn,
             ..
-        } = &request.asker;
+        } = &request.origin;
         Self {
             version: VERSION,
             run: *run,
@@ -244,8 +244,8 @@ impl Exchange {
 fn recorded_request(request: &ModelRequest) -> RecordedRequest<'_> {
     RecordedRequest {
         model: &request.model,
-        label: &request.asker.label,
-        depth: request.asker.depth,
+        label: &request.origin.label,
+        depth: request.origin.depth,
         system: &request.system,
         tools: &request.tools,
         messages: &request.messages,

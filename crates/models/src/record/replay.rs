@@ -103,41 +103,41 @@ impl ReplayModel {
 
     /// Returns the recorded exchange for a request.
     fn exchange(&self, request: &ModelRequest) -> Result<&Exchange, ModelError> {
-        let asker = &request.asker;
+        let origin = &request.origin;
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let recorded = self.recorded_run(&mut state, request);
-        let played = recorded.map(|run| state.played.entry((run, asker.turn)).or_default());
+        let played = recorded.map(|run| state.played.entry((run, origin.turn)).or_default());
         let occurrence = played.map_or(0, |played| {
             *played += 1;
             *played - 1
         });
         recorded
-            .and_then(|run| self.exchanges.get(&(run, asker.turn)))
+            .and_then(|run| self.exchanges.get(&(run, origin.turn)))
             .and_then(|turn| turn.get(occurrence))
             .ok_or_else(|| {
                 ModelError::fatal(format!(
                     "the recording {} has no exchange for agent {}, task {:?}, turn {}, time {}",
                     self.name,
-                    asker.agent,
-                    truncate(&without_ids(&asker.task), SHOWN_TASK_CHARS),
-                    asker.turn,
+                    origin.agent,
+                    truncate(&without_ids(&origin.task), SHOWN_TASK_CHARS),
+                    origin.turn,
                     occurrence + 1
                 ))
             })
     }
 
     fn recorded_run(&self, state: &mut State, request: &ModelRequest) -> Option<RunId> {
-        let asker = &request.asker;
-        if let Some(recorded) = state.follows.get(&asker.run) {
+        let origin = &request.origin;
+        if let Some(recorded) = state.follows.get(&origin.run) {
             return Some(*recorded);
         }
-        let task = without_ids(&asker.task);
+        let task = without_ids(&origin.task);
         let fits = |(run, agent, recorded_task): &&(RunId, String, String)| {
-            !state.followed.contains(run) && *agent == asker.agent && *recorded_task == task
+            !state.followed.contains(run) && *agent == origin.agent && *recorded_task == task
         };
         let recorded = self.runs.iter().find(fits).map(|(run, ..)| *run)?;
         state.followed.insert(recorded);
-        state.follows.insert(asker.run, recorded);
+        state.follows.insert(origin.run, recorded);
         Some(recorded)
     }
 }

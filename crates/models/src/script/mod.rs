@@ -138,7 +138,7 @@ impl ScriptModel {
             if !rule.fits(seen) {
                 continue;
             }
-            if self.fails(rule, seen.request.asker.run)? {
+            if self.fails(rule, seen.request.origin.run)? {
                 return Ok((rule, RuleResult::Fault));
             }
             if rule.answers() {
@@ -148,7 +148,7 @@ impl ScriptModel {
         Err(ModelError::fatal(format!(
             "no rule of {} covers {}. The model saw:\n{}",
             self.script.name,
-            seen.asker(),
+            seen.origin(),
             seen.shown()
         )))
     }
@@ -189,7 +189,7 @@ impl Model for ScriptModel {
                 "{}, {}, at {}: {problem}",
                 self.script.name,
                 rule.title(),
-                seen.asker()
+                seen.origin()
             ))
         };
         rule.check(seen).map_err(about)?;

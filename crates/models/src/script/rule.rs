@@ -98,18 +98,18 @@ impl Rule {
             notice_contains,
             history_contains,
         } = &self.written.when;
-        let asker = &seen.request.asker;
+        let origin = &seen.request.origin;
         let same = |pattern: &Option<String>, text: &str| {
             pattern
                 .as_ref()
                 .is_none_or(|pattern| wildcard::matches(pattern, text))
         };
         let lower = agent.as_ref().map(|agent| agent.to_lowercase());
-        same(&lower, &asker.agent.to_lowercase())
-            && same(label, &asker.label)
-            && same(task, &asker.task)
-            && depth.is_none_or(|range| range.contains(asker.depth.into()))
-            && turn.is_none_or(|range| range.contains(asker.turn.into()))
+        same(&lower, &origin.agent.to_lowercase())
+            && same(label, &origin.label)
+            && same(task, &origin.task)
+            && depth.is_none_or(|range| range.contains(origin.depth.into()))
+            && turn.is_none_or(|range| range.contains(origin.turn.into()))
             && no_tools.is_none_or(|none| none == seen.request.tools.is_empty())
             && last_result_status
                 .is_none_or(|status| seen.last_results().iter().any(|r| r.status == status))

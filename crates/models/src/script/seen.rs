@@ -67,11 +67,11 @@ impl<'a> ScriptRequest<'a> {
     }
 
     /// Describes the run for a message.
-    pub(super) fn asker(self) -> String {
-        let asker = &self.request.asker;
+    pub(super) fn origin(self) -> String {
+        let origin = &self.request.origin;
         format!(
             "turn {} of run {} (agent {}, label {:?}, depth {})",
-            asker.turn, asker.run, asker.agent, asker.label, asker.depth
+            origin.turn, origin.run, origin.agent, origin.label, origin.depth
         )
     }
 

@@ -124,17 +124,17 @@ fn placeholder(inner: &str) -> Result<Piece<'static>, String> {
 }
 
 fn value_of(name: &str, number: Option<i64>, seen: ScriptRequest<'_>) -> Result<String, String> {
-    let asker = &seen.request.asker;
+    let origin = &seen.request.origin;
     let last = || {
         seen.last_result()
             .ok_or_else(|| format!("`{{{{{name}}}}}`: no tool has answered yet"))
     };
     match name {
-        "agent" => Ok(asker.agent.clone()),
-        "label" => Ok(asker.label.clone()),
-        "task" => Ok(asker.task.clone()),
-        "turn" => Ok(asker.turn.to_string()),
-        "run_id" => Ok(asker.run.to_string()),
+        "agent" => Ok(origin.agent.clone()),
+        "label" => Ok(origin.label.clone()),
+        "task" => Ok(origin.task.clone()),
+        "turn" => Ok(origin.turn.to_string()),
+        "run_id" => Ok(origin.run.to_string()),
         "notices" => Ok(seen.notices().join("\n")),
         "last_result_line" => nth(&last()?.lines().collect::<Vec<_>>(), number, "line"),
         "result" => {

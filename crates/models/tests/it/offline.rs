@@ -535,7 +535,7 @@ fn an_instruction_that_comes_later_starts_again() {
 #[test]
 fn an_explorer_without_a_parent_surveys() {
     let mut prompt = request("explore", "c", "count TODO lines", &TOOLS);
-    prompt.asker.depth = 0;
+    prompt.origin.depth = 0;
     let answer = shown(&decide(&prompt));
     assert!(answer.contains("call grep"), "{answer}");
 }

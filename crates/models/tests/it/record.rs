@@ -24,8 +24,8 @@ fn directory(base: &Path, record: bool) -> Directory {
 /// Returns a request of a run about a child, which mentions both ids.
 fn question(run: RunId, task: &str, child: RunId, turn: u32) -> ModelRequest {
     let mut question = request("main", "l", task, &[]);
-    question.asker.run = run;
-    question.asker.turn = turn;
+    question.origin.run = run;
+    question.origin.turn = turn;
     question.messages.push(std::sync::Arc::new(Message::Notice {
         text: format!("{child} is done, says {run}"),
     }));

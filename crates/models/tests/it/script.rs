@@ -79,7 +79,7 @@ async fn conditions() {
                 prompt(&model, request).await,
                 expected,
                 "{when} on turn {}",
-                request.asker.turn
+                request.origin.turn
             );
         }
     }
@@ -303,7 +303,7 @@ rules:
 ",
     );
     let (first, mut second) = (child(), child());
-    second.asker.run = run_id(8);
+    second.origin.run = run_id(8);
     for (request, expected) in [
         (&first, "retryable: busy"),
         (&second, "retryable: busy"),
@@ -328,7 +328,7 @@ async fn a_used_up_fault_without_an_answer_lets_the_next_rule_answer() {
 async fn templates() {
     let request = busy_child();
     let mut again = child();
-    again.asker.turn = 2;
+    again.origin.turn = 2;
     for (template, expected) in [
         (
             "{{task}} / {{label}} / {{agent}} / {{turn}}",

@@ -6,7 +6,7 @@ use serde_json::json;
 use sortie_core::id::{CallId, RunId};
 use sortie_core::message::{Arguments, Block, Message, ResultStatus, ToolCall, ToolResult};
 use sortie_core::ports::model::{
-    AnswerPart, Asker, Images, ModelAnswer, ModelRequest, TurnOptions,
+    AnswerPart, Images, ModelAnswer, ModelRequest, PromptOrigin, TurnOptions,
 };
 use sortie_core::ports::tool::ToolSpec;
 
@@ -16,7 +16,7 @@ pub(crate) fn run_id(number: u128) -> RunId {
 
 pub(crate) fn request(agent: &str, label: &str, task: &str, tools: &[&str]) -> ModelRequest {
     ModelRequest {
-        asker: Asker {
+        origin: PromptOrigin {
             run: run_id(7),
             root: run_id(1),
             agent: agent.to_owned(),
@@ -47,7 +47,7 @@ pub(crate) fn specs(names: &[&str]) -> Arc<[ToolSpec]> {
 
 /// Appends a reply to the history and returns its calls.
 pub(crate) fn answered(request: &mut ModelRequest, answer: &ModelAnswer) -> Vec<ToolCall> {
-    let turn = request.asker.turn;
+    let turn = request.origin.turn;
     let mut calls = Vec::new();
     let mut blocks = Vec::new();
     for part in &answer.parts {
@@ -76,7 +76,7 @@ pub(crate) fn answered(request: &mut ModelRequest, answer: &ModelAnswer) -> Vec<
     request
         .messages
         .push(Arc::new(Message::Assistant { blocks }));
-    request.asker.turn += 1;
+    request.origin.turn += 1;
     calls
 }
 

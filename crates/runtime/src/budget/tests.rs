@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use sortie_core::ports::model::{Asker, TurnOptions};
+use sortie_core::ports::model::{PromptOrigin, TurnOptions};
 use sortie_core::run::Sampling;
 
 use super::*;
@@ -9,7 +9,7 @@ const RUN: &str = "01900000-0000-7000-8000-000000000001";
 
 fn request(text: &str, max_tokens: Option<u64>) -> ModelRequest {
     ModelRequest {
-        asker: Asker {
+        origin: PromptOrigin {
             run: RUN.parse().unwrap(),
             root: RUN.parse().unwrap(),
             agent: "main".to_owned(),

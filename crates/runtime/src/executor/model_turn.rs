@@ -10,7 +10,7 @@ use sortie_core::id::CallId;
 use sortie_core::message::{Arguments, Block, MAX_JSON_DEPTH, ToolCall, is_too_deep};
 use sortie_core::notification::NotificationKind;
 use sortie_core::ports::model::{
-    AnswerPart, Asker, Fault, ModelAnswer, ModelError, ModelRequest, TurnOptions,
+    AnswerPart, Fault, ModelAnswer, ModelError, ModelRequest, PromptOrigin, TurnOptions,
 };
 use sortie_core::ports::store::Blob;
 use sortie_text::first_chars;
@@ -174,7 +174,7 @@ impl Executor {
             .of(&self.engine, self.fence.run, &self.spec, &call.messages)
             .await;
         Ok(ModelRequest {
-            asker: Asker {
+            origin: PromptOrigin {
                 run: self.fence.run,
                 root: self.spec.root,
                 agent: self.spec.agent.name.clone(),

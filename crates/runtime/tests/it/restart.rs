@@ -262,7 +262,7 @@ async fn after_a_crash_parent_and_children_resume_and_each_result_is_delivered_o
     stage.end_of(main).await;
     assert_eq!(stage.records().await.len(), 4, "no child was started twice");
     let turns = stage.model().requests_of("main").len();
-    let last_turn = stage.model().requests_of("main")[turns - 1].asker.turn;
+    let last_turn = stage.model().requests_of("main")[turns - 1].origin.turn;
     let history = stage.seen("main", last_turn).await;
     for label in ["early", "late", "blocking"] {
         let report = format!("report of {label}");

@@ -151,8 +151,8 @@ async fn exec_timeout_stops_the_command() {
 fn models(stage: &Stage) -> String {
     let mut shown = String::new();
     for request in stage.model().requests() {
-        if request.asker.turn == 1 {
-            let label = &request.asker.label;
+        if request.origin.turn == 1 {
+            let label = &request.origin.label;
             writeln!(shown, "{label}: {}", request.model).expect("a line");
         }
     }

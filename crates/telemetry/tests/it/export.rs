@@ -52,7 +52,7 @@ impl Model for Voice {
         request: ModelRequest,
         _deltas: &dyn DeltaSink,
     ) -> Result<ModelAnswer, ModelError> {
-        let (name, arguments) = if request.asker.depth == 0 {
+        let (name, arguments) = if request.origin.depth == 0 {
             (
                 "task",
                 json!({"description": "look", "prompt": PRIVATE, "subagent_type": "explore"}),
@@ -60,7 +60,7 @@ impl Model for Voice {
         } else {
             ("read_file", json!({"path": "note.txt"}))
         };
-        let (parts, stop) = if request.asker.turn == 1 {
+        let (parts, stop) = if request.origin.turn == 1 {
             let call = AnswerPart::Call {
                 provider_id: None,
                 name: name.to_owned(),

@@ -62,7 +62,7 @@ impl Model for SimModel {
         _deltas: &dyn DeltaSink,
     ) -> Result<ModelAnswer, ModelError> {
         self.generation.only_the_living().await;
-        let _slot = (request.asker.depth > 0).then(|| Slot::take(&self.world, request.asker.run));
+        let _slot = (request.origin.depth > 0).then(|| Slot::take(&self.world, request.origin.run));
         let millis = self
             .latency
             .lock()
@@ -79,8 +79,8 @@ impl SimModel {
     fn dice_for(&self, request: &ModelRequest) -> Dice {
         let mut hasher = DefaultHasher::new();
         self.world.seed.hash(&mut hasher);
-        request.asker.task.hash(&mut hasher);
-        request.asker.turn.hash(&mut hasher);
+        request.origin.task.hash(&mut hasher);
+        request.origin.turn.hash(&mut hasher);
         Dice::new(hasher.finish())
     }
 }
@@ -106,18 +106,18 @@ impl Drop for Slot<'_> {
 
 async fn complete(request: &ModelRequest, dice: &mut Dice) -> Result<ModelAnswer, ModelError> {
     let offers = |name: &str| request.tools.iter().any(|tool| tool.name == name);
-    if request.tools.is_empty() || request.asker.turn > MAX_WORKING_TURNS {
-        return Ok(words(&format!("report of {}", request.asker.task)));
+    if request.tools.is_empty() || request.origin.turn > MAX_WORKING_TURNS {
+        return Ok(words(&format!("report of {}", request.origin.task)));
     }
     // Children have a deadline; a root that hangs would hang for ever.
-    if dice.one_in(40) && request.asker.depth > 0 {
+    if dice.one_in(40) && request.origin.depth > 0 {
         std::future::pending::<()>().await;
     }
     match dice.below(24) {
         0 => return Err(ModelError::retryable("overloaded")),
-        1 if request.asker.depth > 0 => return Err(ModelError::fatal("no such model")),
+        1 if request.origin.depth > 0 => return Err(ModelError::fatal("no such model")),
         2 => return Ok(words("")),
-        3 | 4 => return Ok(words(&format!("early report of {}", request.asker.task))),
+        3 | 4 => return Ok(words(&format!("early report of {}", request.origin.task))),
         _ => {}
     }
     let mut parts = Vec::new();
@@ -132,7 +132,7 @@ async fn complete(request: &ModelRequest, dice: &mut Dice) -> Result<ModelAnswer
 }
 
 fn delegate(request: &ModelRequest, dice: &mut Dice, index: u32) -> AnswerPart {
-    let task = format!("{}/{}.{index}", request.asker.task, request.asker.turn);
+    let task = format!("{}/{}.{index}", request.origin.task, request.origin.turn);
     match dice.below(8) {
         0..=2 => call(
             "task",
@@ -153,7 +153,7 @@ fn delegate(request: &ModelRequest, dice: &mut Dice, index: u32) -> AnswerPart {
 
 /// Manages the children of an earlier turn, if there are any.
 fn manage(request: &ModelRequest, dice: &mut Dice) -> AnswerPart {
-    let child = format!("{}/{}.0", request.asker.task, request.asker.turn - 1);
+    let child = format!("{}/{}.0", request.origin.task, request.origin.turn - 1);
     match dice.below(4) {
         0 => call("subagents", json!({"action": "list"})),
         1 => call("subagents", json!({"action": "wait"})),

@@ -77,7 +77,7 @@ impl Prompter {
     /// Returns all prompts of runs with this label.
     pub fn requests_of(&self, label: &str) -> Vec<Request> {
         let mut requests = self.requests();
-        requests.retain(|request| request.asker.label == label);
+        requests.retain(|request| request.origin.label == label);
         requests
     }
 
@@ -86,7 +86,7 @@ impl Prompter {
         self.requests_of(label)
             .into_iter()
             .rev()
-            .find(|request| request.asker.turn == turn)
+            .find(|request| request.origin.turn == turn)
     }
 
     /// Returns the labels of runs in the order of their first prompt.
@@ -94,8 +94,8 @@ impl Prompter {
         let mut seen = BTreeSet::new();
         self.requests()
             .iter()
-            .filter(|request| seen.insert(request.asker.run))
-            .map(|request| request.asker.label.clone())
+            .filter(|request| seen.insert(request.origin.run))
+            .map(|request| request.origin.label.clone())
             .collect()
     }
 }
@@ -123,10 +123,10 @@ impl Model for Voice {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .push(Arc::new(request.clone()));
-        let _counted = (request.asker.depth > 0).then(|| Counted::enter(prompter));
+        let _counted = (request.origin.depth > 0).then(|| Counted::enter(prompter));
         let mut blocked = prompter.blocked.subscribe();
-        let label = request.asker.label.clone();
-        let turn = format!("{label}#{}", request.asker.turn);
+        let label = request.origin.label.clone();
+        let turn = format!("{label}#{}", request.origin.turn);
         // The sender is in the prompter, which outlives this call.
         blocked
             .wait_for(|blocked| !blocked.contains(&label) && !blocked.contains(&turn))

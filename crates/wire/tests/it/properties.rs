@@ -84,7 +84,7 @@ proptest! {
             let dialect = Dialect::new(format);
             let first = request(vec![user(&task)]);
             let mut second = request(vec![user(&other)]);
-            second.asker.task.clone_from(&other);
+            second.origin.task.clone_from(&other);
             prop_assert_eq!(prefix_key(&first), prefix_key(&second));
             let (first, second) = (body(&dialect, &first), body(&dialect, &second));
             let stable = ["\"messages\":[", "\"input\":[", "\"contents\":["]

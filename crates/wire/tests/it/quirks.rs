@@ -120,13 +120,16 @@ fn the_cache_key_is_that_of_the_tree_and_agent() {
     assert_eq!(first.len(), 32);
     assert_eq!(
         first,
-        key(|request| request.asker.task = "other".to_owned())
+        key(|request| request.origin.task = "other".to_owned())
     );
     assert_ne!(
         first,
-        key(|request| request.asker.agent = "plan".to_owned())
+        key(|request| request.origin.agent = "plan".to_owned())
     );
-    assert_ne!(first, key(|request| request.asker.root = request.asker.run));
+    assert_ne!(
+        first,
+        key(|request| request.origin.root = request.origin.run)
+    );
 }
 
 #[test]

@@ -9,8 +9,8 @@ use sortie_core::message::{
     Arguments, Block, ImageRef, Message, ResultStatus, SharedMessage, ToolCall, ToolResult, Usage,
 };
 use sortie_core::ports::model::{
-    AnswerPart, Asker, DeltaSink, Images, ModelAnswer, ModelError, ModelRequest, RateLimitWait,
-    TurnOptions, Wire,
+    AnswerPart, DeltaSink, Images, ModelAnswer, ModelError, ModelRequest, PromptOrigin,
+    RateLimitWait, TurnOptions, Wire,
 };
 use sortie_core::ports::tool::ToolSpec;
 use sortie_wire::{Decoder, Dialect, Mode, decode_whole, encode};
@@ -42,7 +42,7 @@ pub(crate) fn dialect(data: Value) -> Dialect {
 pub(crate) fn request(messages: Vec<Message>) -> ModelRequest {
     let run = |number| RunId::from_uuid(uuid::Uuid::from_u128(number));
     ModelRequest {
-        asker: Asker {
+        origin: PromptOrigin {
             run: run(7),
             root: run(1),
             agent: "explore".to_owned(),
