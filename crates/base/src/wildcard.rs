@@ -56,6 +56,9 @@ pub fn matches_any<P: AsRef<str>>(patterns: &[P], name: &str) -> bool {
 /// a letter folds alike at every position (`str::to_lowercase` folds a final sigma differently).
 /// Folds to upper case first, which unites letters with several small forms.
 pub fn fold(text: &str) -> String {
+    if text.is_ascii() {
+        return text.to_ascii_lowercase();
+    }
     text.chars()
         .flat_map(char::to_uppercase)
         .flat_map(char::to_lowercase)

@@ -5,8 +5,8 @@
 
 use std::sync::OnceLock;
 
-use serde::Deserialize;
-use sortie_base::wildcard;
+use serde::{Deserialize, Deserializer};
+use sortie_base::wildcard::{self, Wildcard};
 use sortie_core::message::Usage;
 use sortie_core::ports::model::TokenPrice;
 
@@ -87,13 +87,10 @@ pub fn prices_as_of() -> &'static str {
 
 /// Returns the price of `vendor/model` in the table.
 pub(crate) fn price(name: &str) -> Option<Price> {
+    let name = wildcard::fold(name);
     let mut rows = table().price.iter();
-    rows.find(|row| {
-        row.models
-            .iter()
-            .any(|model| wildcard::matches(model, name))
-    })
-    .map(|row| row.price)
+    rows.find(|row| row.models.iter().any(|model| model.fits_folded(&name)))
+        .map(|row| row.price)
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -104,9 +101,16 @@ struct Table {
 
 #[derive(Debug, Deserialize)]
 struct Row {
-    models: Vec<String>,
+    /// Compiled once: every completion looks its price up.
+    #[serde(deserialize_with = "compiled")]
+    models: Vec<Wildcard>,
     #[serde(flatten)]
     price: Price,
+}
+
+fn compiled<'de, D: Deserializer<'de>>(names: D) -> Result<Vec<Wildcard>, D::Error> {
+    let names = Vec::<String>::deserialize(names)?;
+    Ok(names.iter().map(|name| Wildcard::new(name)).collect())
 }
 
 fn table() -> &'static Table {
