@@ -153,12 +153,12 @@ mod tests {
         fs::create_dir_all(root.join("sub/inner")).unwrap();
         symlink("sub", root.join("inside")).unwrap();
         symlink("..", root.join("outside")).unwrap();
-        let held = crate::exact_folder::open(&root).unwrap();
+        let folder = crate::exact_folder::open(&root).unwrap();
         let opens = |resolver: Resolver, path: &str| {
-            let opened = resolver.open(held.as_fd(), Path::new(path), FOLDER_FLAGS);
+            let opened = resolver.open(folder.as_fd(), Path::new(path), FOLDER_FLAGS);
             opened.map(drop)
         };
-        for resolver in [Resolver::detect(held.as_fd()), Resolver::Components] {
+        for resolver in [Resolver::detect(folder.as_fd()), Resolver::Components] {
             assert_eq!(opens(resolver, "."), Ok(()));
             assert_eq!(opens(resolver, "sub/inner"), Ok(()));
             assert_eq!(opens(resolver, "sub/../sub/inner"), Ok(()));

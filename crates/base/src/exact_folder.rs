@@ -26,19 +26,19 @@ pub fn pass(path: &Path) -> io::Result<OwnedFd> {
     if !path.is_absolute() {
         return Err(io::ErrorKind::InvalidInput.into());
     }
-    let mut held = open_path("/", PASSING, Mode::empty())?;
+    let mut opened = open_path("/", PASSING, Mode::empty())?;
     for part in path.components() {
         match part {
             Component::RootDir => {}
             Component::Normal(name) => {
-                held = openat(&held, name, PASSING, Mode::empty()).map_err(explained)?;
+                opened = openat(&opened, name, PASSING, Mode::empty()).map_err(explained)?;
             }
             Component::Prefix(_) | Component::CurDir | Component::ParentDir => {
                 return Err(io::ErrorKind::InvalidInput.into());
             }
         }
     }
-    Ok(held)
+    Ok(opened)
 }
 
 /// Unifies the error for a link in the path, which depends on the system.

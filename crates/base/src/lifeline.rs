@@ -14,26 +14,26 @@ use std::os::unix::net::UnixStream;
 /// It is closed on exec, so no other program that is started meanwhile keeps it open.
 #[derive(Debug)]
 pub struct Lifeline {
-    held: UnixStream,
+    own_end: UnixStream,
 }
 
 impl Lifeline {
     /// Creates a lifeline; the second end becomes the standard input of the supervisor.
     pub fn new() -> io::Result<(Self, OwnedFd)> {
-        let (held, given) = UnixStream::pair()?;
-        held.set_nonblocking(true)?;
-        Ok((Self { held }, given.into()))
+        let (own_end, given_end) = UnixStream::pair()?;
+        own_end.set_nonblocking(true)?;
+        Ok((Self { own_end }, given_end.into()))
     }
 
     /// Requests that the supervisor ends the program. Returns `false` if the supervisor is gone.
-    pub fn ask_to_end(&self) -> bool {
-        (&self.held).write_all(b"e").is_ok()
+    pub fn request_end(&self) -> bool {
+        (&self.own_end).write_all(b"e").is_ok()
     }
 
     /// Returns the byte that the supervisor reported, if it reported one. Does not wait.
     pub fn report(&self) -> Option<u8> {
         let mut byte = [0];
-        match (&self.held).read(&mut byte) {
+        match (&self.own_end).read(&mut byte) {
             Ok(1) => Some(byte[0]),
             Ok(_) | Err(_) => None,
         }
@@ -46,26 +46,26 @@ mod tests {
 
     #[test]
     fn report_returns_what_the_supervisor_wrote() {
-        let (held, given) = Lifeline::new().unwrap();
-        assert_eq!(held.report(), None);
-        UnixStream::from(given).write_all(b"x").unwrap();
-        assert_eq!(held.report(), Some(b'x'));
-        assert_eq!(held.report(), None);
+        let (own_end, given_end) = Lifeline::new().unwrap();
+        assert_eq!(own_end.report(), None);
+        UnixStream::from(given_end).write_all(b"x").unwrap();
+        assert_eq!(own_end.report(), Some(b'x'));
+        assert_eq!(own_end.report(), None);
     }
 
     #[test]
     fn given_end_cannot_be_opened_again() {
         use std::os::fd::AsRawFd as _;
-        let (_held, given) = Lifeline::new().unwrap();
-        let path = format!("/proc/self/fd/{}", given.as_raw_fd());
+        let (_own_end, given_end) = Lifeline::new().unwrap();
+        let path = format!("/proc/self/fd/{}", given_end.as_raw_fd());
         assert!(std::fs::OpenOptions::new().write(true).open(path).is_err());
     }
 
     #[test]
-    fn given_end_hangs_up_when_the_held_end_is_dropped() {
-        let (held, given) = Lifeline::new().unwrap();
-        drop(held);
+    fn given_end_hangs_up_when_the_own_end_is_dropped() {
+        let (own_end, given_end) = Lifeline::new().unwrap();
+        drop(own_end);
         let mut byte = [0];
-        assert_eq!(UnixStream::from(given).read(&mut byte).unwrap(), 0);
+        assert_eq!(UnixStream::from(given_end).read(&mut byte).unwrap(), 0);
     }
 }

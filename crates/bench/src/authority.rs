@@ -215,7 +215,7 @@ fn start(
     use std::os::unix::process::CommandExt as _;
     let (program, arguments) = argv.split_first().context("nothing to start")?;
     // The helper starts nothing without a lifeline; other programs do not read it.
-    let (_held, given) = Lifeline::new()?;
+    let (_lifeline, given) = Lifeline::new()?;
     let status = Command::new(program)
         .args(arguments)
         .current_dir(cwd)

@@ -494,7 +494,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_word_of_the_entries_is_known() {
+    fn every_key_of_the_entries_is_known() {
         // The dialect has a default for every field, so a misspelled field would go unnoticed.
         let fields = format!("{:?}", Dialect::default());
         for vendor in vendors() {

@@ -509,7 +509,7 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_a_program_is_dropped() {
+    fn settings_that_run_a_program_are_dropped() {
         let text = "[core]\n\tbare = false\n\tfsmonitor = x\n\thooksPath = x\n\tpager = x\n\
             \tworktree = /home\n[diff]\n\texternal = x\n[diff \"a\"]\n\ttextconv = x\n\
             [filter \"a\"]\n\tclean = x\n[alias]\n\tstatus = !x\n[include]\n\tpath = x\n\
@@ -523,7 +523,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_survives_being_written_and_read() {
+    fn kept_settings_survive_a_round_trip() {
         let awkward = entry("remote", Some("a\"b\\c]"), "url", Some(" x # \"y\" \\ ; "));
         let text = "[remote \"a\\\"b\\\\c]\"]\n url = \" x # \\\"y\\\" \\\\ ; \"\n";
         assert_eq!(parse(text).entries, std::slice::from_ref(&awkward));

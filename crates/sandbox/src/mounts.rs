@@ -141,7 +141,7 @@ nonsense
 ";
 
     #[test]
-    fn what_is_covered_is_not_seen() {
+    fn covered_mounts_are_not_seen() {
         let all = read(HOST);
         let seen: Vec<_> = visible(&all).iter().map(|mount| mount.number).collect();
         assert_eq!(seen, [1, 4, 5, 6]);

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn orders_survive_a_round_trip() {
         let odd = PathBuf::from(OsStr::from_bytes(b"/a b/\xff\n--/\xe5\xae\x89"));
         check(&[], &[]);
         check(&[], &["--", "restrict"]);

@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_crash_left_is_taken_over() {
+    fn a_stand_in_left_by_a_crash_is_reused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("name");
         make(&path, Stand::Folder).unwrap();

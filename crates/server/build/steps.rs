@@ -144,8 +144,8 @@ fn run(command: &mut Command, name: &str) -> Result<(), Trouble> {
         let mut bytes = Vec::new();
         let read = pipe.map_or(Ok(0), |mut pipe| pipe.read_to_end(&mut bytes));
         // The receiver is gone only after it gave up waiting.
-        let told = done.send(());
-        (read.is_ok() && told.is_ok(), bytes)
+        let sent = done.send(());
+        (read.is_ok() && sent.is_ok(), bytes)
     });
     if over.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
         child.kill()?;

@@ -8,8 +8,8 @@ use sortie_config::{ConfigError, MAX_FILE_BYTES, MAX_PROBLEMS};
 use crate::support::Case;
 
 fn check(text: &str, expected: &str) {
-    let told = Case::new().user(text).told();
-    assert_eq!(told, format!("error: user.toml:{expected}"), "{text}");
+    let report = Case::new().user(text).report();
+    assert_eq!(report, format!("error: user.toml:{expected}"), "{text}");
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn all_problems_are_reported_at_once_with_their_layers() {
         .project("[main]\n# why\nmax_iterations = 0")
         .variable("SORTIE__MAX_TOKENS", "many")
         .assign("subagents.enabled=maybe");
-    assert_snapshot!(case.told(), @r#"
+    assert_snapshot!(case.report(), @r#"
     error: user.toml:2: model: expected text in quotation marks, found 1
     user.toml:1: temperature: expected 0 to 2, found 3
     sortie.toml:3: main.max_iterations: expected 1 to 10000, found 0
@@ -177,23 +177,23 @@ fn syntax_errors_are_reported_with_line_and_column() {
         ("a = 1\na = 2", "2:1: "),
         ("'中文' = [1,\n", "1:11: "),
     ] {
-        let told = Case::new().project(text).told();
+        let report = Case::new().project(text).report();
         let expected = format!("error: sortie.toml:{place}");
-        assert!(told.starts_with(&expected), "{text:?}: {told}");
+        assert!(report.starts_with(&expected), "{text:?}: {report}");
     }
 }
 
 #[test]
 fn unreadable_files_are_rejected() {
-    let told = Case::new().user(b"\xff\xfe").told();
-    assert_eq!(told, "error: user.toml is not UTF-8 text");
+    let report = Case::new().user(b"\xff\xfe").report();
+    assert_eq!(report, "error: user.toml is not UTF-8 text");
     let large = vec![b' '; usize::try_from(MAX_FILE_BYTES).unwrap() + 1];
-    let told = Case::new().user(large).told();
-    assert_eq!(told, "error: user.toml is larger than 1048576 bytes");
+    let report = Case::new().user(large).report();
+    assert_eq!(report, "error: user.toml is larger than 1048576 bytes");
     let mut case = Case::new();
     fs::create_dir(case.path("folder")).unwrap();
     case.sources.user_file = Some(case.path("folder"));
-    assert_eq!(case.told(), "error: folder is not a regular file");
+    assert_eq!(case.report(), "error: folder is not a regular file");
 }
 
 #[test]

@@ -67,7 +67,7 @@ fn tables_are_merged_and_lists_are_replaced() {
         .variable("SORTIE__PROVIDERS__GATEWAY__WIRE", "chat")
         .assign("subagents.tools.deny=exec, write")
         .assign(r#"models."a/m".images = true"#);
-    assert_snapshot!(case.told(), @r#"
+    assert_snapshot!(case.report(), @r#"
     fallbacks = ["b/three"] (sortie.toml)
     model = "a/long" (environment variable SORTIE__MODEL)
     models."a/m".images = true (flag -c)
@@ -112,7 +112,7 @@ fn camel_case_keys_are_accepted() {
         )
         .project("[subagents]\nmax_concurrent = 7")
         .assign("smallModel=a/s");
-    assert_snapshot!(case.told(), @r#"
+    assert_snapshot!(case.report(), @r#"
     agents.codeReviewer.max_iterations = 3 (user.toml)
     providers.myGateway.base_url = "https://a.example" (user.toml)
     providers.myGateway.headers.myHeader = "[redacted]" (user.toml)
@@ -135,7 +135,7 @@ fn one_key_in_two_spellings_counts_once() {
         "[subagents]\nmaxConcurrent = 6\nmax_concurrent = 7\n[agents.Explore]\nthinking = \"low\"\n\
          [agents.explore]\nthinking = \"high\"",
     );
-    assert_snapshot!(case.told(), @r#"
+    assert_snapshot!(case.report(), @r#"
     agents.Explore.thinking = "low" (user.toml)
     subagents.max_concurrent = 7 (user.toml)
     warning: user.toml: subagents.max_concurrent is set twice; maxConcurrent is ignored
@@ -149,7 +149,7 @@ fn an_agent_has_one_name_in_all_layers() {
         .user("[agents.Explore]\nthinking = \"low\"\nmax_iterations = 3")
         .project("[agents.explore]\nthinking = \"high\"")
         .variable("SORTIE__AGENTS__EXPLORE__TEMPERATURE", "1");
-    assert_snapshot!(case.told(), @r#"
+    assert_snapshot!(case.report(), @r#"
     agents.Explore.max_iterations = 3 (user.toml)
     agents.Explore.temperature = 1.0 (environment variable SORTIE__AGENTS__EXPLORE__TEMPERATURE)
     agents.Explore.thinking = "high" (sortie.toml)
@@ -178,7 +178,7 @@ fn unknown_keys_are_reported_with_the_most_similar_key() {
         .project("\"\\u001b[31m\\u202e\" = 1")
         .variable("SORTIE__SUBAGENTS__MAX_CONCURENT", "3")
         .assign("thinkin=low");
-    assert_snapshot!(case.told(), @r#"
+    assert_snapshot!(case.report(), @r#"
     agents.x.tools.deny = ["a"] (user.toml)
     warning: user.toml: unknown key agents.x.tools.alow; did you mean agents.x.tools.allow?
     warning: user.toml: unknown key color
@@ -192,7 +192,7 @@ fn unknown_keys_are_reported_with_the_most_similar_key() {
     warning: flag -c: unknown key thinkin; did you mean thinking?
     "#);
     let case = Case::new().user("modle = 1\ntemprature = 2");
-    assert_snapshot!(case.told(), @r#"
+    assert_snapshot!(case.report(), @r#"
     warning: user.toml: unknown key modle; did you mean model?
     warning: user.toml: unknown key temprature; did you mean temperature?
     "#);

@@ -101,8 +101,8 @@ proptest! {
     ) {
         let case = Case::new().project(&text);
         let case = if trusted { case } else { case.untrusted() };
-        let told = case.told();
-        prop_assert!(!told.contains("cannot be deserialized"), "{}", told);
+        let report = case.report();
+        prop_assert!(!report.contains("cannot be deserialized"), "{}", report);
     }
 
     /// A known key with any value is rejected or fits the types.
@@ -122,7 +122,7 @@ proptest! {
             "{ a = 1 }", "{ a = 'b' }", "1979-05-27", "{ deny = ['x'] }", "{ input = 1 }",
         ]),
     ) {
-        let told = Case::new().user(format!("{key} = {value}")).told();
-        prop_assert!(!told.contains("cannot be deserialized"), "{}", told);
+        let report = Case::new().user(format!("{key} = {value}")).report();
+        prop_assert!(!report.contains("cannot be deserialized"), "{}", report);
     }
 }

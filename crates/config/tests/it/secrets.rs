@@ -42,7 +42,7 @@ fn shown_values_contain_no_secret() {
         secret_free(&format!("{:?}", case.sources));
         secret_free(&serde_json::to_string(&loaded.config).unwrap());
         secret_free(&toml::to_string(&loaded.config).unwrap());
-        secret_free(&case.told());
+        secret_free(&case.report());
     }
 }
 

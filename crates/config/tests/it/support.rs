@@ -71,7 +71,7 @@ impl Case {
     }
 
     /// Loads the configuration and returns its values with origins and warnings, or the error.
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn report(&self) -> String {
         let text = match self.load() {
             Ok(loaded) => rendered(&loaded),
             Err(error) => format!("error: {error}"),

@@ -5,20 +5,20 @@ use insta::assert_snapshot;
 use crate::support::Case;
 
 /// Loads a project file of an untrusted folder over this user file, and returns the result as text.
-fn told(user: &str, project: &str) -> String {
-    Case::new().user(user).project(project).untrusted().told()
+fn report(user: &str, project: &str) -> String {
+    Case::new().user(user).project(project).untrusted().report()
 }
 
 fn is_kept(user: &str, project: &str) {
-    let told = told(user, project);
-    let kept = told.contains("(sortie.toml)") && !told.contains("warning:");
-    assert!(kept, "{user} + {project}:\n{told}");
+    let report = report(user, project);
+    let kept = report.contains("(sortie.toml)") && !report.contains("warning:");
+    assert!(kept, "{user} + {project}:\n{report}");
 }
 
 fn is_dropped(user: &str, project: &str) {
-    let told = told(user, project);
-    let dropped = !told.contains("(sortie.toml)") && told.contains("`sortie trust`");
-    assert!(dropped, "{user} + {project}:\n{told}");
+    let report = report(user, project);
+    let dropped = !report.contains("(sortie.toml)") && report.contains("`sortie trust`");
+    assert!(dropped, "{user} + {project}:\n{report}");
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn a_hostile_file_changes_nothing_and_every_key_is_reported() {
             "#,
         )
         .untrusted();
-    assert_snapshot!(case.told(), @r#"
+    assert_snapshot!(case.report(), @r#"
     providers.openai.api_key = "[redacted]" (user.toml)
     subagents.tools.deny = ["exec"] (user.toml)
     warning: sortie.toml: agents.explore.model is ignored: an untrusted folder can only name a model as vendor/model; run `sortie trust` to trust the folder
@@ -86,7 +86,7 @@ fn a_hostile_file_changes_nothing_and_every_key_is_reported() {
 fn the_same_file_counts_in_a_trusted_folder() {
     let case = Case::new().project("[providers.x]\nbase_url = 'https://x.example'");
     assert_eq!(
-        case.told(),
+        case.report(),
         "providers.x.base_url = \"https://x.example\" (sortie.toml)"
     );
 }
@@ -159,7 +159,7 @@ fn values_of_variables_and_flags_limit_the_file_too() {
         .variable("SORTIE__SUBAGENTS__MAX_ITERATIONS", "4")
         .assign("subagents.timeout_seconds=50")
         .untrusted();
-    assert_snapshot!(case.told(), @r#"
+    assert_snapshot!(case.report(), @r#"
     subagents.max_iterations = 4 (environment variable SORTIE__SUBAGENTS__MAX_ITERATIONS)
     subagents.timeout_seconds = 50 (flag -c)
     warning: sortie.toml: agents.explore.max_iterations is ignored: an untrusted folder cannot raise it above 4; run `sortie trust` to trust the folder
@@ -190,10 +190,10 @@ fn a_list_of_denied_tools_only_grows() {
 fn wrong_types_of_ignored_keys_are_no_error() {
     is_dropped("", "providers.x.base_url = 3");
     is_dropped("", "providers.x.wire = { a = 1 }");
-    let told = told("", "subagents.max_depth = 'deep'");
+    let report = report("", "subagents.max_depth = 'deep'");
     assert!(
-        told.starts_with("error: sortie.toml:1: subagents.max_depth"),
-        "{told}"
+        report.starts_with("error: sortie.toml:1: subagents.max_depth"),
+        "{report}"
     );
 }
 

@@ -113,14 +113,14 @@ fn respond(status: StatusCode, header: (&str, &str), body: impl Into<Body>) -> R
 async fn error_responses_are_reported_without_secrets() {
     check(
         |headers| {
-            let heard = format!(
+            let body = format!(
                 "bad token: {:?}",
                 headers.get("authorization").map(|value| value.to_str())
             );
             respond(
                 StatusCode::UNAUTHORIZED,
                 ("content-type", "text/plain"),
-                heard,
+                body,
             )
         },
         "check the credentials in its `headers`: bad token: Some(Ok(\\\"[redacted]",

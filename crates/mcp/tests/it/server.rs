@@ -40,10 +40,10 @@ pub(crate) fn arguments(behaviour: &str, folder: &Path) -> Vec<String> {
 #[test]
 #[ignore = "it is the server that the other tests start"]
 fn serve() {
-    let mut told = std::env::args()
+    let mut arguments = std::env::args()
         .skip_while(|argument| argument != MARK)
         .skip(1);
-    let (Some(behaviour), Some(folder)) = (told.next(), told.next()) else {
+    let (Some(behaviour), Some(folder)) = (arguments.next(), arguments.next()) else {
         return;
     };
     let runtime = tokio::runtime::Builder::new_current_thread()

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn other_words_for_surveys() {
+    fn synonyms_are_recognized_as_surveys() {
         for (instruction, expected) in [
             ("what languages are used?", Some("survey-layout")),
             ("read the README", Some("survey-docs")),
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_counts_as_a_request_for_a_survey() {
+    fn survey_requests_are_recognized() {
         for (instruction, expected) in [
             ("Survey this folder", true),
             ("give me an overview", true),

@@ -166,7 +166,7 @@ fn the_main_agent_sends_three_out_and_combines() {
 }
 
 #[test]
-fn in_chinese_the_fixed_words_are_chinese() {
+fn fixed_texts_follow_the_language_of_the_task() {
     let folder = folder(&KITE);
     let played = demo(folder.path(), "探索这个项目，给出概览");
     insta::assert_snapshot!(played.report, @r#"
@@ -458,7 +458,7 @@ fn a_child_that_fails_is_named_in_the_report() {
 }
 
 #[test]
-fn the_last_call_without_tools_reports_what_there_is() {
+fn the_last_call_without_tools_reports_partial_results() {
     let folder = folder(&KITE);
     let mut prompt = request("explore", "c", "survey the layout", &TOOLS);
     let answer = decide(&prompt);

@@ -83,7 +83,7 @@ fn no_process_is_left_when_the_group_is_terminated() {
 
 #[test]
 #[ignore = "the long form of the two above"]
-fn nobody_is_left_in_a_thousand_tries() {
+fn no_process_is_left_in_a_thousand_tries() {
     kill_and_look(1000, |leader| {
         kill_process_group(leader, Signal::KILL).unwrap();
     });
@@ -212,7 +212,7 @@ fn no_process_is_left_when_the_runtime_is_killed() {
 }
 
 #[test]
-fn limits_end_what_has_no_end() {
+fn limits_end_endless_commands() {
     let world = World::new();
     let mut policy = world.policy();
     policy.limits = small();

@@ -141,7 +141,7 @@ fn commands_side_by_side_share_what_stands_in() {
 /// A killed runtime removes no stand-ins. The next one does, even if the first was interrupted
 /// midway.
 #[test]
-fn what_a_killed_runtime_left_is_swept_by_the_next_command() {
+fn leftovers_of_a_killed_runtime_are_swept_by_the_next_command() {
     let world = World::new();
     let before = names(&world.workspace);
     for backend in with_namespaces() {

@@ -220,8 +220,8 @@ impl AsFd for Output {
 
 pub(crate) fn start(confined: &Confined) -> (Child, Output) {
     let (lifeline, input) = if confined.supervised {
-        let (held, given) = Lifeline::new().unwrap();
-        (Some(held), Stdio::from(given))
+        let (own_end, given_end) = Lifeline::new().unwrap();
+        (Some(own_end), Stdio::from(given_end))
     } else {
         (None, Stdio::null())
     };

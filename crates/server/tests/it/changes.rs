@@ -80,8 +80,8 @@ async fn changes_are_shown_applied_and_discarded() {
     let mut play = Play::new(SAYS_DONE);
     play.worktrees = Arc::clone(&folders) as Arc<dyn Worktrees>;
     let world = World::of(play, patient()).await;
-    let wish = json!({"message": "change", "agent": "code", "isolation": "worktree"});
-    let id = world.task(&wish).await;
+    let input = json!({"message": "change", "agent": "code", "isolation": "worktree"});
+    let id = world.task(&input).await;
     let task = world.until_status(&id, "completed").await;
     assert_eq!(task["branch"], "sortie/test");
     assert_eq!(task["changes_fate"], json!(null));
@@ -124,8 +124,8 @@ async fn long_output_is_available_as_a_blob() {
   - say: "read"
 "#;
     let world = World::begin(reads).await;
-    let wish = json!({"message": "count", "agent": "code", "mode": "yolo"});
-    let id = world.task(&wish).await;
+    let input = json!({"message": "count", "agent": "code", "mode": "yolo"});
+    let id = world.task(&input).await;
     world.until_status(&id, "completed").await;
     let items = world
         .json(world.get(&format!("/api/tasks/{id}/transcript")))
@@ -153,9 +153,9 @@ async fn blocked_delivery_is_retried_or_dismissed() {
     let world = World::of(play, patient()).await;
     let folder = world.stage.workspace().join("missing");
     let place = format!("file:{}/report.jsonl", folder.display());
-    let wish = json!({"message": "x", "report_to": [place]});
+    let input = json!({"message": "x", "report_to": [place]});
     let blocked = async || {
-        let id = world.task(&wish).await;
+        let id = world.task(&input).await;
         until("blocked", async || {
             let task = world.json(world.get(&format!("/api/tasks/{id}"))).await;
             (task["delivery"] == "blocked").then_some(task)

@@ -20,12 +20,12 @@ const ASKS: &str = r#"
 
 /// Creates a main run of an admin that blocks at its first prompt.
 async fn blocked_task(world: &World, session: &str, more: Value) -> String {
-    let mut wish = json!({"message": "work", "label": session, "session_id": session,
+    let mut input = json!({"message": "work", "label": session, "session_id": session,
         "main": true});
     let more = more.as_object().unwrap().clone();
-    wish.as_object_mut().unwrap().extend(more);
+    input.as_object_mut().unwrap().extend(more);
     world.stage.model().block(session);
-    let id = world.task(&wish).await;
+    let id = world.task(&input).await;
     world.stage.until_prompted(session, 1).await;
     id
 }
@@ -105,8 +105,8 @@ async fn operator_controls_only_tasks_that_it_could_have_created() {
 async fn reply_needs_the_right_to_control_the_run() {
     let world = World::begin(WRITES).await;
     let outside = TempDir::new().unwrap();
-    let wish = json!({"message": "write", "agent": "code", "workspace": outside.path()});
-    let id = world.task(&wish).await;
+    let input = json!({"message": "write", "agent": "code", "workspace": outside.path()});
+    let id = world.task(&input).await;
     let request = until("an approval", async || {
         let open = world.json(world.get("/api/approvals")).await;
         open.get(0).cloned()
@@ -131,8 +131,8 @@ async fn reply_needs_the_right_to_control_the_run() {
 #[tokio::test]
 async fn answer_needs_the_right_to_control_the_run() {
     let world = World::begin(ASKS).await;
-    let wish = json!({"message": "ask", "agent": "code", "mode": "yolo"});
-    let id = world.task(&wish).await;
+    let input = json!({"message": "ask", "agent": "code", "mode": "yolo"});
+    let id = world.task(&input).await;
     let question = until("a question", async || {
         let open = world.json(world.get("/api/questions")).await;
         open.get(0).cloned()

@@ -67,8 +67,8 @@ async fn rotated_key_is_valid_for_its_grace_and_a_revoked_one_is_not() {
 #[tokio::test]
 async fn keys_expire_and_cannot_create_keys_with_more_rights() {
     let world = World::begin(SAYS_DONE).await;
-    let wish = json!({"name": "short", "role": "admin", "expires_seconds": 0});
-    let made = world.json(world.post("/api/keys", &wish)).await;
+    let input = json!({"name": "short", "role": "admin", "expires_seconds": 0});
+    let made = world.json(world.post("/api/keys", &input)).await;
     let token = made["token"].as_str().unwrap();
     assert_eq!(
         answer(world.request(Method::GET, "/api/me", token)).await.0,

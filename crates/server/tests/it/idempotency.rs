@@ -25,19 +25,19 @@ async fn total(world: &World) -> u64 {
 async fn repeated_idempotency_key_creates_one_task_across_a_restart() {
     let world = World::begin(SAYS_DONE).await;
     let admin = world.tokens.admin.clone();
-    let wish = json!({"message": "once"});
-    let first = create(&world, &admin, "k1", &wish).send().await.unwrap();
+    let input = json!({"message": "once"});
+    let first = create(&world, &admin, "k1", &input).send().await.unwrap();
     assert_eq!(first.status(), 201);
     let place = first.headers()[header::LOCATION].clone();
     let body = first.text().await.unwrap();
     for world in [&world] {
-        let again = create(world, &admin, "k1", &wish).send().await.unwrap();
+        let again = create(world, &admin, "k1", &input).send().await.unwrap();
         assert_eq!(again.status(), 201);
         assert_eq!(again.headers()[header::LOCATION], place);
         assert_eq!(again.text().await.unwrap(), body);
     }
     let world = world.restart().await;
-    let again = create(&world, &admin, "k1", &wish).send().await.unwrap();
+    let again = create(&world, &admin, "k1", &input).send().await.unwrap();
     assert_eq!(again.text().await.unwrap(), body, "to the byte");
     assert_eq!(total(&world).await, 1);
     let other = create(&world, &admin, "k1", &json!({"message": "other"}));
@@ -46,10 +46,10 @@ async fn repeated_idempotency_key_creates_one_task_across_a_restart() {
         (status.as_u16(), slug(&problem)),
         (422, "idempotency-mismatch")
     );
-    let stranger = create(&world, &world.tokens.operator, "k1", &wish);
+    let stranger = create(&world, &world.tokens.operator, "k1", &input);
     assert_eq!(answer(stranger).await.0, 201, "keys are the caller's own");
     assert_eq!(total(&world).await, 2);
-    let long = create(&world, &admin, &"k".repeat(201), &wish);
+    let long = create(&world, &admin, &"k".repeat(201), &input);
     assert_eq!(answer(long).await.0, 400);
 }
 
@@ -66,16 +66,16 @@ async fn refused_request_may_be_corrected_with_the_same_idempotency_key() {
 #[tokio::test]
 async fn concurrent_requests_with_one_idempotency_key_create_one_task() {
     let world = World::begin(SAYS_DONE).await;
-    let wish = json!({"message": "once"});
-    let tries = (0..8).map(|_| answer(create(&world, &world.tokens.admin, "k", &wish)));
+    let input = json!({"message": "once"});
+    let tries = (0..8).map(|_| answer(create(&world, &world.tokens.admin, "k", &input)));
     let answers = futures::future::join_all(tries).await;
     for (status, body) in &answers {
-        let is_told = match status.as_u16() {
+        let is_expected = match status.as_u16() {
             201 => true,
             409 => slug(body) == "under-way",
             _ => false,
         };
-        assert!(is_told, "{status}: {body}");
+        assert!(is_expected, "{status}: {body}");
     }
     assert!(answers.iter().any(|(status, _)| *status == 201));
     assert_eq!(total(&world).await, 1);
@@ -108,13 +108,13 @@ async fn half_done(world: &World, path: &str, key: &str, body: &str) -> sortie_c
 #[tokio::test]
 async fn interrupted_request_is_completed_or_reported_as_unknown() {
     let world = World::begin(SAYS_DONE).await;
-    let wish = json!({"message": "half"});
-    let run = half_done(&world, "/api/tasks", "made", &wish.to_string()).await;
+    let input = json!({"message": "half"});
+    let run = half_done(&world, "/api/tasks", "made", &input.to_string()).await;
     let id = world.task(&json!({"message": "other"})).await;
     let cancel = format!("/api/tasks/{id}/cancel");
     half_done(&world, &cancel, "cancelled", "{}").await;
     let world = world.restart().await;
-    let (status, task) = answer(create(&world, &world.tokens.admin, "made", &wish)).await;
+    let (status, task) = answer(create(&world, &world.tokens.admin, "made", &input)).await;
     assert_eq!(status, 201);
     assert_eq!(
         task["task_id"],

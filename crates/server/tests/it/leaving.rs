@@ -101,8 +101,8 @@ async fn world(gates: &Arc<Gates>) -> World {
 }
 
 async fn isolated(world: &World) -> String {
-    let wish = json!({"message": "change", "agent": "code", "isolation": "worktree"});
-    world.task(&wish).await
+    let input = json!({"message": "change", "agent": "code", "isolation": "worktree"});
+    world.task(&input).await
 }
 
 /// Sends a request without a body, and disconnects when the test requests it.

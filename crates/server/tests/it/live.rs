@@ -78,12 +78,12 @@ impl Client {
         }
     }
 
-    pub(crate) async fn subscribe(&mut self, wish: Value) -> Value {
+    pub(crate) async fn subscribe(&mut self, input: Value) -> Value {
         let mut whole = json!({"type": "subscribe", "id": "s", "scope": "all"});
         whole
             .as_object_mut()
             .unwrap()
-            .extend(wish.as_object().unwrap().clone());
+            .extend(input.as_object().unwrap().clone());
         self.send(&whole).await;
         self.until("subscribed").await
     }
@@ -201,8 +201,8 @@ async fn resume_from_another_epoch_or_an_evicted_event_gets_a_snapshot() {
 async fn subscriptions_get_only_events_of_their_scope() {
     let world = World::begin(SAYS_DONE).await;
     world.stage.model().block("mine");
-    let wish = json!({"message": "x", "label": "mine", "session_id": "web:a"});
-    let mine = world.task(&wish).await;
+    let input = json!({"message": "x", "label": "mine", "session_id": "web:a"});
+    let mine = world.task(&input).await;
     world.stage.until_prompted("mine", 1).await;
     let (mut of_session, _) = Client::connect(&world, &world.tokens.viewer).await;
     of_session
@@ -418,11 +418,11 @@ async fn client_is_not_read_before_it_has_read_its_responses() {
     let (mut client, hello) = Client::connect(&world, &world.tokens.viewer).await;
     let resume = json!({"epoch": hello["epoch"], "seq": 0});
     let seq = hello["seq"].as_u64().unwrap();
-    let wish = json!({"type": "subscribe", "id": "s", "scope": "all", "resume": resume});
+    let input = json!({"type": "subscribe", "id": "s", "scope": "all", "resume": resume});
     // Both messages are sent in one write, so that the second arrives before the response to the
     // first.
-    let wish = Message::text(wish.to_string());
-    client.0.feed(wish).await.unwrap();
+    let input = Message::text(input.to_string());
+    client.0.feed(input).await.unwrap();
     let ping = Message::text(json!({"type": "ping", "n": 1}).to_string());
     client.0.feed(ping).await.unwrap();
     client.0.flush().await.unwrap();

@@ -190,8 +190,8 @@ async fn a_message_streams_its_answer() {
 async fn streams_end_with_the_key_and_with_the_secret() {
     let world = World::begin(SAYS_DONE).await;
     let make = async |name: &str| {
-        let wish = json!({"name": name, "role": "viewer"});
-        let made = world.json(world.post("/api/keys", &wish)).await;
+        let input = json!({"name": name, "role": "viewer"});
+        let made = world.json(world.post("/api/keys", &input)).await;
         let read = |value: &Value| value.as_str().unwrap().to_owned();
         (read(&made["key"]["id"]), read(&made["token"]))
     };

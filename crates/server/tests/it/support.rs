@@ -236,13 +236,13 @@ pub(crate) fn slug(problem: &Value) -> &str {
 fn tokens(home: &Path, now: Timestamp) -> Tokens {
     let file = KeyFile::open(home).unwrap();
     let make = |name: &str, role: Role, tenant: Option<&str>| {
-        let wish = NewKeyRequest {
+        let input = NewKeyRequest {
             name: name.to_owned(),
             role,
             tenant: tenant.map(|name| name.parse().unwrap()),
             expires_at: None,
         };
-        file.create(wish, now).unwrap().1.reveal()
+        file.create(input, now).unwrap().1.reveal()
     };
     Tokens {
         admin: file.ensure_first(now).unwrap().reveal(),

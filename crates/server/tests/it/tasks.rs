@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::{SAYS_DONE, World, answer, slug};
 
-const HELD: &str = r#"
+const LISTS_A_FOLDER: &str = r#"
   - when: { turn: 1 }
     calls: [{ tool: list_dir, args: { path: "." } }]
   - say: "looked"
@@ -15,10 +15,10 @@ const HELD: &str = r#"
 
 #[tokio::test]
 async fn task_is_created_ends_and_has_all_views() {
-    let world = World::begin(HELD).await;
-    let wish = json!({"message": "look around", "label": "look", "agent": "explore",
+    let world = World::begin(LISTS_A_FOLDER).await;
+    let input = json!({"message": "look around", "label": "look", "agent": "explore",
         "session_id": "web:1", "priority": "high", "budget": {"tokens": 100_000}});
-    let response = world.post("/api/tasks", &wish).send().await.unwrap();
+    let response = world.post("/api/tasks", &input).send().await.unwrap();
     assert_eq!(response.status(), 201);
     let place = response.headers()[header::LOCATION]
         .to_str()
@@ -85,7 +85,7 @@ async fn task_is_created_ends_and_has_all_views() {
 
 #[tokio::test]
 async fn a_running_task_is_steered_paused_resumed_cancelled_and_deleted() {
-    let world = World::begin(HELD).await;
+    let world = World::begin(LISTS_A_FOLDER).await;
     world.stage.model().block("slow");
     let id = world.task(&json!({"message": "x", "label": "slow"})).await;
     world.stage.until_prompted("slow", 1).await;

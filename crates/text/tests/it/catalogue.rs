@@ -111,7 +111,7 @@ fn every_file_of_messages_is_embedded() {
 }
 
 #[test]
-fn every_message_can_be_said_with_its_variables_filled_in() {
+fn every_message_renders_with_its_variables() {
     for lang in Lang::ALL {
         for (id, variables) in catalogue(*lang) {
             for number in [0_u64, 1, 2, 1_000_000] {
@@ -119,10 +119,13 @@ fn every_message_can_be_said_with_its_variables_filled_in() {
                     .iter()
                     .map(|name| (name.as_str(), Arg::from(number)))
                     .collect();
-                let said = text(*lang, &id, &args);
-                let unfilled = said.contains("{$") || said.contains("{NUMBER");
-                assert!(!unfilled && !said.trim().is_empty(), "{lang} {id}: {said}");
-                assert!(said != format!("<{id}>"), "{lang} {id} is not found");
+                let rendered = text(*lang, &id, &args);
+                let unfilled = rendered.contains("{$") || rendered.contains("{NUMBER");
+                assert!(
+                    !unfilled && !rendered.trim().is_empty(),
+                    "{lang} {id}: {rendered}"
+                );
+                assert!(rendered != format!("<{id}>"), "{lang} {id} is not found");
             }
         }
     }

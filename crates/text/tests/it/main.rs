@@ -2,5 +2,5 @@
 
 mod catalogue;
 mod cutting;
-mod saying;
+mod rendering;
 mod usage;

@@ -32,8 +32,8 @@ fn every_message_id_in_the_code_exists() {
     let catalogue = catalogue(Lang::En);
     let mut problems = Vec::new();
     for path in rust_files() {
-        for said in read(&path).uses {
-            if let Some(problem) = problem_of(&said, &catalogue) {
+        for rendered in read(&path).uses {
+            if let Some(problem) = problem_of(&rendered, &catalogue) {
                 problems.push(format!("{}: {problem}", path.display()));
             }
         }
@@ -55,14 +55,19 @@ fn every_message_is_used_in_the_code() {
     assert!(unused.is_empty(), "{unused:#?}");
 }
 
-fn problem_of(said: &Use, catalogue: &Catalogue) -> Option<String> {
-    let Some(variables) = catalogue.get(&said.id) else {
-        let is_id = said.direct || is_of_a_family(&said.id, catalogue);
-        return is_id.then(|| format!("there is no message {:?}", said.id));
+fn problem_of(rendered: &Use, catalogue: &Catalogue) -> Option<String> {
+    let Some(variables) = catalogue.get(&rendered.id) else {
+        let is_id = rendered.direct || is_of_a_family(&rendered.id, catalogue);
+        return is_id.then(|| format!("there is no message {:?}", rendered.id));
     };
-    let arguments = said.arguments.as_ref()?;
+    let arguments = rendered.arguments.as_ref()?;
     let differs = arguments != variables;
-    differs.then(|| format!("{} has {variables:?} and is given {arguments:?}", said.id))
+    differs.then(|| {
+        format!(
+            "{} has {variables:?} and is given {arguments:?}",
+            rendered.id
+        )
+    })
 }
 
 /// Whether other messages begin with the same word: then it is meant as one of them.
@@ -215,12 +220,12 @@ fn string(token: &TokenTree) -> Option<String> {
 
 /// `id(names)`, with `~` before what only hands on an id and `?` for arguments that are not
 /// written out.
-fn shown(said: &Use) -> String {
-    let mark = if said.direct { "" } else { "~" };
-    let names = said.arguments.as_ref().map_or("?".to_owned(), |names| {
+fn shown(rendered: &Use) -> String {
+    let mark = if rendered.direct { "" } else { "~" };
+    let names = rendered.arguments.as_ref().map_or("?".to_owned(), |names| {
         names.iter().cloned().collect::<Vec<_>>().join(" ")
     });
-    format!("{mark}{}({names})", said.id)
+    format!("{mark}{}({names})", rendered.id)
 }
 
 #[test]
@@ -259,12 +264,12 @@ fn uses_are_recognised() {
 fn wrong_uses_are_found() {
     let catalogue = Catalogue::from([("a-b".to_owned(), BTreeSet::from(["x".to_owned()]))]);
     let check = |id: &str, names: &[&str], direct: bool, expected: Option<&str>| {
-        let said = Use {
+        let rendered = Use {
             id: id.to_owned(),
             arguments: Some(names.iter().map(|name| (*name).to_owned()).collect()),
             direct,
         };
-        assert_eq!(problem_of(&said, &catalogue).as_deref(), expected);
+        assert_eq!(problem_of(&rendered, &catalogue).as_deref(), expected);
     };
     check("a-b", &["x"], true, None);
     check("c-d", &[], true, Some(r#"there is no message "c-d""#));

@@ -133,7 +133,7 @@ impl Process {
     ) -> io::Result<Ended> {
         let in_time = timeout(limit, self.read_until_exit(capture)).await;
         if in_time.is_err() {
-            self.ask_to_end();
+            self.request_end();
             // Whether or not the program exited in time, the whole group is killed next.
             timeout(TERM_GRACE, self.read_until_exit(capture))
                 .await
@@ -177,13 +177,13 @@ impl Process {
     ///
     /// With namespaces the command has its own session, which no signal to the group reaches. The
     /// signal would end the supervisor before the namespace, so the supervisor ends both.
-    fn ask_to_end(&mut self) {
+    fn request_end(&mut self) {
         if self.supervised && !self.needs_supervisor {
             self.hang_up();
             return;
         }
         let lifeline = self.lifeline.as_ref().filter(|_| self.needs_supervisor);
-        if !lifeline.is_some_and(Lifeline::ask_to_end) {
+        if !lifeline.is_some_and(Lifeline::request_end) {
             self.group.signal(Signal::TERM);
         }
     }

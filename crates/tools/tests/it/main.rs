@@ -5,8 +5,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops here")]
 
+mod confined;
 mod endings;
-mod held;
 mod planted;
 mod starts;
 mod support;

@@ -183,7 +183,7 @@ async fn changes_of_user_and_child_are_merged_or_refused() {
 }
 
 #[tokio::test]
-async fn a_merge_keeps_the_words_of_both() {
+async fn a_merge_keeps_the_changes_of_both() {
     let scene = Scene::new();
     let worktree = scene.create().await;
     write(

@@ -160,7 +160,7 @@ async fn every_kind_of_change_comes_back_as_it_is() {
 }
 
 #[tokio::test]
-async fn what_changed_is_counted_and_shown() {
+async fn changes_are_counted_and_shown() {
     let scene = Scene::new();
     let worktree = scene.create().await;
     write(&worktree.root, "sub/inner", "inner\nmore\n");

@@ -176,7 +176,7 @@ async fn submodules_are_left_alone_and_reported() {
 }
 
 #[tokio::test]
-async fn what_is_no_repository_is_refused() {
+async fn a_folder_that_is_no_repository_is_refused() {
     let home = tempfile::tempdir().expect("a folder");
     let folder = |name: &str| {
         let path = home.path().join(name);

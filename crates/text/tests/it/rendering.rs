@@ -3,8 +3,8 @@
 use sortie_core::run::{Cancellation, CancelledBy, Outcome, Reason};
 use sortie_text::{Arg, Lang, lang_from, outcome_error, t, text};
 
-fn check(said: impl AsRef<str>, expected: &str) {
-    assert_eq!(said.as_ref(), expected);
+fn check(rendered: impl AsRef<str>, expected: &str) {
+    assert_eq!(rendered.as_ref(), expected);
 }
 
 #[test]
@@ -19,17 +19,17 @@ fn the_contracts_are_kept_to_the_letter() {
         "子 Agent [代码分析] 已启动 (ID: 0190f3a8-7c1e-7000-8000-000000000001)。完成后我会通知你。",
     );
     for lang in Lang::ALL {
-        let said = t!(
+        let rendered = t!(
             *lang,
             "spawn-unknown-agent",
             name = "x",
             known = "code, explore"
         );
         check(
-            said.lines().next().unwrap(),
+            rendered.lines().next().unwrap(),
             "Error: Unknown agent type 'x'",
         );
-        assert!(said.contains("code, explore"), "{said}");
+        assert!(rendered.contains("code, explore"), "{rendered}");
     }
     check(
         t!(
@@ -89,8 +89,8 @@ fn numbers_are_counted_and_written_for_readers() {
 #[test]
 fn no_number_makes_a_message_panic_or_lie() {
     let check = |count: Arg<'_>, expected: &str| {
-        let said = text(Lang::En, "announce-cut", &[("count", count)]);
-        check(said, &format!("[{expected} left out at \"…\"]"));
+        let rendered = text(Lang::En, "announce-cut", &[("count", count)]);
+        check(rendered, &format!("[{expected} left out at \"…\"]"));
     };
     check(0_u64.into(), "0 characters");
     check(1_u8.into(), "1 character");
@@ -208,28 +208,28 @@ fn an_outcome_is_a_sentence_in_each_language() {
         message: "原文".to_owned(),
         partial: None,
     };
-    let said = |lang, outcome: &Outcome| outcome_error(lang, outcome).unwrap();
+    let rendered = |lang, outcome: &Outcome| outcome_error(lang, outcome).unwrap();
     check(
-        said(Lang::En, &timeout),
+        rendered(Lang::En, &timeout),
         "It exceeded its deadline of 90.5 s.",
     );
     check(
-        said(Lang::Zh, &timeout),
+        rendered(Lang::Zh, &timeout),
         "已超过期限：给它的时间是 90.5 秒。",
     );
     check(
-        said(Lang::En, &cancelled(CancelledBy::Person)),
+        rendered(Lang::En, &cancelled(CancelledBy::Person)),
         "Cancelled by a person: not needed",
     );
     check(
-        said(Lang::Zh, &cancelled(CancelledBy::Parent)),
+        rendered(Lang::Zh, &cancelled(CancelledBy::Parent)),
         "已被启动它的 Agent 取消：not needed",
     );
     check(
-        said(Lang::En, &cancelled(CancelledBy::ParentEnded)),
+        rendered(Lang::En, &cancelled(CancelledBy::ParentEnded)),
         "Cancelled because the run that started it ended: not needed",
     );
-    check(said(Lang::En, &failed), "原文");
+    check(rendered(Lang::En, &failed), "原文");
     assert_eq!(
         outcome_error(
             Lang::En,

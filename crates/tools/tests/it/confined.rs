@@ -8,10 +8,15 @@ use crate::support::{Scene, backend, ending, shell};
 const WELL: &str = "exit code: 0";
 
 /// Runs a command in the sandbox and without it, and checks which of the two succeeds.
-async fn check(scene: impl Fn() -> Scene, command: &str, held: bool) {
+async fn check(scene: impl Fn() -> Scene, command: &str, succeeds: bool) {
     let shell = shell();
     let answer = scene().run(&shell, command).await.unwrap();
-    assert_eq!(ending(&answer) == WELL, held, "{command}: {}", answer.text);
+    assert_eq!(
+        ending(&answer) == WELL,
+        succeeds,
+        "{command}: {}",
+        answer.text
+    );
     assert_ne!(backend(&answer), "none");
     let answer = scene().bare().run(&shell, command).await.unwrap();
     assert_eq!(ending(&answer), WELL, "{command}: {}", answer.text);
