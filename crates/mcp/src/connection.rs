@@ -359,7 +359,12 @@ async fn failed_program(
 ) -> ConnectRefusal {
     process.end().await;
     let why = match (&error, process.ending()) {
-        (ClientInitializeError::ConnectionClosed(_), Some(ending)) => {
+        // A program that ends before it is written to breaks the pipe; after that it closes it.
+        (
+            ClientInitializeError::ConnectionClosed(_)
+            | ClientInitializeError::TransportError { .. },
+            Some(ending),
+        ) => {
             format!("its program ended during the handshake ({ending})")
         }
         _ => reason(&error, &resolved.redactor),
