@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
 use sortie_core::policy::{Policy, Ruling};
+use sortie_core::ports::tool::Permits;
 use sortie_core::request::Danger;
 use sortie_core::run::{RunSpec, SandboxMode};
 use sortie_policy::{AtUse, Call, Compiled, Explanation, ToolFacts};
@@ -115,7 +116,7 @@ impl Authority {
     }
 
     /// Returns the check of the object that a call really uses.
-    pub(crate) fn at_use<'a>(&'a self, tool: &'a ToolFacts, arguments: &'a Value) -> AtUse<'a> {
+    fn at_use<'a>(&'a self, tool: &'a ToolFacts, arguments: &'a Value) -> AtUse<'a> {
         AtUse::new(&self.compiled, self.call(tool, arguments))
     }
 
@@ -142,6 +143,31 @@ impl Authority {
             sandboxed: self.spec.confinement.sandbox == SandboxMode::Required,
             workspace: self.elsewhere.as_deref().unwrap_or(&self.spec.workspace),
         }
+    }
+}
+
+/// Checks the objects that one call really uses. Owns what it needs: file work runs on another
+/// thread and may outlive its call.
+#[derive(Debug)]
+pub(crate) struct CallPermits {
+    pub(crate) authority: Arc<Authority>,
+    pub(crate) tool: ToolFacts,
+    pub(crate) arguments: Arc<Value>,
+}
+
+impl CallPermits {
+    fn at_use(&self) -> AtUse<'_> {
+        self.authority.at_use(&self.tool, &self.arguments)
+    }
+}
+
+impl Permits for CallPermits {
+    fn path(&self, path: &Path) -> Result<(), String> {
+        self.at_use().path(path)
+    }
+
+    fn host(&self, host: &str) -> Result<(), String> {
+        self.at_use().host(host)
     }
 }
 

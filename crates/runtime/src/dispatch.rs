@@ -1,6 +1,7 @@
 //! Dispatches one tool call: from the arguments of the model to exactly one result.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -13,19 +14,19 @@ use sortie_core::message::{Arguments, ImageRef, ResultStatus, ToolCall, ToolResu
 use sortie_core::policy::{ApprovedBy, Decision, Layer, Mode, Ruling};
 use sortie_core::ports::store::{Blob, ParentClaim};
 use sortie_core::ports::tool::{
-    BlobReader, Reconciled, Recovery, Tool, ToolAnswer, ToolContext, ToolOutcome, ToolReply,
-    Touches,
+    BlobReader, Permits, Reconciled, Recovery, Tool, ToolAnswer, ToolContext, ToolOutcome,
+    ToolReply, Touches,
 };
 use sortie_core::request::{
     Addressee, ApprovalRequest, Danger, Question, Reply, Request, RequestKind,
 };
 use sortie_core::run::{RunSpec, Worktree};
 use sortie_core::time::Timestamp;
-use sortie_policy::{AtUse, ToolFacts};
+use sortie_policy::ToolFacts;
 use sortie_text::{t, text, truncate_middle};
 
 use crate::audit::{self, Auditor};
-use crate::authority::{self, Authority};
+use crate::authority::{self, Authority, CallPermits};
 use crate::engine::{Engine, store_failed};
 use crate::journal_load;
 use crate::requests;
@@ -44,7 +45,7 @@ pub(crate) struct Dispatch<'a> {
     pub(crate) engine: &'a Engine,
     pub(crate) spec: &'a RunSpec,
     pub(crate) fence: Fence,
-    pub(crate) authority: &'a Authority,
+    pub(crate) authority: &'a Arc<Authority>,
     pub(crate) worktree: Option<&'a Worktree>,
     /// Deadline of everything that the run starts.
     pub(crate) not_after: Option<Timestamp>,
@@ -75,7 +76,7 @@ pub(crate) struct CheckedCall<'a> {
     pub(crate) call: &'a ToolCall,
     pub(crate) tool: &'a dyn Tool,
     facts: &'a ToolFacts,
-    arguments: Value,
+    arguments: Arc<Value>,
     pub(crate) status: &'a CallStatus,
     ruling: Ruling,
 }
@@ -133,7 +134,7 @@ impl<'a> Dispatch<'a> {
             tool: found.tool.as_ref(),
             facts: found.facts,
             ruling: self.authority.rule(found.facts, &found.arguments),
-            arguments: found.arguments,
+            arguments: Arc::new(found.arguments),
             status: &open.status,
         };
         if checked.ruling.decision == Decision::Deny {
@@ -278,7 +279,10 @@ impl<'a> Dispatch<'a> {
         let ports = self.tool_ports(checked);
         let context = self.context(checked.call, &effect, &ports);
         let started = self.engine.clock.now();
-        let reply = checked.tool.run(&context, checked.arguments.clone()).await;
+        let reply = checked
+            .tool
+            .run(&context, Value::clone(&checked.arguments))
+            .await;
         let elapsed_ms = self.engine.clock.now().ms_since(started);
         self.finished(checked, reply, elapsed_ms)
     }
@@ -538,7 +542,11 @@ impl<'a> Dispatch<'a> {
                 fence: self.fence,
                 spec: self.spec,
             },
-            permits: self.authority.at_use(checked.facts, &checked.arguments),
+            permits: Arc::new(CallPermits {
+                authority: Arc::clone(self.authority),
+                tool: checked.facts.clone(),
+                arguments: Arc::clone(&checked.arguments),
+            }),
         }
     }
 
@@ -574,7 +582,7 @@ impl<'a> Dispatch<'a> {
 struct ToolPorts<'a> {
     spawner: RunSpawner<'a>,
     blobs: RunBlobs<'a>,
-    permits: AtUse<'a>,
+    permits: Arc<dyn Permits>,
 }
 
 impl<'a> CheckedCall<'a> {

@@ -5,16 +5,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use sortie_core::ports::tool::{Permits, ToolContext, ToolFailure};
-use tokio::sync::mpsc;
+use tokio::sync::Semaphore;
 use tokio::task::JoinError;
 
 use crate::confine::{Kept, Workspace};
-use crate::gate::{PathCheck, PathGate};
+use crate::gate::PathGate;
 
 /// The longest time that one walk or search may take before it returns what it has found.
 const MAX_WORK_TIME: Duration = Duration::from_secs(20);
-/// The most policy checks in flight: the work sends one and waits for its verdicts.
-const MAX_PATH_CHECKS: usize = 1;
+/// The most calls whose file work runs at once; others wait. Without a limit a hundred children
+/// that read a file make a hundred threads, which cost more than the reading.
+const MAX_WORKERS: usize = 16;
+
+static WORKERS: Semaphore = Semaphore::const_new(MAX_WORKERS);
 
 /// Signals blocking work to end.
 #[derive(Clone, Debug)]
@@ -54,9 +57,18 @@ impl Drop for StopOnDrop {
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce(&Stop) -> Result<T, ToolFailure> + Send + 'static,
 ) -> Result<T, ToolFailure> {
+    let place = WORKERS
+        .acquire()
+        .await
+        .map_err(|closed| ToolFailure::new(format!("Error: the tool cannot start ({closed}).")))?;
     let guard = StopOnDrop(Stop::new());
     let stop = guard.0.clone();
-    flatten(tokio::task::spawn_blocking(move || work(&stop)).await)
+    let working = tokio::task::spawn_blocking(move || {
+        // Kept until the work ends: dropping the call does not end its thread.
+        let _place = place;
+        work(&stop)
+    });
+    flatten(working.await)
 }
 
 /// Runs blocking work on the files of a call's workspace. The policy of the call decides about each
@@ -68,26 +80,22 @@ pub(crate) async fn in_workspace<T: Send + 'static>(
 ) -> Result<T, ToolFailure> {
     let root = context.workspace.to_owned();
     let kept = Arc::clone(kept);
-    let (sender, mut checks) = mpsc::channel(MAX_PATH_CHECKS);
-    let work = blocking(move |stop| {
+    let permits = Arc::clone(context.permits);
+    blocking(move |stop| {
         let workspace = Workspace::open(&root)?.keeping(&kept)?;
-        let workspace = workspace.behind(PathGate::over_channel(sender));
-        work(&workspace, stop)
-    });
-    tokio::pin!(work);
-    loop {
-        tokio::select! {
-            biased;
-            Some(check) = checks.recv() => reply(context.permits, check),
-            done = &mut work => return done,
-        }
-    }
+        work(&workspace.behind(gate(permits, stop.clone())), stop)
+    })
+    .await
 }
 
-fn reply(permits: &dyn Permits, check: PathCheck) {
-    let verdicts = check.paths.iter().map(|path| permits.path(path));
-    // A receiver that is gone also stops the work.
-    check.answer.send(verdicts.collect()).ok();
+/// Returns the gate of a call; it denies everything once the call is dropped.
+fn gate(permits: Arc<dyn Permits>, stop: Stop) -> PathGate {
+    PathGate::deciding(move |path| {
+        if stop.is_dropped() {
+            return Err("the call was stopped".to_owned());
+        }
+        permits.path(path)
+    })
 }
 
 fn flatten<T>(joined: Result<Result<T, ToolFailure>, JoinError>) -> Result<T, ToolFailure> {
@@ -109,6 +117,7 @@ mod tests {
     use std::sync::mpsc;
 
     use super::*;
+    use crate::testing::Rules;
 
     #[tokio::test]
     async fn dropping_a_call_stops_its_work() {
@@ -134,10 +143,12 @@ mod tests {
 
     #[test]
     fn gate_denies_everything_once_the_call_is_gone() {
-        let (sender, checks) = tokio::sync::mpsc::channel(1);
-        let gate = PathGate::over_channel(sender);
-        drop(checks);
-        let verdict = gate.judge(std::path::Path::new("f"));
+        let guard = StopOnDrop(Stop::new());
+        let gate = gate(Arc::new(Rules::default()), guard.0.clone());
+        let path = std::path::Path::new("f");
+        assert_eq!(gate.judge(path), Ok(()));
+        drop(guard);
+        let verdict = gate.judge(path);
         assert_eq!(verdict, Err("the call was stopped".to_owned()));
     }
 }

@@ -239,13 +239,8 @@ impl Workspace {
         self.kept.refuse(&real, path)?;
         let all = entries.len();
         entries.retain(|entry| !self.kept.hides(&real.join(&entry.name)));
-        let mut paths = vec![real.clone()];
-        paths.extend(entries.iter().map(|entry| real.join(&entry.name)));
-        let mut verdicts = self.gate.judge_all(paths).into_iter();
-        refuse_unless(verdicts.next(), path)?;
-        let permitted = entries.into_iter().zip(verdicts);
-        let permitted = permitted.filter(|(_, verdict)| verdict.is_ok());
-        let entries: Vec<Entry> = permitted.map(|(entry, _)| entry).collect();
+        permitted(self.gate.judge(&real), path)?;
+        entries.retain(|entry| self.gate.judge(&real.join(&entry.name)).is_ok());
         Ok(Listing {
             withheld: all - entries.len(),
             entries: sorted(entries),
@@ -290,7 +285,7 @@ impl Workspace {
     /// Rejects a path that is hidden or that policy denies.
     fn permit(&self, real: &Path, named: &Path) -> Result<(), ToolFailure> {
         self.kept.refuse(real, named)?;
-        refuse_unless(Some(self.gate.judge(real)), named)
+        permitted(self.gate.judge(real), named)
     }
 
     /// Reads a whole file of at most `max_bytes`.
@@ -455,18 +450,15 @@ fn read_entries(directory: &OwnedFd) -> Result<(Vec<Entry>, bool), Errno> {
     Ok((entries, false))
 }
 
-/// Rejects a path that policy denies or returned no verdict for.
-fn refuse_unless(verdict: Option<Verdict>, named: &Path) -> Result<(), ToolFailure> {
-    let why = match verdict {
-        Some(Ok(())) => return Ok(()),
-        Some(Err(why)) => why,
-        None => "no rule permits it".to_owned(),
-    };
-    Err(ToolFailure::new(format!(
-        "{} may not be used: {}. Work with another file, or report it.",
-        named.display(),
-        why.trim_end_matches('.')
-    )))
+/// Rejects a path that policy denies.
+fn permitted(verdict: Verdict, named: &Path) -> Result<(), ToolFailure> {
+    verdict.map_err(|why| {
+        ToolFailure::new(format!(
+            "{} may not be used: {}. Work with another file, or report it.",
+            named.display(),
+            why.trim_end_matches('.')
+        ))
+    })
 }
 
 fn unreadable(path: &Path, errno: Errno) -> ToolFailure {

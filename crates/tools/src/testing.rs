@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
@@ -121,7 +121,7 @@ pub(crate) struct Delegation {
     pub(crate) lang: Lang,
     pub(crate) queue_position: Option<u32>,
     pub(crate) refusal: Option<String>,
-    pub(crate) permits: Rules,
+    pub(crate) permits: Arc<dyn Permits>,
     pub(crate) sandbox: SandboxMode,
     pub(crate) requests: Mutex<Vec<SpawnRequest>>,
     pub(crate) managed: Mutex<Vec<ManageRequest>>,
@@ -133,7 +133,7 @@ impl Default for Delegation {
             lang: Lang::En,
             queue_position: None,
             refusal: None,
-            permits: Rules::default(),
+            permits: Arc::new(Rules::default()),
             // Tests of the confinement itself use a real sandbox.
             sandbox: SandboxMode::Off,
             requests: Mutex::default(),
@@ -187,10 +187,10 @@ pub(crate) struct Rules {
 }
 
 impl Rules {
-    pub(crate) fn deny(denied: &[&'static str]) -> Self {
-        Self {
+    pub(crate) fn deny(denied: &[&'static str]) -> Arc<dyn Permits> {
+        Arc::new(Self {
             denied: denied.to_vec(),
-        }
+        })
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -158,8 +159,9 @@ pub struct ToolContext<'a> {
     pub worktree: Option<&'a Worktree>,
     /// The skills that the run may load.
     pub skills: &'a [SkillRef],
-    /// Checks policy for the file or host that is finally used.
-    pub permits: &'a dyn Permits,
+    /// Checks policy for the file or host that is finally used. Shared, so that work on another
+    /// thread can check too.
+    pub permits: &'a Arc<dyn Permits>,
     /// Starts and manages other runs.
     pub spawner: &'a dyn Spawner,
     /// Reads long outputs of the run.
@@ -307,7 +309,7 @@ pub trait BlobReader: Send + Sync {
 ///
 /// A call is allowed by its arguments; what they lead to (a path through links, a redirect) is
 /// checked here, for the file that was opened or the host that will be contacted.
-pub trait Permits: Send + Sync {
+pub trait Permits: fmt::Debug + Send + Sync {
     /// Checks the file at this path, relative to the workspace and without links. The error is a
     /// sentence.
     fn path(&self, path: &Path) -> Result<(), String>;

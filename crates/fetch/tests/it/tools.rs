@@ -4,6 +4,7 @@ mod fetch;
 mod search;
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -19,6 +20,7 @@ use sortie_core::words::Lang;
 const RUN: &str = "01900000-0000-7000-8000-000000000001";
 
 /// A tool host that provides only permits.
+#[derive(Debug)]
 struct Bare {
     denied: &'static [&'static str],
 }
@@ -76,7 +78,7 @@ async fn call_denying(
         read_only: false,
         worktree: None,
         skills: &[],
-        permits: &bare,
+        permits: &(Arc::new(Bare { denied }) as Arc<dyn Permits>),
         spawner: &bare,
         blobs: &bare,
     };

@@ -104,7 +104,7 @@ pub(crate) async fn run(tool: &dyn Tool, arguments: Value) -> Result<ToolAnswer,
         read_only: false,
         worktree: None,
         skills: &[],
-        permits: &UnusedHost,
+        permits: &(Arc::new(UnusedHost) as Arc<dyn Permits>),
         spawner: &UnusedHost,
         blobs: &UnusedHost,
     };
@@ -144,6 +144,7 @@ fn uuid() -> uuid::Uuid {
 }
 
 /// A tool host without children, blobs, files or hosts.
+#[derive(Debug)]
 struct UnusedHost;
 
 #[async_trait]

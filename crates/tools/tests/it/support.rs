@@ -152,7 +152,7 @@ impl Scene {
     pub(crate) async fn call(&self, tool: &dyn Tool, arguments: Value) -> ToolReply {
         let (effect, call) = (self.effect(), CallId::new(1, 0));
         let context = ToolContext {
-            permits: &AnyFile,
+            permits: &ANY_FILE,
             ..self.context(&effect, &call)
         };
         tool.run(&context, arguments).await
@@ -178,7 +178,7 @@ impl Scene {
             read_only: self.read_only,
             worktree: self.worktree.as_ref(),
             skills: &[],
-            permits: &UnusedPorts,
+            permits: &UNUSED_PERMITS,
             spawner: &UnusedPorts,
             blobs: &UnusedPorts,
         }
@@ -198,6 +198,8 @@ pub(crate) fn backend(answer: &ToolAnswer) -> Value {
 #[derive(Debug)]
 struct AnyFile;
 
+static ANY_FILE: LazyLock<Arc<dyn Permits>> = LazyLock::new(|| Arc::new(AnyFile));
+
 impl Permits for AnyFile {
     fn path(&self, _: &Path) -> Result<(), String> {
         Ok(())
@@ -211,6 +213,8 @@ impl Permits for AnyFile {
 /// Ports that the shell never uses.
 #[derive(Debug)]
 struct UnusedPorts;
+
+static UNUSED_PERMITS: LazyLock<Arc<dyn Permits>> = LazyLock::new(|| Arc::new(UnusedPorts));
 
 impl Permits for UnusedPorts {
     fn path(&self, path: &Path) -> Result<(), String> {
