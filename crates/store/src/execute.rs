@@ -4,11 +4,11 @@ use std::fmt;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rusqlite::Connection;
 use sortie_core::ports::store::StoreResult;
 
 use crate::fault::{Done, Fault};
 use crate::schema;
+use crate::sql::{Begin, Connection};
 
 /// Runs queries, each on one consistent snapshot of the database.
 pub trait Query: Send + Sync + fmt::Debug {
@@ -19,10 +19,11 @@ pub trait Query: Send + Sync + fmt::Debug {
     ) -> impl Future<Output = StoreResult<T>> + Send
     where
         T: Send + 'static,
-        F: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static;
+        F: Fn(&Connection) -> Result<T, Fault> + Send + 'static;
 }
 
-/// Runs transitions. Each is atomic, and durable when it returns.
+/// Runs transitions. Each is atomic, and durable when it returns. A job may run more than once, and
+/// only its last run takes effect.
 pub trait Execute: Query {
     fn write<T, F>(
         &self,
@@ -31,7 +32,7 @@ pub trait Execute: Query {
     ) -> impl Future<Output = StoreResult<T>> + Send
     where
         T: Send + 'static,
-        F: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static;
+        F: Fn(&Connection) -> Result<T, Fault> + Send + 'static;
 }
 
 /// Runs everything immediately on the caller's thread, so that a simulation controls the order.
@@ -74,7 +75,7 @@ impl Query for Inline {
     async fn read<T, F>(&self, doing: &'static str, job: F) -> StoreResult<T>
     where
         T: Send + 'static,
-        F: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+        F: Fn(&Connection) -> Result<T, Fault> + Send + 'static,
     {
         transact(&self.lock(), Begin::Reading, job).map_err(|fault| fault.while_doing(doing))
     }
@@ -84,19 +85,10 @@ impl Execute for Inline {
     async fn write<T, F>(&self, doing: &'static str, job: F) -> StoreResult<T>
     where
         T: Send + 'static,
-        F: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+        F: Fn(&Connection) -> Result<T, Fault> + Send + 'static,
     {
         transact(&self.lock(), Begin::Writing, job).map_err(|fault| fault.while_doing(doing))
     }
-}
-
-/// The kind of a transaction.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Begin {
-    /// Queries: one snapshot for all of them.
-    Reading,
-    /// Changes: takes the write lock at once, so that no statement has to be retried.
-    Writing,
 }
 
 /// Runs a job in its own transaction.
@@ -105,28 +97,14 @@ pub(crate) fn transact<T>(
     begin: Begin,
     job: impl FnOnce(&Connection) -> Done<T>,
 ) -> Done<T> {
-    roll_back(connection);
-    connection.execute_batch(match begin {
-        Begin::Reading => "BEGIN",
-        Begin::Writing => "BEGIN IMMEDIATE",
-    })?;
+    connection.roll_back();
+    connection.begin(begin)?;
     let result = job(connection).and_then(|value| {
-        connection.execute_batch("COMMIT")?;
+        connection.commit()?;
         Ok(value)
     });
     if result.is_err() {
-        roll_back(connection);
+        connection.roll_back();
     }
     result
-}
-
-/// Rolls back an open transaction.
-pub(crate) fn roll_back(connection: &Connection) {
-    if connection.is_autocommit() {
-        return;
-    }
-    if let Err(error) = connection.execute_batch("ROLLBACK") {
-        // SQLite has usually rolled back by itself; otherwise the next BEGIN fails.
-        tracing::warn!(%error, "could not roll back");
-    }
 }

@@ -59,8 +59,4 @@ macro_rules! broken_by {
     };
 }
 
-broken_by!(
-    rusqlite::Error,
-    rusqlite::types::FromSqlError,
-    serde_json::Error,
-);
+broken_by!(rusqlite::Error, serde_json::Error,);

@@ -34,10 +34,11 @@ use sortie_core::ports::store::{Replied, ReplyTo, StoreError, StoreResult};
 use sortie_core::request::{Reply, RequestId};
 use sortie_core::time::Timestamp;
 
-use crate::execute::{Begin, Inline, transact};
+use crate::execute::{Inline, transact};
 use crate::fault::Fault;
 use crate::lock::Lock;
 use crate::readers::Readers;
+use crate::sql::Begin;
 use crate::transitions::{mailbox, requests};
 use crate::writer::Threaded;
 

@@ -4,13 +4,13 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rusqlite::Connection;
 use sortie_core::ports::store::{StoreError, StoreResult};
 use tokio::sync::Semaphore;
 
-use crate::execute::{Begin, Query, transact};
+use crate::execute::{Query, transact};
 use crate::fault::{Done, Fault};
 use crate::schema;
+use crate::sql::{Begin, Connection};
 
 /// Concurrent queries; more wait. Queries are short, and each connection has its own cache.
 const MAX_READERS: usize = 4;
@@ -55,7 +55,7 @@ impl Query for Readers {
     async fn read<T, F>(&self, doing: &'static str, job: F) -> StoreResult<T>
     where
         T: Send + 'static,
-        F: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+        F: Fn(&Connection) -> Result<T, Fault> + Send + 'static,
     {
         let failed = |source| StoreError::Failed { doing, source };
         let place = Arc::clone(&self.pool.places)
@@ -78,7 +78,7 @@ impl Query for Readers {
 
 impl Pool {
     /// A query that panics drops its connection; the next one opens another.
-    fn with_connection<T>(&self, job: impl FnOnce(&Connection) -> Done<T>) -> Done<T> {
+    fn with_connection<T>(&self, job: impl Fn(&Connection) -> Done<T>) -> Done<T> {
         let connection = self.take()?;
         let result = transact(&connection, Begin::Reading, job);
         self.give_back(connection);
@@ -107,7 +107,7 @@ impl Pool {
     fn give_back(&self, connection: Connection) {
         // The empty database of a missing store is not pooled: the store may exist by the next
         // query.
-        if connection.path().is_none_or(str::is_empty) {
+        if !connection.is_reusable() {
             return;
         }
         self.idle

@@ -9,15 +9,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use rusqlite::Connection;
 use sortie_core::ports::store::{StoreError, StoreResult};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::execute::{Execute, Query, roll_back};
+use crate::execute::{Execute, Query};
 use crate::fault::{Done, Fault};
 use crate::lock::Lock;
 use crate::readers::Readers;
 use crate::schema;
+use crate::sql::{Begin, Connection};
 
 /// Transitions that share one commit; more would delay the answer of the first.
 const MAX_BATCH: usize = 512;
@@ -77,7 +77,7 @@ impl Query for Threaded {
     async fn read<T, F>(&self, doing: &'static str, job: F) -> StoreResult<T>
     where
         T: Send + 'static,
-        F: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+        F: Fn(&Connection) -> Result<T, Fault> + Send + 'static,
     {
         self.readers.read(doing, job).await
     }
@@ -87,7 +87,7 @@ impl Execute for Threaded {
     async fn write<T, F>(&self, doing: &'static str, job: F) -> StoreResult<T>
     where
         T: Send + 'static,
-        F: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+        F: Fn(&Connection) -> Result<T, Fault> + Send + 'static,
     {
         let gone = || StoreError::Failed {
             doing,
@@ -96,7 +96,7 @@ impl Execute for Threaded {
         let (reply, answer) = oneshot::channel();
         let transition = Transition {
             doing,
-            job: Some(job),
+            job,
             result: None,
             reply,
         };
@@ -110,10 +110,10 @@ impl Execute for Threaded {
 fn serve(connection: &Connection, mut waiting: mpsc::Receiver<Box<dyn Job>>) {
     let mut batch = Vec::with_capacity(MAX_BATCH);
     while waiting.blocking_recv_many(&mut batch, MAX_BATCH) > 0 {
-        let failure = commit(connection, &mut batch).err();
+        let failure = commit(connection, &mut batch).err().map(CommitFailure::new);
         if let Some(error) = &failure {
             tracing::error!(%error, jobs = batch.len(), "could not commit");
-            roll_back(connection);
+            connection.roll_back();
         }
         for job in batch.drain(..) {
             job.answer(failure.as_ref());
@@ -122,32 +122,28 @@ fn serve(connection: &Connection, mut waiting: mpsc::Receiver<Box<dyn Job>>) {
 }
 
 /// Runs a batch in one transaction. A job that fails rolls back only its own changes.
-fn commit(connection: &Connection, batch: &mut [Box<dyn Job>]) -> Result<(), CommitFailure> {
-    execute(connection, "BEGIN IMMEDIATE")?;
+fn commit(connection: &Connection, batch: &mut [Box<dyn Job>]) -> Done<()> {
+    connection.begin(Begin::Writing)?;
     for job in batch {
-        execute(connection, "SAVEPOINT job")?;
+        connection.begin_job()?;
         if !job.run(connection) {
-            // On a full disk SQLite rolls back the whole transaction by itself; then this fails,
-            // and with it the batch.
-            execute(connection, "ROLLBACK TO job")?;
+            connection.roll_back_job()?;
         }
-        execute(connection, "RELEASE job")?;
+        connection.end_job()?;
     }
-    execute(connection, "COMMIT")
-}
-
-fn execute(connection: &Connection, sql: &str) -> Result<(), CommitFailure> {
-    connection
-        .prepare_cached(sql)
-        .and_then(|mut statement| statement.execute([]))
-        .map(|_| ())
-        .map_err(|error| CommitFailure(Arc::new(error)))
+    connection.commit()
 }
 
 /// Why a batch was not committed. Every job of the batch gets it.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("the transaction was not committed")]
-struct CommitFailure(#[source] Arc<rusqlite::Error>);
+struct CommitFailure(#[source] Arc<StoreError>);
+
+impl CommitFailure {
+    fn new(fault: Fault) -> Self {
+        Self(Arc::new(fault.while_doing("commit")))
+    }
+}
 
 /// A transition on its way through the writer thread.
 trait Job: Send {
@@ -159,7 +155,7 @@ trait Job: Send {
 
 struct Transition<T, F> {
     doing: &'static str,
-    job: Option<F>,
+    job: F,
     result: Option<Done<T>>,
     reply: oneshot::Sender<StoreResult<T>>,
 }
@@ -167,12 +163,12 @@ struct Transition<T, F> {
 impl<T, F> Job for Transition<T, F>
 where
     T: Send,
-    F: FnOnce(&Connection) -> Done<T> + Send,
+    F: Fn(&Connection) -> Done<T> + Send,
 {
     fn run(&mut self, connection: &Connection) -> bool {
-        let result = self.job.take().map(|job| job(connection));
-        let succeeded = matches!(result, Some(Ok(_)));
-        self.result = result;
+        let result = (self.job)(connection);
+        let succeeded = result.is_ok();
+        self.result = Some(result);
         succeeded
     }
 
@@ -195,6 +191,7 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sql;
 
     type Answer = oneshot::Receiver<StoreResult<()>>;
 
@@ -202,7 +199,8 @@ mod tests {
     fn job(sql: &'static str, succeeds: bool) -> (Box<dyn Job>, Answer) {
         let (reply, answer) = oneshot::channel();
         let job = move |connection: &Connection| {
-            connection.execute_batch(sql)?;
+            let Connection::Sqlite(sqlite) = connection;
+            sqlite.execute_batch(sql)?;
             if succeeds {
                 Ok(())
             } else {
@@ -211,7 +209,7 @@ mod tests {
         };
         let transition = Transition {
             doing: "test",
-            job: Some(job),
+            job,
             result: None,
             reply,
         };
@@ -220,8 +218,9 @@ mod tests {
 
     /// Runs jobs as one batch; returns their answers and the stored rows.
     fn check(jobs: &[(&'static str, bool)]) -> (Vec<String>, Vec<i64>) {
-        let connection = Connection::open_in_memory().unwrap();
-        connection.execute_batch("CREATE TABLE t (n)").unwrap();
+        let sqlite = rusqlite::Connection::open_in_memory().unwrap();
+        sqlite.execute_batch("CREATE TABLE t (n)").unwrap();
+        let connection = Connection::Sqlite(sqlite);
         let (sender, waiting) = mpsc::channel(MAX_WAITING);
         let mut answers = Vec::new();
         for (sql, succeeds) in jobs {
@@ -238,9 +237,10 @@ mod tests {
                 Err(error) => error.to_string(),
             })
             .collect();
-        let mut statement = connection.prepare("SELECT n FROM t ORDER BY n").unwrap();
-        let stored = statement.query_map([], |row| row.get(0)).unwrap();
-        (answers, stored.map(Result::unwrap).collect())
+        let stored = sql::all(&connection, "SELECT n FROM t ORDER BY n", (), |row| {
+            row.get(0)
+        });
+        (answers, stored.unwrap())
     }
 
     #[test]
