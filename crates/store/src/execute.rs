@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use sortie_core::ports::store::StoreResult;
 
@@ -91,20 +92,54 @@ impl Execute for Inline {
     }
 }
 
+/// How often a transaction is run that the database aborts.
+const MAX_ATTEMPTS: u32 = 12;
+/// Before the second attempt; doubles with each further one.
+const FIRST_PAUSE: Duration = Duration::from_millis(2);
+
+/// Runs a transaction until it is not aborted by another one or by a lost connection, at most
+/// [`MAX_ATTEMPTS`] times: about four seconds in all.
+pub(crate) fn again<T>(mut attempt: impl FnMut() -> Done<T>) -> Done<T> {
+    let mut pause = FIRST_PAUSE;
+    for _ in 1..MAX_ATTEMPTS {
+        match attempt() {
+            Err(fault) if fault.is_transient() => {
+                let error = fault.while_doing("commit");
+                tracing::debug!(%error, "a transaction is run again");
+                wait(pause);
+                pause *= 2;
+            }
+            result => return result,
+        }
+    }
+    attempt()
+}
+
+/// Waits on a thread of the store.
+pub(crate) fn wait(duration: Duration) {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "only threads of the store wait here, never an async one"
+    )]
+    std::thread::sleep(duration);
+}
+
 /// Runs a job in its own transaction.
 pub(crate) fn transact<T>(
     connection: &Connection,
     begin: Begin,
-    job: impl FnOnce(&Connection) -> Done<T>,
+    job: impl Fn(&Connection) -> Done<T>,
 ) -> Done<T> {
-    connection.roll_back();
-    connection.begin(begin)?;
-    let result = job(connection).and_then(|value| {
-        connection.commit()?;
-        Ok(value)
-    });
-    if result.is_err() {
+    again(|| {
         connection.roll_back();
-    }
-    result
+        connection.begin(begin)?;
+        let result = job(connection).and_then(|value| {
+            connection.commit()?;
+            Ok(value)
+        });
+        if result.is_err() {
+            connection.roll_back();
+        }
+        result
+    })
 }

@@ -18,6 +18,8 @@ mod lock;
 #[cfg(test)]
 mod plans;
 mod ports;
+#[cfg(feature = "postgres")]
+mod postgres_schema;
 mod quarantine;
 mod queries;
 mod readers;
@@ -37,13 +39,17 @@ use sortie_core::time::Timestamp;
 use crate::execute::{Inline, transact};
 use crate::fault::Fault;
 use crate::lock::Lock;
-use crate::readers::Readers;
+use crate::readers::{Readers, Source};
 use crate::sql::Begin;
+#[cfg(feature = "postgres")]
+use crate::sql::postgres::off_runtime;
 use crate::transitions::{mailbox, requests};
 use crate::writer::Threaded;
 
 pub use crate::lock::Owner;
 pub use crate::row::undetermined_columns;
+#[cfg(feature = "postgres")]
+pub use crate::sql::postgres::{InvalidTarget, Target};
 pub use crate::transitions::rebuild::Fold;
 
 /// The file name of the database.
@@ -51,6 +57,7 @@ const DATABASE: &str = "sortie.db";
 /// The file name of the lock.
 const LOCK: &str = "lock";
 const OPENING: &str = "open its database";
+const LEAVING: &str = "leave a reply";
 
 /// The store, generic over the executor of its transitions.
 #[derive(Clone, Debug)]
@@ -58,7 +65,7 @@ pub struct SqlStore<E> {
     execute: E,
 }
 
-/// The store of a runtime: durable, with one writer thread.
+/// The store of a runtime: durable, with one writer thread, on SQLite or PostgreSQL.
 pub type SqliteStore = SqlStore<Threaded>;
 
 /// The store of a simulation or test: every transition runs immediately on the caller's thread.
@@ -68,12 +75,8 @@ impl SqliteStore {
     /// Opens the store in a folder; creates it if it does not exist. Fails while another process
     /// owns it, with that process's `owner`. Reading needs a Tokio runtime.
     pub fn open(home: &Path, owner: &Owner) -> StoreResult<Self> {
-        let failed = |error: std::io::Error| StoreError::Failed {
-            doing: OPENING,
-            source: Box::new(error),
-        };
-        private_files::make_folder(home).map_err(failed)?;
         let (lock, database) = (home.join(LOCK), home.join(DATABASE));
+        make_home(home)?;
         files::refuse_damaged(&database, &lock).map_err(opening)?;
         let lock = Lock::take(&lock, owner)?;
         files::make_database(&database).map_err(opening)?;
@@ -86,7 +89,7 @@ impl SqliteStore {
     pub fn open_read_only(home: &Path) -> StoreResult<ReadStore> {
         let database = home.join(DATABASE);
         files::refuse_damaged(&database, &home.join(LOCK)).map_err(opening)?;
-        let execute = Readers::open(database).map_err(opening)?;
+        let execute = Readers::open(Source::File(database)).map_err(opening)?;
         Ok(ReadStore { execute })
     }
 
@@ -99,7 +102,6 @@ impl SqliteStore {
         reply: Reply,
         at: Timestamp,
     ) -> StoreResult<Replied> {
-        const LEAVING: &str = "leave a reply";
         let reply_to = ReplyTo {
             request: request.clone(),
             reply,
@@ -121,6 +123,48 @@ impl SqliteStore {
     }
 }
 
+#[cfg(feature = "postgres")]
+impl SqliteStore {
+    /// Opens the store in a PostgreSQL database; creates it if the schema is empty. Fails while
+    /// another process owns the store or the folder `home` on this machine, with that process's
+    /// `owner`. Reading needs a Tokio runtime.
+    pub fn connect(home: &Path, target: &Target, owner: &Owner) -> StoreResult<Self> {
+        let lock = lock_home(home, owner)?;
+        let execute = Threaded::connect(target, owner, lock).map_err(opening)?;
+        Ok(Self { execute })
+    }
+
+    /// Opens the store in a PostgreSQL database read-only, without the lock. A store that does not
+    /// exist reads as empty.
+    pub fn connect_read_only(target: &Target) -> StoreResult<ReadStore> {
+        let execute = Readers::open(Source::Postgres(Box::new(target.clone()))).map_err(opening)?;
+        Ok(ReadStore { execute })
+    }
+
+    /// Leaves a reply for the process that owns the store in a PostgreSQL database; see
+    /// [`SqliteStore::leave_reply`].
+    pub fn leave_reply_at(
+        target: &Target,
+        request: &RequestId,
+        reply: Reply,
+        at: Timestamp,
+    ) -> StoreResult<Replied> {
+        let reply_to = ReplyTo {
+            request: request.clone(),
+            reply,
+            at,
+        };
+        let left = off_runtime(|| {
+            let connection = postgres_schema::open_existing(target)?;
+            let connection = connection.ok_or_else(|| requests::unknown(request.as_str()))?;
+            transact(&connection, Begin::Writing, |connection| {
+                mailbox::leave_reply(connection, &reply_to)
+            })
+        });
+        left.map_err(|fault| fault.while_doing(LEAVING))
+    }
+}
+
 impl InlineStore {
     /// Opens a store that lives as long as this value.
     pub fn open_in_memory() -> StoreResult<Self> {
@@ -137,6 +181,20 @@ impl InlineStore {
 
 /// A read-only store, which another process may be writing; see [`SqliteStore::open_read_only`].
 pub type ReadStore = SqlStore<Readers>;
+
+fn make_home(home: &Path) -> StoreResult<()> {
+    private_files::make_folder(home).map_err(|error| StoreError::Failed {
+        doing: OPENING,
+        source: Box::new(error),
+    })
+}
+
+/// Takes the lock of a folder without a database.
+#[cfg(feature = "postgres")]
+fn lock_home(home: &Path, owner: &Owner) -> StoreResult<Lock> {
+    make_home(home)?;
+    Lock::take(&home.join(LOCK), owner)
+}
 
 fn opening(fault: Fault) -> StoreError {
     fault.while_doing(OPENING)

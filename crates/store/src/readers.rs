@@ -9,7 +9,11 @@ use tokio::sync::Semaphore;
 
 use crate::execute::{Query, transact};
 use crate::fault::{Done, Fault};
+#[cfg(feature = "postgres")]
+use crate::postgres_schema;
 use crate::schema;
+#[cfg(feature = "postgres")]
+use crate::sql::postgres::{Target, off_runtime};
 use crate::sql::{Begin, Connection};
 
 /// Concurrent queries; more wait. Queries are short, and each connection has its own cache.
@@ -21,18 +25,39 @@ pub struct Readers {
     pool: Arc<Pool>,
 }
 
+/// The database that readers open.
+#[derive(Debug)]
+pub(crate) enum Source {
+    /// A file, which may not exist yet.
+    File(PathBuf),
+    #[cfg(feature = "postgres")]
+    Postgres(Box<Target>),
+}
+
+impl Source {
+    /// Opens a connection; `None` if the store does not exist yet.
+    fn open(&self) -> Done<Option<Connection>> {
+        match self {
+            Self::File(path) if path.exists() => schema::open_for_reading(path),
+            Self::File(_) => Ok(None),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(target) => off_runtime(|| postgres_schema::open_existing(target)),
+        }
+    }
+}
+
 struct Pool {
-    path: PathBuf,
+    source: Source,
     idle: Mutex<Vec<Connection>>,
     places: Arc<Semaphore>,
 }
 
 impl Readers {
-    /// Opens the database at `path`, which may not exist yet. Opens the first connection at once,
-    /// so that an unreadable database fails here.
-    pub(crate) fn open(path: PathBuf) -> Done<Self> {
+    /// Opens a database. Opens the first connection at once, so that an unreadable database fails
+    /// here.
+    pub(crate) fn open(source: Source) -> Done<Self> {
         let pool = Pool {
-            path,
+            source,
             idle: Mutex::new(Vec::new()),
             places: Arc::new(Semaphore::new(MAX_READERS)),
         };
@@ -46,7 +71,7 @@ impl Readers {
 impl fmt::Debug for Readers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Readers")
-            .field("path", &self.pool.path)
+            .field("source", &self.pool.source)
             .finish_non_exhaustive()
     }
 }
@@ -96,12 +121,10 @@ impl Pool {
 
     /// Opens a connection. A store that does not exist yet reads as empty.
     fn open(&self) -> Done<Connection> {
-        if self.path.exists()
-            && let Some(connection) = schema::open_for_reading(&self.path)?
-        {
-            return Ok(connection);
+        match self.source.open()? {
+            Some(connection) => Ok(connection),
+            None => schema::open_in_memory(),
         }
-        schema::open_in_memory()
     }
 
     fn give_back(&self, connection: Connection) {

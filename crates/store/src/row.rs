@@ -576,7 +576,7 @@ mod tests {
 
     #[test]
     fn columns_are_where_the_query_has_them() {
-        let Connection::Sqlite(connection) = schema::open_in_memory().unwrap();
+        let connection = schema::sqlite_in_memory().unwrap();
         let query = format!("SELECT {} FROM runs", COLUMNS.sql);
         let statement = connection.prepare(&query).unwrap();
         let named: Vec<_> = statement.column_names().collect();
@@ -588,7 +588,7 @@ mod tests {
 
     #[test]
     fn list_has_exactly_the_columns_of_the_table() {
-        let Connection::Sqlite(connection) = schema::open_in_memory().unwrap();
+        let connection = schema::sqlite_in_memory().unwrap();
         let statement = connection.prepare("SELECT * FROM runs").unwrap();
         let table: BTreeSet<&str> = statement.column_names().collect();
         let listed: BTreeSet<&str> = ALL_COLUMNS.iter().map(|column| column.name).collect();

@@ -8,6 +8,8 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection as Sqlite, OpenFlags};
 
 use crate::fault::{Done, Fault};
+#[cfg(feature = "postgres")]
+use crate::postgres_schema;
 use crate::sql::{self, Connection};
 
 /// Earlier versions can corrupt a database in WAL mode when a checkpoint coincides with a restart
@@ -24,7 +26,14 @@ const LOG_BYTES: i64 = 64 << 20;
 const CACHED_STATEMENTS: usize = 240;
 
 /// The migrations, in order; the first brings an empty database to version 1.
-const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_schema.sql")];
+const MIGRATIONS: &[&str] = &[concat!(
+    include_str!("migrations/0001_tables.sql"),
+    include_str!("migrations/0001_sqlite.sql")
+)];
+
+/// The tables of both databases.
+#[cfg(feature = "postgres")]
+pub(crate) const TABLES: &str = include_str!("migrations/0001_tables.sql");
 
 /// `PRAGMA application_id` of a store: "Sort" in ASCII.
 const APPLICATION_ID: i64 = 0x536f_7274;
@@ -121,10 +130,28 @@ fn existing(path: &Path) -> Done<Option<Sqlite>> {
 
 /// Opens an empty database that lives as long as the connection.
 pub(crate) fn open_in_memory() -> Done<Connection> {
+    sqlite_in_memory().map(Connection::Sqlite)
+}
+
+pub(crate) fn sqlite_in_memory() -> Done<Sqlite> {
     let connection = Sqlite::open_in_memory()?;
     prepare(&connection)?;
     migrate(&connection, MIGRATIONS)?;
-    Ok(Connection::Sqlite(connection))
+    Ok(connection)
+}
+
+/// Returns the tables and columns of both databases.
+#[cfg(feature = "postgres")]
+pub(crate) fn table_columns() -> Done<Vec<(String, String)>> {
+    let memory = Sqlite::open_in_memory()?;
+    memory.execute_batch(TABLES)?;
+    let mut statement = memory.prepare(
+        "SELECT tables.name, columns.name
+         FROM sqlite_schema AS tables JOIN pragma_table_info(tables.name) AS columns
+         WHERE tables.type = 'table' AND tables.name NOT LIKE 'sqlite%'",
+    )?;
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(rows.collect::<Result<_, _>>()?)
 }
 
 fn prepare(connection: &Sqlite) -> Done<()> {
@@ -183,6 +210,8 @@ fn refuse_foreign(connection: &Sqlite) -> Done<()> {
 pub(crate) fn differences(connection: &Connection) -> Done<Vec<String>> {
     match connection {
         Connection::Sqlite(sqlite) => Ok(differences_from(expected()?, &objects(sqlite)?)),
+        #[cfg(feature = "postgres")]
+        Connection::Postgres(_) => postgres_schema::differences(connection),
     }
 }
 
@@ -214,6 +243,9 @@ pub(crate) fn damaged_pages(connection: &Connection) -> Done<Vec<String>> {
             lines.retain(|line| line != "ok");
             Ok(lines)
         }
+        // `pg_amcheck` checks pages and indexes; it needs rights that the store does not have.
+        #[cfg(feature = "postgres")]
+        Connection::Postgres(_) => Ok(Vec::new()),
     }
 }
 
@@ -267,11 +299,15 @@ pub(crate) fn touch(connection: &Connection) -> Done<()> {
             let version = version(sqlite)?;
             Ok(sqlite.pragma_update(None, "user_version", version)?)
         }
+        #[cfg(feature = "postgres")]
+        Connection::Postgres(session) => {
+            session.command("UPDATE store_info SET version = version WHERE id = 1")
+        }
     }
 }
 
 /// Whether a database has the newest schema; `false` if it has no tables yet.
-fn is_current(found: i64, known: i64) -> Result<bool, SchemaError> {
+pub(crate) fn is_current(found: i64, known: i64) -> Result<bool, SchemaError> {
     match found {
         0 => Ok(false),
         found if found < known => Err(SchemaError::TooOld { found, known }),

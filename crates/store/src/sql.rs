@@ -5,6 +5,8 @@
 )]
 
 mod connection;
+#[cfg(feature = "postgres")]
+pub(crate) mod postgres;
 mod value;
 
 use std::error::Error;
@@ -173,7 +175,7 @@ where
 /// Returns SQLite's query plan, for tests.
 #[cfg(test)]
 pub(crate) fn plan(statement: &str) -> Vec<String> {
-    let Connection::Sqlite(connection) = crate::schema::open_in_memory().unwrap();
+    let connection = crate::schema::sqlite_in_memory().unwrap();
     let mut explained = connection
         .prepare(&format!("EXPLAIN QUERY PLAN {statement}"))
         .unwrap();

@@ -12,11 +12,17 @@ use std::thread::{self, JoinHandle};
 use sortie_core::ports::store::{StoreError, StoreResult};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::execute::{Execute, Query};
+use crate::execute::{self, Execute, Query};
 use crate::fault::{Done, Fault};
 use crate::lock::Lock;
-use crate::readers::Readers;
+#[cfg(feature = "postgres")]
+use crate::lock::Owner;
+#[cfg(feature = "postgres")]
+use crate::postgres_schema;
+use crate::readers::{Readers, Source};
 use crate::schema;
+#[cfg(feature = "postgres")]
+use crate::sql::postgres::Target;
 use crate::sql::{Begin, Connection};
 
 /// Transitions that share one commit; more would delay the answer of the first.
@@ -35,22 +41,57 @@ impl Threaded {
     /// Starts the writer thread, which keeps the lock until it ends.
     pub(crate) fn start(path: &Path, lock: Lock) -> Done<Self> {
         let connection = schema::open_for_writing(path)?;
-        let readers = Readers::open(path.to_owned())?;
+        let readers = Readers::open(Source::File(path.to_owned()))?;
         let (jobs, waiting) = mpsc::channel(MAX_WAITING);
-        let thread = thread::Builder::new()
-            .name("sortie-store".to_owned())
-            .spawn(move || {
-                serve(&connection, waiting);
-                drop(connection);
-                drop(lock);
-            })
-            .map_err(|error| Fault::Broken(error.into()))?;
+        let thread = spawn(move || {
+            serve(&connection, waiting);
+            drop(connection);
+            drop(lock);
+        })?;
         Ok(Self {
             jobs: Some(jobs),
             thread: Some(thread),
             readers,
         })
     }
+
+    /// Starts the writer thread on a PostgreSQL server. The thread opens the connection itself: the
+    /// client must not be used on a thread of an async runtime.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn connect(target: &Target, owner: &Owner, lock: Lock) -> Done<Self> {
+        let (jobs, waiting) = mpsc::channel(MAX_WAITING);
+        let (opened, opening) = std::sync::mpsc::channel();
+        let (writer, owner) = (target.clone(), owner.clone());
+        let thread = spawn(move || {
+            let connection = match postgres_schema::open_for_writing(&writer, &owner) {
+                Ok(connection) => connection,
+                Err(fault) => {
+                    opened.send(Err(fault)).ok();
+                    return;
+                }
+            };
+            if opened.send(Ok(())).is_ok() {
+                serve(&connection, waiting);
+            }
+            drop(connection);
+            drop(lock);
+        })?;
+        let gone = |_| Fault::Broken("the store's writer has stopped".into());
+        opening.recv().map_err(gone)??;
+        let readers = Readers::open(Source::Postgres(Box::new(target.clone())))?;
+        Ok(Self {
+            jobs: Some(jobs),
+            thread: Some(thread),
+            readers,
+        })
+    }
+}
+
+fn spawn(job: impl FnOnce() + Send + 'static) -> Done<JoinHandle<()>> {
+    let thread = thread::Builder::new().name("sortie-store".to_owned());
+    thread
+        .spawn(job)
+        .map_err(|error| Fault::Broken(error.into()))
 }
 
 impl Drop for Threaded {
@@ -121,12 +162,20 @@ fn serve(connection: &Connection, mut waiting: mpsc::Receiver<Box<dyn Job>>) {
     }
 }
 
-/// Runs a batch in one transaction. A job that fails rolls back only its own changes.
+/// Runs a batch in one transaction, again if the database aborted it.
 fn commit(connection: &Connection, batch: &mut [Box<dyn Job>]) -> Done<()> {
+    execute::again(|| {
+        connection.roll_back();
+        attempt(connection, batch)
+    })
+}
+
+/// Runs a batch in one transaction. A job that fails rolls back only its own changes.
+fn attempt(connection: &Connection, batch: &mut [Box<dyn Job>]) -> Done<()> {
     connection.begin(Begin::Writing)?;
     for job in batch {
         connection.begin_job()?;
-        if !job.run(connection) {
+        if !job.run(connection)? {
             connection.roll_back_job()?;
         }
         connection.end_job()?;
@@ -137,18 +186,22 @@ fn commit(connection: &Connection, batch: &mut [Box<dyn Job>]) -> Done<()> {
 /// Why a batch was not committed. Every job of the batch gets it.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("the transaction was not committed")]
-struct CommitFailure(#[source] Arc<StoreError>);
+struct CommitFailure(#[source] Arc<dyn Error + Send + Sync>);
 
 impl CommitFailure {
     fn new(fault: Fault) -> Self {
-        Self(Arc::new(fault.while_doing("commit")))
+        Self(match fault {
+            Fault::Broken(source) => source.into(),
+            Fault::Refused(error) => Arc::new(error),
+        })
     }
 }
 
 /// A transition on its way through the writer thread.
 trait Job: Send {
-    /// Runs the transition; `false` if it has to be rolled back.
-    fn run(&mut self, connection: &Connection) -> bool;
+    /// Runs the transition; `false` if it has to be rolled back. Fails if the whole transaction has
+    /// to be run again.
+    fn run(&mut self, connection: &Connection) -> Done<bool>;
     /// Answers the caller, after the commit has succeeded or failed.
     fn answer(self: Box<Self>, failure: Option<&CommitFailure>);
 }
@@ -165,11 +218,14 @@ where
     T: Send,
     F: Fn(&Connection) -> Done<T> + Send,
 {
-    fn run(&mut self, connection: &Connection) -> bool {
-        let result = (self.job)(connection);
+    fn run(&mut self, connection: &Connection) -> Done<bool> {
+        let result = match (self.job)(connection) {
+            Err(fault) if fault.is_transient() => return Err(fault),
+            result => result,
+        };
         let succeeded = result.is_ok();
         self.result = Some(result);
-        succeeded
+        Ok(succeeded)
     }
 
     fn answer(self: Box<Self>, failure: Option<&CommitFailure>) {
@@ -199,8 +255,9 @@ mod tests {
     fn job(sql: &'static str, succeeds: bool) -> (Box<dyn Job>, Answer) {
         let (reply, answer) = oneshot::channel();
         let job = move |connection: &Connection| {
-            let Connection::Sqlite(sqlite) = connection;
-            sqlite.execute_batch(sql)?;
+            for statement in sql.split(';') {
+                sql::run(connection, statement, ())?;
+            }
             if succeeds {
                 Ok(())
             } else {

@@ -8,17 +8,23 @@ use std::fmt;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 
 use crate::fault::{Done, Fault};
-use crate::sql::{FromValue, Params, Value};
+#[cfg(feature = "postgres")]
+use crate::sql::postgres::{Session, storable};
+use crate::sql::{FromValue, OwnedValue, Params, Value};
 
 /// A connection to a database. A thread uses it alone.
 pub enum Connection {
     Sqlite(rusqlite::Connection),
+    #[cfg(feature = "postgres")]
+    Postgres(Box<Session>),
 }
 
 impl fmt::Debug for Connection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Sqlite(_) => f.write_str("Sqlite"),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(session) => session.fmt(f),
         }
     }
 }
@@ -43,6 +49,8 @@ impl Connection {
                     Begin::Writing => "BEGIN IMMEDIATE",
                 },
             ),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(session) => session.begin(begin),
         }
     }
 
@@ -50,6 +58,8 @@ impl Connection {
     pub(crate) fn commit(&self) -> Done<()> {
         match self {
             Self::Sqlite(sqlite) => execute(sqlite, "COMMIT"),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(session) => session.commit(),
         }
     }
 
@@ -58,6 +68,8 @@ impl Connection {
         let rolled_back = match self {
             Self::Sqlite(sqlite) if sqlite.is_autocommit() => return,
             Self::Sqlite(sqlite) => execute(sqlite, "ROLLBACK"),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(session) => session.roll_back(),
         };
         if let Err(fault) = rolled_back {
             let error = fault.while_doing("roll back");
@@ -70,6 +82,8 @@ impl Connection {
     pub(crate) fn begin_job(&self) -> Done<()> {
         match self {
             Self::Sqlite(sqlite) => execute(sqlite, "SAVEPOINT job"),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(session) => session.command("SAVEPOINT job"),
         }
     }
 
@@ -78,6 +92,8 @@ impl Connection {
     pub(crate) fn roll_back_job(&self) -> Done<()> {
         match self {
             Self::Sqlite(sqlite) => execute(sqlite, "ROLLBACK TO job"),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(session) => session.command("ROLLBACK TO job"),
         }
     }
 
@@ -85,6 +101,8 @@ impl Connection {
     pub(crate) fn end_job(&self) -> Done<()> {
         match self {
             Self::Sqlite(sqlite) => execute(sqlite, "RELEASE job"),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(session) => session.command("RELEASE job"),
         }
     }
 
@@ -93,6 +111,19 @@ impl Connection {
     pub(crate) fn is_reusable(&self) -> bool {
         match self {
             Self::Sqlite(sqlite) => sqlite.path().is_some_and(|path| !path.is_empty()),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(session) => !session.is_lost(),
+        }
+    }
+
+    /// Returns a value as this database stores it.
+    pub(crate) fn stored(&self, value: OwnedValue) -> OwnedValue {
+        match (self, value) {
+            #[cfg(feature = "postgres")]
+            (Self::Postgres(_), OwnedValue::Text(text)) => {
+                OwnedValue::Text(storable(&text).into_owned())
+            }
+            (_, value) => value,
         }
     }
 
@@ -100,6 +131,8 @@ impl Connection {
     pub(crate) fn run(&self, sql: &str, params: &impl Params) -> Done<usize> {
         match self {
             Self::Sqlite(sqlite) => Ok(bound(sqlite, sql, params)?.raw_execute()?),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(session) => session.run(sql, params),
         }
     }
 
@@ -116,6 +149,15 @@ impl Connection {
                 let mut rows = statement.raw_query();
                 while let Some(row) = rows.next()? {
                     if !visit(&Row::Sqlite(row))? {
+                        break;
+                    }
+                }
+                Ok(())
+            }
+            #[cfg(feature = "postgres")]
+            Self::Postgres(session) => {
+                for row in session.query(sql, params)? {
+                    if !visit(&Row::Postgres(&row))? {
                         break;
                     }
                 }
@@ -166,14 +208,29 @@ impl rusqlite::ToSql for Value<'_> {
 #[derive(Debug)]
 pub(crate) enum Row<'a> {
     Sqlite(&'a rusqlite::Row<'a>),
+    #[cfg(feature = "postgres")]
+    Postgres(&'a postgres::Row),
 }
 
 /// The position or the name of a column.
-pub(crate) trait Column: rusqlite::RowIndex {}
+pub(crate) trait Column: rusqlite::RowIndex {
+    #[cfg(feature = "postgres")]
+    fn position(&self, columns: &[postgres::Column]) -> Option<usize>;
+}
 
-impl Column for usize {}
+impl Column for usize {
+    #[cfg(feature = "postgres")]
+    fn position(&self, columns: &[postgres::Column]) -> Option<usize> {
+        (*self < columns.len()).then_some(*self)
+    }
+}
 
-impl Column for &str {}
+impl Column for &str {
+    #[cfg(feature = "postgres")]
+    fn position(&self, columns: &[postgres::Column]) -> Option<usize> {
+        columns.iter().position(|column| column.name() == *self)
+    }
+}
 
 impl Row<'_> {
     pub(crate) fn value(&self, column: impl Column) -> Done<Value<'_>> {
@@ -187,6 +244,12 @@ impl Row<'_> {
                 ),
                 ValueRef::Blob(bytes) => Value::Blob(bytes),
             }),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(row) => {
+                let missing = || Fault::Broken("a row lacks a column".into());
+                let position = column.position(row.columns()).ok_or_else(missing)?;
+                Ok(row.try_get(position)?)
+            }
         }
     }
 
@@ -201,6 +264,11 @@ impl Row<'_> {
             Self::Sqlite(row) => {
                 let names = row.as_ref().column_names();
                 names.map(str::to_owned).collect()
+            }
+            #[cfg(feature = "postgres")]
+            Self::Postgres(row) => {
+                let columns = row.columns().iter();
+                columns.map(|column| column.name().to_owned()).collect()
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Values that statements bind and rows contain, the same for every database.
 //!
-//! Booleans are the integers 0 and 1.
+//! Booleans are the integers 0 and 1. A parameter knows its kind even if it is null: PostgreSQL
+//! needs the type of every parameter to prepare a statement.
 
 use std::borrow::Cow;
 
@@ -26,29 +27,54 @@ pub(crate) enum OwnedValue {
     Blob(Vec<u8>),
 }
 
+/// The type of a parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Integer,
+    Real,
+    Text,
+    Blob,
+}
+
 /// A type whose values are never null.
 pub(crate) trait Scalar {
+    const KIND: Kind;
     fn scalar(&self) -> Value<'_>;
 }
 
 /// A parameter of a statement.
 pub(crate) trait Bind {
+    #[cfg_attr(
+        not(feature = "postgres"),
+        expect(dead_code, reason = "only PostgreSQL needs the types of parameters")
+    )]
+    fn kind(&self) -> Kind;
     fn value(&self) -> Value<'_>;
 }
 
 impl<T: Scalar> Bind for T {
+    fn kind(&self) -> Kind {
+        T::KIND
+    }
+
     fn value(&self) -> Value<'_> {
         self.scalar()
     }
 }
 
 impl<T: Scalar> Bind for Option<T> {
+    fn kind(&self) -> Kind {
+        T::KIND
+    }
+
     fn value(&self) -> Value<'_> {
         self.as_ref().map_or(Value::Null, Scalar::scalar)
     }
 }
 
 impl<T: Scalar + ?Sized> Scalar for &T {
+    const KIND: Kind = T::KIND;
+
     fn scalar(&self) -> Value<'_> {
         (**self).scalar()
     }
@@ -57,6 +83,8 @@ impl<T: Scalar + ?Sized> Scalar for &T {
 macro_rules! scalar {
     ($($type:ty: $kind:ident($this:ident) = $value:expr;)+) => {
         $(impl Scalar for $type {
+            const KIND: Kind = Kind::$kind;
+
             fn scalar(&self) -> Value<'_> {
                 let $this = self;
                 Value::$kind($value)

@@ -72,7 +72,7 @@ impl Removable {
 /// Journal, blobs, inbox, outbox, requests and accounts are deleted with their record; the audit is
 /// kept.
 fn remove_records(connection: &Connection, run: &str) -> Done<Vec<RunRef>> {
-    sql::all(
+    let mut removed = sql::all(
         connection,
         &format!(
             "{SUBTREE} DELETE FROM runs WHERE run_id IN (SELECT run_id FROM subtree)
@@ -89,7 +89,10 @@ fn remove_records(connection: &Connection, run: &str) -> Done<Vec<RunRef>> {
                 head: Seq(row.get("head_seq")?),
             })
         },
-    )
+    )?;
+    // Parents before children: a database returns deleted rows in any order.
+    removed.sort_by_key(|run: &RunRef| run.run);
+    Ok(removed)
 }
 
 /// Deletes a batch of due transcripts; fewer than [`MAX_REMOVALS`] if no more are due.

@@ -242,7 +242,7 @@ pub(crate) fn wrong_tallies(connection: &Connection) -> Done<Vec<String>> {
              UNION ALL
              SELECT status, COALESCE(tenant, ''),
                     CASE WHEN archived_at IS NULL THEN 0 ELSE 1 END, 0, COUNT(*)
-             FROM runs GROUP BY 1, 2, 3) AS both
+             FROM runs GROUP BY 1, 2, 3) AS compared
          GROUP BY status, tenant, archived HAVING SUM(kept) <> SUM(counted)",
         (),
         |row| {

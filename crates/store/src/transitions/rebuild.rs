@@ -67,6 +67,10 @@ impl Rebuilder {
             .filter(|(name, _)| is_fixed(name))
             .collect();
         expected.extend(after_admission(&admit, entries)?);
+        let expected: BTreeMap<String, OwnedValue> = expected
+            .into_iter()
+            .map(|(name, value)| (name, store.stored(value)))
+            .collect();
         let differs = |(name, value): (&String, &OwnedValue)| {
             (found.get(name) != Some(value)).then(|| name.clone())
         };

@@ -128,7 +128,7 @@ impl Turns {
     fn beginning_and_cost(&self, connection: &Connection) -> Done<(String, Option<f64>)> {
         let found = sql::first(
             connection,
-            "SELECT (SELECT SUBSTR(task, 1, ?3) FROM runs
+            "SELECT (SELECT SUBSTR(task, 1, CAST(?3 AS INTEGER)) FROM runs
                      WHERE parent_id IS NULL AND lane = 'main' AND session = ?1 AND tenant IS NOT DISTINCT FROM ?2
                      ORDER BY created_at, run_id LIMIT 1) AS title,
                     SUM(COALESCE(cost_usd, 0) + COALESCE(children_cost_usd, 0)) AS cost_usd,
