@@ -1,13 +1,16 @@
-//! The store on SQLite: runs, journals, inboxes, outbox, leases, requests, accounts and the audit.
+//! The store: runs, journals, inboxes, outbox, leases, requests, accounts and the audit, on SQLite or
+//! PostgreSQL (feature `postgres`).
 //!
 //! Every change is a transition: a function over a connection inside a transaction, in
-//! `transitions/`. [`SqliteStore`] sends transitions to one writer thread that commits many at
-//! once; [`InlineStore`] runs the same functions immediately, for simulations. [`ReadStore`] reads
-//! a store that another process may be writing.
+//! `transitions/`. Both databases run the same functions; `sql` hides which of the two it is.
+//! [`SqliteStore`] sends transitions to one writer thread that commits many at once; [`InlineStore`]
+//! runs the same functions immediately, for simulations. [`ReadStore`] reads a store that another
+//! process may be writing.
 //!
-//! Invariants: one process writes (a lock file), except for replies left in the mailbox; no caller
-//! gets an answer before its change is on disk; every write for a run checks its fence; journals
-//! are gap-free and hash-chained; a terminal state and its announcements are one transaction.
+//! Invariants: one process writes (a lock file, and an advisory lock on PostgreSQL), except for
+//! replies left in the mailbox; no caller gets an answer before its change is durable; every write for
+//! a run checks its fence; journals are gap-free and hash-chained; a terminal state and its
+//! announcements are one transaction.
 
 mod chain;
 mod columns;
