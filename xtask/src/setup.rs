@@ -39,6 +39,10 @@ fn install_packages() -> Result<()> {
     if !tools::has_python() {
         packages.extend(["python3", "python3-venv"]);
     }
+    if !has_postgres() {
+        // Debian's package may start a server of its own; the tests start theirs in another folder.
+        packages.push("postgresql");
+    }
     if packages.is_empty() {
         println!("all programs are installed");
         return Ok(());
@@ -59,6 +63,16 @@ fn install_packages() -> Result<()> {
             .args(["install", "-q", "-y", "--no-install-recommends"])
             .args(&packages),
     )
+}
+
+/// Returns whether PostgreSQL's server is installed. Debian keeps its programs out of the `PATH`.
+fn has_postgres() -> bool {
+    let versions = std::fs::read_dir("/usr/lib/postgresql")
+        .into_iter()
+        .flatten();
+    let mut installed = versions.filter_map(Result::ok);
+    installed.any(|version| version.path().join("bin/initdb").is_file())
+        || place::find_program("initdb").is_some()
 }
 
 fn as_root(program: &str) -> Result<Command> {

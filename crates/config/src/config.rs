@@ -46,6 +46,20 @@ pub struct Config {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 10_000_000))]
     pub max_tokens: Option<u64>,
+    /// Address of a PostgreSQL database for the tasks, `postgres://user@host/database`. Unset: a file
+    /// in the home folder.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub store: Option<Secret>,
+    /// Environment variable that contains the password of the database.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend(
+        "format" = "environment-variable",
+        "pattern" = "^[A-Z_][A-Z0-9_]{0,127}$"
+    ))]
+    pub store_password_env: Option<String>,
+    /// File that contains the password of the database.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub store_password_file: Option<String>,
     /// Settings of the main agent.
     pub main: MainConfig,
     /// Limits and tools of subagents.

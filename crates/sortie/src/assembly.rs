@@ -277,7 +277,10 @@ fn redactor(options: &Options) -> Redactor {
         let env = server.env.iter().filter(|(name, _)| is_secret(name));
         env.map(|(_, value)| value).chain(server.headers.values())
     });
-    let configured = providers.chain(servers).chain(&config.web.search.api_key);
+    let configured = providers
+        .chain(servers)
+        .chain(&config.web.search.api_key)
+        .chain(&config.store);
     let mut values: Vec<String> = configured
         .map(|secret| secret.expose().to_owned())
         .collect();
@@ -287,6 +290,7 @@ fn redactor(options: &Options) -> Redactor {
             .filter(|(name, _)| is_secret(name))
             .map(|(_, value)| value.to_owned()),
     );
+    values.extend(options.store_passwords());
     #[cfg(feature = "telemetry")]
     values.extend(crate::telemetry::header_values(options));
     Redactor::new(values)

@@ -5,13 +5,16 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sortie_config::{Config, TrustStore};
-use sortie_core::ports::store::StoreResult;
-use sortie_core::time::Clock as _;
+use sortie_config::{Config, Secret, TrustStore};
+use sortie_core::ports::store::{Replied, StoreError, StoreResult};
+use sortie_core::request::{Reply, RequestId};
+use sortie_core::time::{Clock as _, Timestamp};
 use sortie_core::words::Lang;
 use sortie_models::Directory;
 use sortie_runtime::ProcessClock;
 use sortie_sandbox::{Offer, Places, probe};
+#[cfg(feature = "postgres")]
+use sortie_store::Target;
 use sortie_store::{Owner, ReadStore, SqliteStore};
 
 use crate::{Environment, settings};
@@ -109,6 +112,21 @@ pub struct OpenStore {
     pub clock: ProcessClock,
 }
 
+/// The database of the tasks.
+enum Database {
+    /// A file in the home folder.
+    File,
+    #[cfg(feature = "postgres")]
+    Postgres(Target),
+}
+
+fn unusable(why: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> StoreError {
+    StoreError::Failed {
+        doing: "use the configured database",
+        source: why.into(),
+    }
+}
+
 impl Options {
     /// Locks the store for this process. Fails with `StoreError::Locked` while another process holds
     /// it.
@@ -119,7 +137,11 @@ impl Options {
             command: self.command.clone(),
             since: clock.now(),
         };
-        let store = SqliteStore::open(&self.home, &owner)?;
+        let store = match self.database()? {
+            Database::File => SqliteStore::open(&self.home, &owner)?,
+            #[cfg(feature = "postgres")]
+            Database::Postgres(target) => SqliteStore::connect(&self.home, &target, &owner)?,
+        };
         Ok(OpenStore {
             store,
             owner,
@@ -129,7 +151,77 @@ impl Options {
 
     /// Opens the store read-only, alongside the process that holds the lock.
     pub fn read_store(&self) -> StoreResult<ReadStore> {
-        SqliteStore::open_read_only(&self.home)
+        match self.database()? {
+            Database::File => SqliteStore::open_read_only(&self.home),
+            #[cfg(feature = "postgres")]
+            Database::Postgres(target) => SqliteStore::connect_read_only(&target),
+        }
+    }
+
+    /// Leaves a reply for the process that holds the lock of the store.
+    pub fn leave_reply(
+        &self,
+        request: &RequestId,
+        reply: Reply,
+        at: Timestamp,
+    ) -> StoreResult<Replied> {
+        match self.database()? {
+            Database::File => SqliteStore::leave_reply(&self.home, request, reply, at),
+            #[cfg(feature = "postgres")]
+            Database::Postgres(target) => SqliteStore::leave_reply_at(&target, request, reply, at),
+        }
+    }
+
+    /// Returns the configured database.
+    fn database(&self) -> StoreResult<Database> {
+        match &self.config.store {
+            None => Ok(Database::File),
+            Some(address) => self.postgres(address.expose()),
+        }
+    }
+
+    #[cfg(feature = "postgres")]
+    fn postgres(&self, address: &str) -> StoreResult<Database> {
+        let target: Target = address.parse().map_err(unusable)?;
+        let Some(password) = self.store_password()? else {
+            return Ok(Database::Postgres(target));
+        };
+        Ok(Database::Postgres(target.with_password(&password)))
+    }
+
+    /// Returns the password of the database from its variable or its file.
+    fn store_password(&self) -> StoreResult<Option<String>> {
+        if let Some(name) = &self.config.store_password_env {
+            let missing = || unusable(format!("the environment variable {name} is not set"));
+            let value = self.environment.text(name).ok_or_else(missing)?;
+            return Ok(Some(value.to_owned()));
+        }
+        let Some(path) = &self.config.store_password_file else {
+            return Ok(None);
+        };
+        let path = self.workspace.join(path);
+        let unread = |error| unusable(format!("cannot read {}: {error}", path.display()));
+        let text = std::fs::read_to_string(&path).map_err(unread)?;
+        Ok(Some(text.trim_end_matches(['\r', '\n']).to_owned()))
+    }
+
+    /// Returns the passwords of the database, in the address and beside it, for the redactor.
+    pub(crate) fn store_passwords(&self) -> Vec<String> {
+        let address = self.config.store.as_ref().map(Secret::expose);
+        let in_address = address
+            .and_then(|address| address.split_once("://")?.1.rsplit_once('@'))
+            .and_then(|(user, _)| user.split_once(':'))
+            .map(|(_, password)| password.to_owned());
+        let beside = self.store_password().ok().flatten();
+        in_address.into_iter().chain(beside).collect()
+    }
+
+    #[cfg(not(feature = "postgres"))]
+    #[expect(clippy::unused_self, reason = "with the feature it reads the password")]
+    fn postgres(&self, _address: &str) -> StoreResult<Database> {
+        Err(unusable(
+            "this program was built without support for PostgreSQL",
+        ))
     }
 
     /// Returns the directory of models that the configuration and the environment describe. `pace`

@@ -4,7 +4,6 @@
 //! does not match its chain is never returned; appending still works from the record, so that its
 //! run can be ended.
 
-use rusqlite::{Connection, Row, params};
 use sha2::{Digest, Sha256};
 use sortie_core::event::{JOURNAL_VERSION, JournalEntry};
 use sortie_core::id::{Epoch, RunId, Seq};
@@ -12,7 +11,7 @@ use sortie_core::ports::store::StoreError;
 use sortie_core::time::Timestamp;
 
 use crate::fault::{Done, Fault};
-use crate::sql;
+use crate::sql::{self, Connection, Row, params};
 
 /// SHA-256.
 pub(crate) type Hash = [u8; 32];
@@ -107,22 +106,27 @@ pub(crate) fn read_part(
         seq: after.0.max(0),
         hash: hash_at(connection, run, &tail.run, after)?,
     };
-    let mut statement = connection.prepare_cached(
-        "SELECT seq, at, epoch, version, body, hash FROM journal
-         WHERE run_id = ?1 AND seq > ?2 ORDER BY seq",
-    )?;
-    let mut rows = statement.query(params![tail.run, walk.seq])?;
     let mut entries = Vec::new();
     let mut bytes = 0_usize;
-    while let Some(row) = rows.next()? {
-        let length = row.get_ref(4)?.as_bytes().map_or(0, <[u8]>::len);
-        bytes = bytes.saturating_add(length);
-        if bytes > max_bytes && !entries.is_empty() {
-            return Ok(entries);
-        }
-        entries.push(walk.step(row)?);
+    let mut is_cut = false;
+    sql::each(
+        connection,
+        "SELECT seq, at, epoch, version, body, hash FROM journal
+         WHERE run_id = ?1 AND seq > ?2 ORDER BY seq",
+        params![tail.run, after.0.max(0)],
+        |row| {
+            let length = sql::optional_text(row, 4).map_or(0, |body| body.map_or(0, str::len));
+            bytes = bytes.saturating_add(length);
+            is_cut = bytes > max_bytes && !entries.is_empty();
+            if !is_cut {
+                entries.push(walk.step(row)?);
+            }
+            Ok(!is_cut)
+        },
+    )?;
+    if !is_cut {
+        walk.arrive(&tail)?;
     }
-    walk.arrive(&tail)?;
     Ok(entries)
 }
 
@@ -211,10 +215,7 @@ impl Walk<'_> {
             at: row.get(1).map_err(unreadable)?,
             epoch: row.get(2).map_err(unreadable)?,
             version: row.get(3).map_err(unreadable)?,
-            body: row
-                .get_ref(4)?
-                .as_str()
-                .map_err(|_| damaged(self.run, seq, "the entry is not text"))?,
+            body: sql::text(row, 4).map_err(|_| damaged(self.run, seq, "the entry is not text"))?,
         };
         let stored: Hash = row.get(5).map_err(unreadable)?;
         let hash = link.hash(&self.hash);

@@ -3,12 +3,13 @@
 use std::fmt;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use rusqlite::Connection;
 use sortie_core::ports::store::StoreResult;
 
 use crate::fault::{Done, Fault};
 use crate::schema;
+use crate::sql::{Begin, Connection};
 
 /// Runs queries, each on one consistent snapshot of the database.
 pub trait Query: Send + Sync + fmt::Debug {
@@ -19,10 +20,11 @@ pub trait Query: Send + Sync + fmt::Debug {
     ) -> impl Future<Output = StoreResult<T>> + Send
     where
         T: Send + 'static,
-        F: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static;
+        F: Fn(&Connection) -> Result<T, Fault> + Send + 'static;
 }
 
-/// Runs transitions. Each is atomic, and durable when it returns.
+/// Runs transitions. Each is atomic, and durable when it returns. A job may run more than once, and
+/// only its last run takes effect.
 pub trait Execute: Query {
     fn write<T, F>(
         &self,
@@ -31,7 +33,7 @@ pub trait Execute: Query {
     ) -> impl Future<Output = StoreResult<T>> + Send
     where
         T: Send + 'static,
-        F: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static;
+        F: Fn(&Connection) -> Result<T, Fault> + Send + 'static;
 }
 
 /// Runs everything immediately on the caller's thread, so that a simulation controls the order.
@@ -74,7 +76,7 @@ impl Query for Inline {
     async fn read<T, F>(&self, doing: &'static str, job: F) -> StoreResult<T>
     where
         T: Send + 'static,
-        F: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+        F: Fn(&Connection) -> Result<T, Fault> + Send + 'static,
     {
         transact(&self.lock(), Begin::Reading, job).map_err(|fault| fault.while_doing(doing))
     }
@@ -84,49 +86,60 @@ impl Execute for Inline {
     async fn write<T, F>(&self, doing: &'static str, job: F) -> StoreResult<T>
     where
         T: Send + 'static,
-        F: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+        F: Fn(&Connection) -> Result<T, Fault> + Send + 'static,
     {
         transact(&self.lock(), Begin::Writing, job).map_err(|fault| fault.while_doing(doing))
     }
 }
 
-/// The kind of a transaction.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Begin {
-    /// Queries: one snapshot for all of them.
-    Reading,
-    /// Changes: takes the write lock at once, so that no statement has to be retried.
-    Writing,
+/// How often a transaction is run that the database aborts.
+const MAX_ATTEMPTS: u32 = 12;
+/// Before the second attempt; doubles with each further one.
+const FIRST_PAUSE: Duration = Duration::from_millis(2);
+
+/// Runs a transaction until it is not aborted by another one or by a lost connection, at most
+/// [`MAX_ATTEMPTS`] times: about four seconds in all.
+pub(crate) fn again<T>(mut attempt: impl FnMut() -> Done<T>) -> Done<T> {
+    let mut pause = FIRST_PAUSE;
+    for _ in 1..MAX_ATTEMPTS {
+        match attempt() {
+            Err(fault) if fault.is_transient() => {
+                let error = fault.while_doing("commit");
+                tracing::debug!(%error, "a transaction is run again");
+                wait(pause);
+                pause *= 2;
+            }
+            result => return result,
+        }
+    }
+    attempt()
+}
+
+/// Waits on a thread of the store.
+pub(crate) fn wait(duration: Duration) {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "only threads of the store wait here, never an async one"
+    )]
+    std::thread::sleep(duration);
 }
 
 /// Runs a job in its own transaction.
 pub(crate) fn transact<T>(
     connection: &Connection,
     begin: Begin,
-    job: impl FnOnce(&Connection) -> Done<T>,
+    job: impl Fn(&Connection) -> Done<T>,
 ) -> Done<T> {
-    roll_back(connection);
-    connection.execute_batch(match begin {
-        Begin::Reading => "BEGIN",
-        Begin::Writing => "BEGIN IMMEDIATE",
-    })?;
-    let result = job(connection).and_then(|value| {
-        connection.execute_batch("COMMIT")?;
-        Ok(value)
-    });
-    if result.is_err() {
-        roll_back(connection);
-    }
-    result
-}
-
-/// Rolls back an open transaction.
-pub(crate) fn roll_back(connection: &Connection) {
-    if connection.is_autocommit() {
-        return;
-    }
-    if let Err(error) = connection.execute_batch("ROLLBACK") {
-        // SQLite has usually rolled back by itself; otherwise the next BEGIN fails.
-        tracing::warn!(%error, "could not roll back");
-    }
+    again(|| {
+        connection.roll_back();
+        connection.begin(begin)?;
+        let result = job(connection).and_then(|value| {
+            connection.commit()?;
+            Ok(value)
+        });
+        if result.is_err() {
+            connection.roll_back();
+        }
+        result
+    })
 }

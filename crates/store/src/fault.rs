@@ -5,6 +5,9 @@ use std::error::Error;
 use sortie_core::id::RunId;
 use sortie_core::ports::store::StoreError;
 
+#[cfg(feature = "postgres")]
+use crate::sql::postgres;
+
 pub(crate) type Done<T> = Result<T, Fault>;
 
 /// Why a transition failed.
@@ -33,8 +36,26 @@ impl Fault {
                 let code = source
                     .downcast_ref::<rusqlite::Error>()
                     .and_then(rusqlite::Error::sqlite_error_code);
-                code == Some(rusqlite::ErrorCode::DatabaseCorrupt)
+                if code == Some(rusqlite::ErrorCode::DatabaseCorrupt) {
+                    return true;
+                }
+                #[cfg(feature = "postgres")]
+                if postgres::is_damage(source.as_ref()) {
+                    return true;
+                }
+                false
             }
+        }
+    }
+
+    /// Whether running the transaction again may succeed. SQLite has one writer, which waits.
+    pub(crate) fn is_transient(&self) -> bool {
+        match self {
+            #[cfg(feature = "postgres")]
+            Self::Broken(source) => postgres::is_transient(source.as_ref()),
+            #[cfg(not(feature = "postgres"))]
+            Self::Broken(_) => false,
+            Self::Refused(_) => false,
         }
     }
 
@@ -59,8 +80,6 @@ macro_rules! broken_by {
     };
 }
 
-broken_by!(
-    rusqlite::Error,
-    rusqlite::types::FromSqlError,
-    serde_json::Error,
-);
+#[cfg(feature = "postgres")]
+broken_by!(::postgres::Error);
+broken_by!(rusqlite::Error, serde_json::Error);

@@ -1,13 +1,16 @@
-//! The store on SQLite: runs, journals, inboxes, outbox, leases, requests, accounts and the audit.
+//! The store: runs, journals, inboxes, outbox, leases, requests, accounts and the audit, on SQLite or
+//! PostgreSQL (feature `postgres`).
 //!
 //! Every change is a transition: a function over a connection inside a transaction, in
-//! `transitions/`. [`SqliteStore`] sends transitions to one writer thread that commits many at
-//! once; [`InlineStore`] runs the same functions immediately, for simulations. [`ReadStore`] reads
-//! a store that another process may be writing.
+//! `transitions/`. Both databases run the same functions; `sql` hides which of the two it is.
+//! [`SqliteStore`] sends transitions to one writer thread that commits many at once; [`InlineStore`]
+//! runs the same functions immediately, for simulations. [`ReadStore`] reads a store that another
+//! process may be writing.
 //!
-//! Invariants: one process writes (a lock file), except for replies left in the mailbox; no caller
-//! gets an answer before its change is on disk; every write for a run checks its fence; journals
-//! are gap-free and hash-chained; a terminal state and its announcements are one transaction.
+//! Invariants: one process writes (a lock file, and an advisory lock on PostgreSQL), except for
+//! replies left in the mailbox; no caller gets an answer before its change is durable; every write for
+//! a run checks its fence; journals are gap-free and hash-chained; a terminal state and its
+//! announcements are one transaction.
 
 mod chain;
 mod columns;
@@ -18,6 +21,8 @@ mod lock;
 #[cfg(test)]
 mod plans;
 mod ports;
+#[cfg(feature = "postgres")]
+mod postgres_schema;
 mod quarantine;
 mod queries;
 mod readers;
@@ -34,15 +39,20 @@ use sortie_core::ports::store::{Replied, ReplyTo, StoreError, StoreResult};
 use sortie_core::request::{Reply, RequestId};
 use sortie_core::time::Timestamp;
 
-use crate::execute::{Begin, Inline, transact};
+use crate::execute::{Inline, transact};
 use crate::fault::Fault;
 use crate::lock::Lock;
-use crate::readers::Readers;
+use crate::readers::{Readers, Source};
+use crate::sql::Begin;
+#[cfg(feature = "postgres")]
+use crate::sql::postgres::off_runtime;
 use crate::transitions::{mailbox, requests};
 use crate::writer::Threaded;
 
 pub use crate::lock::Owner;
 pub use crate::row::undetermined_columns;
+#[cfg(feature = "postgres")]
+pub use crate::sql::postgres::{InvalidTarget, Target};
 pub use crate::transitions::rebuild::Fold;
 
 /// The file name of the database.
@@ -50,6 +60,7 @@ const DATABASE: &str = "sortie.db";
 /// The file name of the lock.
 const LOCK: &str = "lock";
 const OPENING: &str = "open its database";
+const LEAVING: &str = "leave a reply";
 
 /// The store, generic over the executor of its transitions.
 #[derive(Clone, Debug)]
@@ -57,7 +68,7 @@ pub struct SqlStore<E> {
     execute: E,
 }
 
-/// The store of a runtime: durable, with one writer thread.
+/// The store of a runtime: durable, with one writer thread, on SQLite or PostgreSQL.
 pub type SqliteStore = SqlStore<Threaded>;
 
 /// The store of a simulation or test: every transition runs immediately on the caller's thread.
@@ -67,12 +78,8 @@ impl SqliteStore {
     /// Opens the store in a folder; creates it if it does not exist. Fails while another process
     /// owns it, with that process's `owner`. Reading needs a Tokio runtime.
     pub fn open(home: &Path, owner: &Owner) -> StoreResult<Self> {
-        let failed = |error: std::io::Error| StoreError::Failed {
-            doing: OPENING,
-            source: Box::new(error),
-        };
-        private_files::make_folder(home).map_err(failed)?;
         let (lock, database) = (home.join(LOCK), home.join(DATABASE));
+        make_home(home)?;
         files::refuse_damaged(&database, &lock).map_err(opening)?;
         let lock = Lock::take(&lock, owner)?;
         files::make_database(&database).map_err(opening)?;
@@ -85,7 +92,7 @@ impl SqliteStore {
     pub fn open_read_only(home: &Path) -> StoreResult<ReadStore> {
         let database = home.join(DATABASE);
         files::refuse_damaged(&database, &home.join(LOCK)).map_err(opening)?;
-        let execute = Readers::open(database).map_err(opening)?;
+        let execute = Readers::open(Source::File(database)).map_err(opening)?;
         Ok(ReadStore { execute })
     }
 
@@ -98,7 +105,6 @@ impl SqliteStore {
         reply: Reply,
         at: Timestamp,
     ) -> StoreResult<Replied> {
-        const LEAVING: &str = "leave a reply";
         let reply_to = ReplyTo {
             request: request.clone(),
             reply,
@@ -120,6 +126,48 @@ impl SqliteStore {
     }
 }
 
+#[cfg(feature = "postgres")]
+impl SqliteStore {
+    /// Opens the store in a PostgreSQL database; creates it if the schema is empty. Fails while
+    /// another process owns the store or the folder `home` on this machine, with that process's
+    /// `owner`. Reading needs a Tokio runtime.
+    pub fn connect(home: &Path, target: &Target, owner: &Owner) -> StoreResult<Self> {
+        let lock = lock_home(home, owner)?;
+        let execute = Threaded::connect(target, owner, lock).map_err(opening)?;
+        Ok(Self { execute })
+    }
+
+    /// Opens the store in a PostgreSQL database read-only, without the lock. A store that does not
+    /// exist reads as empty.
+    pub fn connect_read_only(target: &Target) -> StoreResult<ReadStore> {
+        let execute = Readers::open(Source::Postgres(Box::new(target.clone()))).map_err(opening)?;
+        Ok(ReadStore { execute })
+    }
+
+    /// Leaves a reply for the process that owns the store in a PostgreSQL database; see
+    /// [`SqliteStore::leave_reply`].
+    pub fn leave_reply_at(
+        target: &Target,
+        request: &RequestId,
+        reply: Reply,
+        at: Timestamp,
+    ) -> StoreResult<Replied> {
+        let reply_to = ReplyTo {
+            request: request.clone(),
+            reply,
+            at,
+        };
+        let left = off_runtime(|| {
+            let connection = postgres_schema::open_existing(target)?;
+            let connection = connection.ok_or_else(|| requests::unknown(request.as_str()))?;
+            transact(&connection, Begin::Writing, |connection| {
+                mailbox::leave_reply(connection, &reply_to)
+            })
+        });
+        left.map_err(|fault| fault.while_doing(LEAVING))
+    }
+}
+
 impl InlineStore {
     /// Opens a store that lives as long as this value.
     pub fn open_in_memory() -> StoreResult<Self> {
@@ -136,6 +184,20 @@ impl InlineStore {
 
 /// A read-only store, which another process may be writing; see [`SqliteStore::open_read_only`].
 pub type ReadStore = SqlStore<Readers>;
+
+fn make_home(home: &Path) -> StoreResult<()> {
+    private_files::make_folder(home).map_err(|error| StoreError::Failed {
+        doing: OPENING,
+        source: Box::new(error),
+    })
+}
+
+/// Takes the lock of a folder without a database.
+#[cfg(feature = "postgres")]
+fn lock_home(home: &Path, owner: &Owner) -> StoreResult<Lock> {
+    make_home(home)?;
+    Lock::take(&home.join(LOCK), owner)
+}
 
 fn opening(fault: Fault) -> StoreError {
     fault.while_doing(OPENING)

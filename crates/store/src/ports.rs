@@ -26,6 +26,7 @@ use crate::chain;
 use crate::execute::Execute;
 use crate::row;
 use crate::schema;
+use crate::sql::Connection;
 use crate::transitions::append::Entries;
 use crate::transitions::archive::MAX_REMOVALS;
 use crate::transitions::finish::LastEntries;
@@ -71,8 +72,8 @@ impl<E: Execute> Registry for SqlStore<E> {
         let journals = self
             .execute
             .read(READING, move |connection| {
-                let read = |(fence, head)| journal_up_to(connection, fence, head);
-                Ok(fences.into_iter().map(read).collect::<Vec<_>>())
+                let read = |(fence, head): &(Fence, Seq)| journal_up_to(connection, *fence, *head);
+                Ok(fences.iter().map(read).collect::<Vec<_>>())
             })
             .await;
         // A run whose journal cannot be read this time stays claimed: its executor releases it.
@@ -278,7 +279,7 @@ impl<E: Execute> Journal for SqlStore<E> {
         const DOING: &str = "finish a task";
         let last = LastEntries::of(finish).map_err(|fault| fault.while_doing(DOING))?;
         self.execute
-            .write(DOING, move |connection| finish::finish(connection, last))
+            .write(DOING, move |connection| finish::finish(connection, &last))
             .await
     }
 
@@ -578,7 +579,7 @@ impl<E: Execute> Archive for SqlStore<E> {
 
 /// Reads the journal of a claimed run, up to the claim.
 fn journal_up_to(
-    connection: &rusqlite::Connection,
+    connection: &Connection,
     fence: Fence,
     head: Seq,
 ) -> StoreResult<Vec<JournalEntry>> {

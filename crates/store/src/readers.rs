@@ -4,13 +4,17 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rusqlite::Connection;
 use sortie_core::ports::store::{StoreError, StoreResult};
 use tokio::sync::Semaphore;
 
-use crate::execute::{Begin, Query, transact};
+use crate::execute::{Query, transact};
 use crate::fault::{Done, Fault};
+#[cfg(feature = "postgres")]
+use crate::postgres_schema;
 use crate::schema;
+#[cfg(feature = "postgres")]
+use crate::sql::postgres::{Target, off_runtime};
+use crate::sql::{Begin, Connection};
 
 /// Concurrent queries; more wait. Queries are short, and each connection has its own cache.
 const MAX_READERS: usize = 4;
@@ -21,18 +25,39 @@ pub struct Readers {
     pool: Arc<Pool>,
 }
 
+/// The database that readers open.
+#[derive(Debug)]
+pub(crate) enum Source {
+    /// A file, which may not exist yet.
+    File(PathBuf),
+    #[cfg(feature = "postgres")]
+    Postgres(Box<Target>),
+}
+
+impl Source {
+    /// Opens a connection; `None` if the store does not exist yet.
+    fn open(&self) -> Done<Option<Connection>> {
+        match self {
+            Self::File(path) if path.exists() => schema::open_for_reading(path),
+            Self::File(_) => Ok(None),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(target) => off_runtime(|| postgres_schema::open_existing(target)),
+        }
+    }
+}
+
 struct Pool {
-    path: PathBuf,
+    source: Source,
     idle: Mutex<Vec<Connection>>,
     places: Arc<Semaphore>,
 }
 
 impl Readers {
-    /// Opens the database at `path`, which may not exist yet. Opens the first connection at once,
-    /// so that an unreadable database fails here.
-    pub(crate) fn open(path: PathBuf) -> Done<Self> {
+    /// Opens a database. Opens the first connection at once, so that an unreadable database fails
+    /// here.
+    pub(crate) fn open(source: Source) -> Done<Self> {
         let pool = Pool {
-            path,
+            source,
             idle: Mutex::new(Vec::new()),
             places: Arc::new(Semaphore::new(MAX_READERS)),
         };
@@ -46,7 +71,7 @@ impl Readers {
 impl fmt::Debug for Readers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Readers")
-            .field("path", &self.pool.path)
+            .field("source", &self.pool.source)
             .finish_non_exhaustive()
     }
 }
@@ -55,7 +80,7 @@ impl Query for Readers {
     async fn read<T, F>(&self, doing: &'static str, job: F) -> StoreResult<T>
     where
         T: Send + 'static,
-        F: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+        F: Fn(&Connection) -> Result<T, Fault> + Send + 'static,
     {
         let failed = |source| StoreError::Failed { doing, source };
         let place = Arc::clone(&self.pool.places)
@@ -78,7 +103,7 @@ impl Query for Readers {
 
 impl Pool {
     /// A query that panics drops its connection; the next one opens another.
-    fn with_connection<T>(&self, job: impl FnOnce(&Connection) -> Done<T>) -> Done<T> {
+    fn with_connection<T>(&self, job: impl Fn(&Connection) -> Done<T>) -> Done<T> {
         let connection = self.take()?;
         let result = transact(&connection, Begin::Reading, job);
         self.give_back(connection);
@@ -96,18 +121,16 @@ impl Pool {
 
     /// Opens a connection. A store that does not exist yet reads as empty.
     fn open(&self) -> Done<Connection> {
-        if self.path.exists()
-            && let Some(connection) = schema::open_for_reading(&self.path)?
-        {
-            return Ok(connection);
+        match self.source.open()? {
+            Some(connection) => Ok(connection),
+            None => schema::open_in_memory(),
         }
-        schema::open_in_memory()
     }
 
     fn give_back(&self, connection: Connection) {
         // The empty database of a missing store is not pooled: the store may exist by the next
         // query.
-        if connection.path().is_none_or(str::is_empty) {
+        if !connection.is_reusable() {
             return;
         }
         self.idle

@@ -3,8 +3,6 @@
 use std::fmt;
 use std::str::FromStr;
 
-use rusqlite::types::ValueRef;
-use rusqlite::{Connection, Row, ToSql, params};
 use sortie_core::id::{CallId, Epoch, Fence, RunId, Seq};
 use sortie_core::inbox::Announcement;
 use sortie_core::message::Usage;
@@ -20,7 +18,9 @@ use sortie_core::words::UnknownWord;
 use crate::chain::{GENESIS, Tail};
 use crate::columns::{Columns, columns};
 use crate::fault::{Done, Fault};
-use crate::sql::{self, json, optional_json, optional_word, whole, word};
+use crate::sql::{
+    self, Connection, Row, Value, json, optional_json, optional_word, params, whole, word,
+};
 
 /// The waiting time that one step of priority is worth: a run that has waited a minute longer is as
 /// urgent as one with a priority one step higher, so no run starves.
@@ -252,8 +252,8 @@ pub(crate) fn set(connection: &Connection, run: RunId, field: &RecordField) -> D
     if !field.replaces(&record) {
         return Ok(());
     }
-    let (column, value): (_, &dyn ToSql) = match field {
-        RecordField::ChangesFate(fate) => ("changes_fate", &fate.as_str()),
+    let (column, value) = match field {
+        RecordField::ChangesFate(fate) => ("changes_fate", fate.as_str()),
     };
     sql::run(
         connection,
@@ -322,7 +322,7 @@ pub(crate) fn record(row: &Row<'_>) -> Done<BareRecord> {
         queue_position: row.get(at!("wait_position"))?,
         head: Seq(row.get(at!("head_seq"))?),
         crashes: row.get(at!("deaths"))?,
-        cancel_requested: row.get_ref(at!("cancel"))? != ValueRef::Null,
+        cancel_requested: row.value(at!("cancel"))? != Value::Null,
         paused: row.get(at!("paused"))?,
         changes_fate: optional_word(row, at!("changes_fate"))?,
         budget: Vec::new(),
@@ -453,7 +453,6 @@ fn run_row(row: &Row<'_>) -> Done<RunRow> {
 /// A leased run whose fence was checked.
 #[derive(Debug)]
 pub(crate) struct FencedRow {
-    pub(crate) rowid: i64,
     pub(crate) tail: Tail,
     pub(crate) inbox_count: i64,
     pub(crate) cancel: Option<Cancellation>,
@@ -467,21 +466,20 @@ pub(crate) fn hold(connection: &Connection, fence: Fence) -> Done<FencedRow> {
     let run = fence.run.to_string();
     let held = sql::first(
         connection,
-        "SELECT rowid, head_seq, head_hash, inbox_count, cancel, account_id, paused FROM runs
+        "SELECT head_seq, head_hash, inbox_count, cancel, account_id, paused FROM runs
          WHERE run_id = ?1 AND phase = 'leased' AND epoch = ?2",
         params![run, fence.epoch.0],
         |row| {
             Ok(FencedRow {
-                rowid: row.get(0)?,
                 tail: Tail {
                     run: run.clone(),
-                    seq: row.get(1)?,
-                    hash: row.get(2)?,
+                    seq: row.get(0)?,
+                    hash: row.get(1)?,
                 },
-                inbox_count: row.get(3)?,
-                cancel: optional_json(row, 4)?,
-                account: row.get(5)?,
-                paused: row.get(6)?,
+                inbox_count: row.get(2)?,
+                cancel: optional_json(row, 3)?,
+                account: row.get(4)?,
+                paused: row.get(5)?,
             })
         },
     )?;
@@ -578,7 +576,7 @@ mod tests {
 
     #[test]
     fn columns_are_where_the_query_has_them() {
-        let connection = schema::open_in_memory().unwrap();
+        let connection = schema::sqlite_in_memory().unwrap();
         let query = format!("SELECT {} FROM runs", COLUMNS.sql);
         let statement = connection.prepare(&query).unwrap();
         let named: Vec<_> = statement.column_names().collect();
@@ -590,7 +588,7 @@ mod tests {
 
     #[test]
     fn list_has_exactly_the_columns_of_the_table() {
-        let connection = schema::open_in_memory().unwrap();
+        let connection = schema::sqlite_in_memory().unwrap();
         let statement = connection.prepare("SELECT * FROM runs").unwrap();
         let table: BTreeSet<&str> = statement.column_names().collect();
         let listed: BTreeSet<&str> = ALL_COLUMNS.iter().map(|column| column.name).collect();

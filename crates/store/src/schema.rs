@@ -5,10 +5,12 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection as Sqlite, OpenFlags};
 
 use crate::fault::{Done, Fault};
-use crate::sql;
+#[cfg(feature = "postgres")]
+use crate::postgres_schema;
+use crate::sql::{self, Connection};
 
 /// Earlier versions can corrupt a database in WAL mode when a checkpoint coincides with a restart
 /// of the log.
@@ -24,7 +26,14 @@ const LOG_BYTES: i64 = 64 << 20;
 const CACHED_STATEMENTS: usize = 240;
 
 /// The migrations, in order; the first brings an empty database to version 1.
-const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_schema.sql")];
+const MIGRATIONS: &[&str] = &[concat!(
+    include_str!("migrations/0001_tables.sql"),
+    include_str!("migrations/0001_sqlite.sql")
+)];
+
+/// The tables of both databases.
+#[cfg(feature = "postgres")]
+pub(crate) const TABLES: &str = include_str!("migrations/0001_tables.sql");
 
 /// `PRAGMA application_id` of a store: "Sort" in ASCII.
 const APPLICATION_ID: i64 = 0x536f_7274;
@@ -75,7 +84,7 @@ impl From<SchemaError> for Fault {
 
 /// Opens the database for the writer and migrates it.
 pub(crate) fn open_for_writing(path: &Path) -> Done<Connection> {
-    let connection = Connection::open(path)?;
+    let connection = Sqlite::open(path)?;
     // Before anything is written.
     refuse_foreign(&connection)?;
     let mode: String = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
@@ -84,31 +93,35 @@ pub(crate) fn open_for_writing(path: &Path) -> Done<Connection> {
     }
     prepare(&connection)?;
     migrate(&connection, MIGRATIONS)?;
-    let mut changed = differences(&connection)?;
+    let mut changed = differences_from(expected()?, &objects(&connection)?);
     // An additional index, or a table of a backup tool, does not affect what the store writes.
     // `doctor` reports it.
     changed.retain(|what| !is_addition(what));
     if !changed.is_empty() {
         return Err(SchemaError::Changed(changed.join("; ")).into());
     }
-    Ok(connection)
+    Ok(Connection::Sqlite(connection))
 }
 
 /// Opens an existing database for reading; `None` if it has no tables yet.
 pub(crate) fn open_for_reading(path: &Path) -> Done<Option<Connection>> {
-    let connection = open_existing(path)?;
-    if let Some(connection) = &connection {
-        connection.pragma_update(None, "query_only", true)?;
-    }
-    Ok(connection)
+    let Some(connection) = existing(path)? else {
+        return Ok(None);
+    };
+    connection.pragma_update(None, "query_only", true)?;
+    Ok(Some(Connection::Sqlite(connection)))
 }
 
 /// Opens an existing database beside the process that owns it, to read it or to leave a reply;
 /// `None` if it has no tables yet. Does not migrate.
 pub(crate) fn open_existing(path: &Path) -> Done<Option<Connection>> {
+    Ok(existing(path)?.map(Connection::Sqlite))
+}
+
+fn existing(path: &Path) -> Done<Option<Sqlite>> {
     // Not SQLITE_OPEN_READ_ONLY: after a crash the first reader has to rebuild the log's index.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags)?;
+    let connection = Sqlite::open_with_flags(path, flags)?;
     refuse_foreign(&connection)?;
     prepare(&connection)?;
     let has_tables = is_current(version(&connection)?, newest(MIGRATIONS))?;
@@ -117,13 +130,31 @@ pub(crate) fn open_existing(path: &Path) -> Done<Option<Connection>> {
 
 /// Opens an empty database that lives as long as the connection.
 pub(crate) fn open_in_memory() -> Done<Connection> {
-    let connection = Connection::open_in_memory()?;
+    sqlite_in_memory().map(Connection::Sqlite)
+}
+
+pub(crate) fn sqlite_in_memory() -> Done<Sqlite> {
+    let connection = Sqlite::open_in_memory()?;
     prepare(&connection)?;
     migrate(&connection, MIGRATIONS)?;
     Ok(connection)
 }
 
-fn prepare(connection: &Connection) -> Done<()> {
+/// Returns the tables and columns of both databases.
+#[cfg(feature = "postgres")]
+pub(crate) fn table_columns() -> Done<Vec<(String, String)>> {
+    let memory = Sqlite::open_in_memory()?;
+    memory.execute_batch(TABLES)?;
+    let mut statement = memory.prepare(
+        "SELECT tables.name, columns.name
+         FROM sqlite_schema AS tables JOIN pragma_table_info(tables.name) AS columns
+         WHERE tables.type = 'table' AND tables.name NOT LIKE 'sqlite%'",
+    )?;
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+fn prepare(connection: &Sqlite) -> Done<()> {
     if rusqlite::version_number() < OLDEST_SQLITE {
         return Err(SchemaError::UnsafeLibrary(rusqlite::version()).into());
     }
@@ -140,7 +171,7 @@ fn prepare(connection: &Connection) -> Done<()> {
     Ok(())
 }
 
-fn migrate(connection: &Connection, migrations: &[&str]) -> Done<()> {
+fn migrate(connection: &Sqlite, migrations: &[&str]) -> Done<()> {
     let found = version(connection)?;
     refuse_newer(found, newest(migrations))?;
     let done = usize::try_from(found).unwrap_or(0);
@@ -158,7 +189,7 @@ fn migrate(connection: &Connection, migrations: &[&str]) -> Done<()> {
 }
 
 /// Rejects a database that another application created. An empty one becomes a store.
-fn refuse_foreign(connection: &Connection) -> Done<()> {
+fn refuse_foreign(connection: &Sqlite) -> Done<()> {
     let application: i64 = connection.query_row("PRAGMA application_id", [], |row| row.get(0))?;
     if application == APPLICATION_ID {
         return Ok(());
@@ -177,7 +208,14 @@ fn refuse_foreign(connection: &Connection) -> Done<()> {
 
 /// Returns the tables, indexes, views and triggers that differ from what the migrations create.
 pub(crate) fn differences(connection: &Connection) -> Done<Vec<String>> {
-    let (expected, found) = (expected()?, objects(connection)?);
+    match connection {
+        Connection::Sqlite(sqlite) => Ok(differences_from(expected()?, &objects(sqlite)?)),
+        #[cfg(feature = "postgres")]
+        Connection::Postgres(_) => postgres_schema::differences(connection),
+    }
+}
+
+fn differences_from(expected: &Objects, found: &Objects) -> Vec<String> {
     let missing_or_changed = expected
         .iter()
         .filter_map(|(name, sql)| match found.get(name) {
@@ -193,7 +231,22 @@ pub(crate) fn differences(connection: &Connection) -> Done<Vec<String>> {
     // A missing table first: its indexes are missing because of it.
     differences.sort_by_key(|what| !what.starts_with("table "));
     differences.truncate(SHOWN_DIFFERENCES);
-    Ok(differences)
+    differences
+}
+
+/// Runs the database's own check of pages and indexes; returns what it found.
+pub(crate) fn damaged_pages(connection: &Connection) -> Done<Vec<String>> {
+    match connection {
+        Connection::Sqlite(_) => {
+            let mut lines: Vec<String> =
+                sql::all(connection, "PRAGMA quick_check(10)", (), |row| row.get(0))?;
+            lines.retain(|line| line != "ok");
+            Ok(lines)
+        }
+        // `pg_amcheck` checks pages and indexes; it needs rights that the store does not have.
+        #[cfg(feature = "postgres")]
+        Connection::Postgres(_) => Ok(Vec::new()),
+    }
 }
 
 /// Whether a difference is an additional table or index. A trigger or a view could change what the
@@ -203,11 +256,12 @@ fn is_addition(difference: &str) -> bool {
         && (difference.starts_with("table ") || difference.starts_with("index "))
 }
 
-/// Creates only the table `runs`, in an empty database.
-pub(crate) fn make_runs(connection: &Connection) -> Done<()> {
+/// Opens a database in memory that has only the table `runs`.
+pub(crate) fn open_for_rebuilding() -> Done<Connection> {
+    let connection = Sqlite::open_in_memory()?;
     let sql = expected()?.get("table runs").and_then(Option::as_deref);
     connection.execute_batch(sql.unwrap_or_default())?;
-    Ok(())
+    Ok(Connection::Sqlite(connection))
 }
 
 /// Returns the schema that the migrations create. Computed once for each process.
@@ -216,7 +270,7 @@ fn expected() -> Done<&'static Objects> {
     if let Some(known) = EXPECTED.get() {
         return Ok(known);
     }
-    let memory = Connection::open_in_memory()?;
+    let memory = Sqlite::open_in_memory()?;
     migrate(&memory, MIGRATIONS)?;
     let made = objects(&memory)?;
     Ok(EXPECTED.get_or_init(|| made))
@@ -226,28 +280,34 @@ fn expected() -> Done<&'static Objects> {
 type Objects = BTreeMap<String, Option<String>>;
 
 /// Reads every object of a schema, without SQLite's own.
-fn objects(connection: &Connection) -> Done<Objects> {
-    sql::all(
-        connection,
+fn objects(connection: &Sqlite) -> Done<Objects> {
+    let mut statement = connection.prepare(
         "SELECT type || ' ' || name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'",
-        [],
-        |row| Ok((row.get(0)?, row.get(1)?)),
-    )
-    .map(|rows| rows.into_iter().collect())
+    )?;
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(rows.collect::<Result<_, _>>()?)
 }
 
-fn version(connection: &Connection) -> Done<i64> {
+fn version(connection: &Sqlite) -> Done<i64> {
     Ok(connection.query_row("PRAGMA user_version", [], |row| row.get(0))?)
 }
 
 /// Writes the present version again: one page in the log with its flush, and no change.
 pub(crate) fn touch(connection: &Connection) -> Done<()> {
-    let version = version(connection)?;
-    Ok(connection.pragma_update(None, "user_version", version)?)
+    match connection {
+        Connection::Sqlite(sqlite) => {
+            let version = version(sqlite)?;
+            Ok(sqlite.pragma_update(None, "user_version", version)?)
+        }
+        #[cfg(feature = "postgres")]
+        Connection::Postgres(session) => {
+            session.command("UPDATE store_info SET version = version WHERE id = 1")
+        }
+    }
 }
 
 /// Whether a database has the newest schema; `false` if it has no tables yet.
-fn is_current(found: i64, known: i64) -> Result<bool, SchemaError> {
+pub(crate) fn is_current(found: i64, known: i64) -> Result<bool, SchemaError> {
     match found {
         0 => Ok(false),
         found if found < known => Err(SchemaError::TooOld { found, known }),
@@ -273,7 +333,7 @@ mod tests {
 
     const SECOND: &str = "CREATE TABLE extra (n);";
 
-    fn tables(connection: &Connection, name: &str) -> i64 {
+    fn tables(connection: &Sqlite, name: &str) -> i64 {
         let counting = "SELECT COUNT(*) FROM sqlite_schema WHERE name = ?1";
         connection
             .query_row(counting, [name], |row| row.get(0))
@@ -282,7 +342,7 @@ mod tests {
 
     #[test]
     fn only_missing_migrations_are_applied() {
-        let connection = Connection::open_in_memory().unwrap();
+        let connection = Sqlite::open_in_memory().unwrap();
         migrate(&connection, MIGRATIONS).unwrap();
         let all = [MIGRATIONS, &[SECOND]].concat();
         for _ in 0..2 {
@@ -295,7 +355,7 @@ mod tests {
 
     #[test]
     fn a_failed_migration_leaves_the_earlier_version() {
-        let connection = Connection::open_in_memory().unwrap();
+        let connection = Sqlite::open_in_memory().unwrap();
         migrate(&connection, MIGRATIONS).unwrap();
         let all = [MIGRATIONS, &[SECOND, "SELECT nonsense;"]].concat();
         assert!(migrate(&connection, &all).is_err());

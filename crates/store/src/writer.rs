@@ -9,15 +9,21 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use rusqlite::Connection;
 use sortie_core::ports::store::{StoreError, StoreResult};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::execute::{Execute, Query, roll_back};
+use crate::execute::{self, Execute, Query};
 use crate::fault::{Done, Fault};
 use crate::lock::Lock;
-use crate::readers::Readers;
+#[cfg(feature = "postgres")]
+use crate::lock::Owner;
+#[cfg(feature = "postgres")]
+use crate::postgres_schema;
+use crate::readers::{Readers, Source};
 use crate::schema;
+#[cfg(feature = "postgres")]
+use crate::sql::postgres::Target;
+use crate::sql::{Begin, Connection};
 
 /// Transitions that share one commit; more would delay the answer of the first.
 const MAX_BATCH: usize = 512;
@@ -35,22 +41,57 @@ impl Threaded {
     /// Starts the writer thread, which keeps the lock until it ends.
     pub(crate) fn start(path: &Path, lock: Lock) -> Done<Self> {
         let connection = schema::open_for_writing(path)?;
-        let readers = Readers::open(path.to_owned())?;
+        let readers = Readers::open(Source::File(path.to_owned()))?;
         let (jobs, waiting) = mpsc::channel(MAX_WAITING);
-        let thread = thread::Builder::new()
-            .name("sortie-store".to_owned())
-            .spawn(move || {
-                serve(&connection, waiting);
-                drop(connection);
-                drop(lock);
-            })
-            .map_err(|error| Fault::Broken(error.into()))?;
+        let thread = spawn(move || {
+            serve(&connection, waiting);
+            drop(connection);
+            drop(lock);
+        })?;
         Ok(Self {
             jobs: Some(jobs),
             thread: Some(thread),
             readers,
         })
     }
+
+    /// Starts the writer thread on a PostgreSQL server. The thread opens the connection itself: the
+    /// client must not be used on a thread of an async runtime.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn connect(target: &Target, owner: &Owner, lock: Lock) -> Done<Self> {
+        let (jobs, waiting) = mpsc::channel(MAX_WAITING);
+        let (opened, opening) = std::sync::mpsc::channel();
+        let (writer, owner) = (target.clone(), owner.clone());
+        let thread = spawn(move || {
+            let connection = match postgres_schema::open_for_writing(&writer, &owner) {
+                Ok(connection) => connection,
+                Err(fault) => {
+                    opened.send(Err(fault)).ok();
+                    return;
+                }
+            };
+            if opened.send(Ok(())).is_ok() {
+                serve(&connection, waiting);
+            }
+            drop(connection);
+            drop(lock);
+        })?;
+        let gone = |_| Fault::Broken("the store's writer has stopped".into());
+        opening.recv().map_err(gone)??;
+        let readers = Readers::open(Source::Postgres(Box::new(target.clone())))?;
+        Ok(Self {
+            jobs: Some(jobs),
+            thread: Some(thread),
+            readers,
+        })
+    }
+}
+
+fn spawn(job: impl FnOnce() + Send + 'static) -> Done<JoinHandle<()>> {
+    let thread = thread::Builder::new().name("sortie-store".to_owned());
+    thread
+        .spawn(job)
+        .map_err(|error| Fault::Broken(error.into()))
 }
 
 impl Drop for Threaded {
@@ -77,7 +118,7 @@ impl Query for Threaded {
     async fn read<T, F>(&self, doing: &'static str, job: F) -> StoreResult<T>
     where
         T: Send + 'static,
-        F: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+        F: Fn(&Connection) -> Result<T, Fault> + Send + 'static,
     {
         self.readers.read(doing, job).await
     }
@@ -87,7 +128,7 @@ impl Execute for Threaded {
     async fn write<T, F>(&self, doing: &'static str, job: F) -> StoreResult<T>
     where
         T: Send + 'static,
-        F: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+        F: Fn(&Connection) -> Result<T, Fault> + Send + 'static,
     {
         let gone = || StoreError::Failed {
             doing,
@@ -96,7 +137,7 @@ impl Execute for Threaded {
         let (reply, answer) = oneshot::channel();
         let transition = Transition {
             doing,
-            job: Some(job),
+            job,
             result: None,
             reply,
         };
@@ -110,10 +151,10 @@ impl Execute for Threaded {
 fn serve(connection: &Connection, mut waiting: mpsc::Receiver<Box<dyn Job>>) {
     let mut batch = Vec::with_capacity(MAX_BATCH);
     while waiting.blocking_recv_many(&mut batch, MAX_BATCH) > 0 {
-        let failure = commit(connection, &mut batch).err();
+        let failure = commit(connection, &mut batch).err().map(CommitFailure::new);
         if let Some(error) = &failure {
             tracing::error!(%error, jobs = batch.len(), "could not commit");
-            roll_back(connection);
+            connection.roll_back();
         }
         for job in batch.drain(..) {
             job.answer(failure.as_ref());
@@ -121,45 +162,53 @@ fn serve(connection: &Connection, mut waiting: mpsc::Receiver<Box<dyn Job>>) {
     }
 }
 
-/// Runs a batch in one transaction. A job that fails rolls back only its own changes.
-fn commit(connection: &Connection, batch: &mut [Box<dyn Job>]) -> Result<(), CommitFailure> {
-    execute(connection, "BEGIN IMMEDIATE")?;
-    for job in batch {
-        execute(connection, "SAVEPOINT job")?;
-        if !job.run(connection) {
-            // On a full disk SQLite rolls back the whole transaction by itself; then this fails,
-            // and with it the batch.
-            execute(connection, "ROLLBACK TO job")?;
-        }
-        execute(connection, "RELEASE job")?;
-    }
-    execute(connection, "COMMIT")
+/// Runs a batch in one transaction, again if the database aborted it.
+fn commit(connection: &Connection, batch: &mut [Box<dyn Job>]) -> Done<()> {
+    execute::again(|| {
+        connection.roll_back();
+        attempt(connection, batch)
+    })
 }
 
-fn execute(connection: &Connection, sql: &str) -> Result<(), CommitFailure> {
-    connection
-        .prepare_cached(sql)
-        .and_then(|mut statement| statement.execute([]))
-        .map(|_| ())
-        .map_err(|error| CommitFailure(Arc::new(error)))
+/// Runs a batch in one transaction. A job that fails rolls back only its own changes.
+fn attempt(connection: &Connection, batch: &mut [Box<dyn Job>]) -> Done<()> {
+    connection.begin(Begin::Writing)?;
+    for job in batch {
+        connection.begin_job()?;
+        if !job.run(connection)? {
+            connection.roll_back_job()?;
+        }
+        connection.end_job()?;
+    }
+    connection.commit()
 }
 
 /// Why a batch was not committed. Every job of the batch gets it.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("the transaction was not committed")]
-struct CommitFailure(#[source] Arc<rusqlite::Error>);
+struct CommitFailure(#[source] Arc<dyn Error + Send + Sync>);
+
+impl CommitFailure {
+    fn new(fault: Fault) -> Self {
+        Self(match fault {
+            Fault::Broken(source) => source.into(),
+            Fault::Refused(error) => Arc::new(error),
+        })
+    }
+}
 
 /// A transition on its way through the writer thread.
 trait Job: Send {
-    /// Runs the transition; `false` if it has to be rolled back.
-    fn run(&mut self, connection: &Connection) -> bool;
+    /// Runs the transition; `false` if it has to be rolled back. Fails if the whole transaction has
+    /// to be run again.
+    fn run(&mut self, connection: &Connection) -> Done<bool>;
     /// Answers the caller, after the commit has succeeded or failed.
     fn answer(self: Box<Self>, failure: Option<&CommitFailure>);
 }
 
 struct Transition<T, F> {
     doing: &'static str,
-    job: Option<F>,
+    job: F,
     result: Option<Done<T>>,
     reply: oneshot::Sender<StoreResult<T>>,
 }
@@ -167,13 +216,16 @@ struct Transition<T, F> {
 impl<T, F> Job for Transition<T, F>
 where
     T: Send,
-    F: FnOnce(&Connection) -> Done<T> + Send,
+    F: Fn(&Connection) -> Done<T> + Send,
 {
-    fn run(&mut self, connection: &Connection) -> bool {
-        let result = self.job.take().map(|job| job(connection));
-        let succeeded = matches!(result, Some(Ok(_)));
-        self.result = result;
-        succeeded
+    fn run(&mut self, connection: &Connection) -> Done<bool> {
+        let result = match (self.job)(connection) {
+            Err(fault) if fault.is_transient() => return Err(fault),
+            result => result,
+        };
+        let succeeded = result.is_ok();
+        self.result = Some(result);
+        Ok(succeeded)
     }
 
     fn answer(self: Box<Self>, failure: Option<&CommitFailure>) {
@@ -195,6 +247,7 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sql;
 
     type Answer = oneshot::Receiver<StoreResult<()>>;
 
@@ -202,7 +255,9 @@ mod tests {
     fn job(sql: &'static str, succeeds: bool) -> (Box<dyn Job>, Answer) {
         let (reply, answer) = oneshot::channel();
         let job = move |connection: &Connection| {
-            connection.execute_batch(sql)?;
+            for statement in sql.split(';') {
+                sql::run(connection, statement, ())?;
+            }
             if succeeds {
                 Ok(())
             } else {
@@ -211,7 +266,7 @@ mod tests {
         };
         let transition = Transition {
             doing: "test",
-            job: Some(job),
+            job,
             result: None,
             reply,
         };
@@ -220,8 +275,9 @@ mod tests {
 
     /// Runs jobs as one batch; returns their answers and the stored rows.
     fn check(jobs: &[(&'static str, bool)]) -> (Vec<String>, Vec<i64>) {
-        let connection = Connection::open_in_memory().unwrap();
-        connection.execute_batch("CREATE TABLE t (n)").unwrap();
+        let sqlite = rusqlite::Connection::open_in_memory().unwrap();
+        sqlite.execute_batch("CREATE TABLE t (n)").unwrap();
+        let connection = Connection::Sqlite(sqlite);
         let (sender, waiting) = mpsc::channel(MAX_WAITING);
         let mut answers = Vec::new();
         for (sql, succeeds) in jobs {
@@ -238,9 +294,10 @@ mod tests {
                 Err(error) => error.to_string(),
             })
             .collect();
-        let mut statement = connection.prepare("SELECT n FROM t ORDER BY n").unwrap();
-        let stored = statement.query_map([], |row| row.get(0)).unwrap();
-        (answers, stored.map(Result::unwrap).collect())
+        let stored = sql::all(&connection, "SELECT n FROM t ORDER BY n", (), |row| {
+            row.get(0)
+        });
+        (answers, stored.unwrap())
     }
 
     #[test]

@@ -12,6 +12,10 @@ mod configured;
 #[cfg(feature = "crash-points")]
 mod crash_table;
 mod damage;
+#[cfg(feature = "postgres")]
+#[expect(dead_code, reason = "the tests of the store use the rest")]
+#[path = "../../../store/tests/it/server.rs"]
+mod database;
 mod demo;
 mod doctor;
 mod files;
@@ -23,6 +27,8 @@ mod life;
 #[cfg(feature = "crash-points")]
 mod poison;
 mod policy;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod private;
 mod providers;
 mod readiness;

@@ -2,11 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use rusqlite::Connection;
 use sortie_core::budget::{Balance, BudgetKind};
 
 use crate::fault::Done;
-use crate::sql;
+use crate::sql::{self, Connection};
 use crate::transitions::accounts;
 
 /// Returns the contradictions in the accounts, one sentence each.
@@ -55,7 +54,7 @@ impl Book {
         let accounts = sql::all(
             connection,
             "SELECT account_id, upper_id, closed FROM accounts",
-            [],
+            (),
             |row| {
                 let account = Account {
                     upper: row.get(1)?,
@@ -72,7 +71,7 @@ impl Book {
         let lines = sql::all(
             connection,
             "SELECT account_id, kind, cap, spent, reserved, overdrawn FROM account_lines",
-            [],
+            (),
             |row| {
                 let balance = accounts::balance(row)?;
                 let overdrawn = row.get::<_, i64>("overdrawn")?.max(0).unsigned_abs();
@@ -106,7 +105,7 @@ impl Book {
             "SELECT reservations.run_id, account_id, phase = 'ended' AS ended, tokens, usd_micros,
                     reservations.tool_calls AS tool_calls, children
              FROM reservations JOIN runs ON runs.run_id = reservations.run_id",
-            [],
+            (),
             |row| {
                 let run: String = row.get(0)?;
                 let account: Option<String> = row.get(1)?;

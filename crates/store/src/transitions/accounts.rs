@@ -7,14 +7,13 @@
 
 use std::collections::HashMap;
 
-use rusqlite::{Connection, Row, params};
 use sortie_core::budget::{Amount, Balance, BudgetKind};
 use sortie_core::id::{Fence, RunId};
 use sortie_core::ports::store::{AdmissionRefusal, Admit, Charged, Reserve, Reserved};
 
 use crate::fault::{Done, Fault};
 use crate::row::{self, RunRow};
-use crate::sql::{self, whole};
+use crate::sql::{self, Connection, Row, params, whole};
 
 /// The most of one kind that is counted at once: sums of such numbers stay exact.
 const MOST: u64 = 1 << 50;
@@ -262,7 +261,7 @@ fn close_if_unused(connection: &Connection, account: &str) -> Done<Option<String
                            WHERE lower.upper_id = ?1 AND lower.closed = 0)
          RETURNING upper_id",
         [account],
-        |row| Ok(row.get::<_, Option<String>>(0)?),
+        |row| row.get::<_, Option<String>>(0),
     )?;
     let Some(Some(upper)) = closed else {
         return Ok(None);
@@ -287,7 +286,7 @@ pub(crate) fn balances(connection: &Connection, run: RunId) -> Done<Vec<Balance>
         connection,
         "SELECT account_id FROM runs WHERE run_id = ?1",
         [run.to_string()],
-        |row| Ok(row.get::<_, Option<String>>(0)?),
+        |row| row.get::<_, Option<String>>(0),
     )?;
     let account = account.ok_or_else(|| Fault::not_found(run))?;
     Ok(balances_of(&lines(connection, account.as_deref())?))
@@ -320,7 +319,7 @@ fn account_of(connection: &Connection, run: RunId) -> Done<Option<String>> {
         connection,
         "SELECT account_id FROM runs WHERE run_id = ?1",
         [run.to_string()],
-        |row| Ok(row.get(0)?),
+        |row| row.get(0),
     )?;
     Ok(account.flatten())
 }
@@ -352,7 +351,7 @@ fn upper_of(connection: &Connection, account: &str) -> Done<Option<String>> {
         connection,
         "SELECT upper_id FROM accounts WHERE account_id = ?1",
         [account],
-        |row| Ok(row.get(0)?),
+        |row| row.get(0),
     )?;
     Ok(upper.flatten())
 }
@@ -401,7 +400,7 @@ fn apply(connection: &Connection, line: &Line, change: Change) -> Done<()> {
     }
     sql::run(
         connection,
-        "UPDATE account_lines SET spent = spent + ?3, reserved = MAX(reserved + ?4, 0)
+        "UPDATE account_lines SET spent = spent + ?3, reserved = CASE WHEN reserved + ?4 < 0 THEN 0 ELSE reserved + ?4 END
          WHERE account_id = ?1 AND kind = ?2",
         params![
             line.account,

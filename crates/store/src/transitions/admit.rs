@@ -1,6 +1,5 @@
 //! Admits a run: its row, its account and its first event, or a refusal that writes nothing.
 
-use rusqlite::{Connection, params};
 use sortie_core::event::Event;
 use sortie_core::id::{Epoch, RunId};
 use sortie_core::ports::store::{Admission, AdmissionRefusal, Admit, ParentClaim, StoreError};
@@ -9,7 +8,7 @@ use sortie_core::run::RunSpec;
 use crate::chain::{Stamp, Tail};
 use crate::fault::{Done, Fault};
 use crate::row::{self, NewRow};
-use crate::sql;
+use crate::sql::{self, Connection, params};
 use crate::transitions::{accounts, read};
 
 /// Admits the run, unless its parent's call already has a child. `body` is its first event.
@@ -104,7 +103,7 @@ fn is_ending(connection: &Connection, parent: RunId) -> Done<bool> {
         connection,
         "SELECT phase = 'ended' OR cancel IS NOT NULL FROM runs WHERE run_id = ?1",
         [parent.to_string()],
-        |row| Ok(row.get(0)?),
+        |row| row.get(0),
     )?;
     ending.ok_or_else(|| Fault::Refused(StoreError::NotFound(parent.to_string())))
 }
@@ -118,7 +117,7 @@ fn parent_is_paused(connection: &Connection, admit: &Admit) -> Done<bool> {
         connection,
         "SELECT paused FROM runs WHERE run_id = ?1",
         [link.run.to_string()],
-        |row| Ok(row.get(0)?),
+        |row| row.get(0),
     )?;
     Ok(paused.unwrap_or(false))
 }
@@ -140,7 +139,7 @@ fn count_in_tree(connection: &Connection, spec: &RunSpec) -> Done<()> {
         sql::run(
             connection,
             "INSERT INTO trees (root_id, descendants) VALUES (?1, 1)
-             ON CONFLICT DO UPDATE SET descendants = descendants + 1",
+             ON CONFLICT (root_id) DO UPDATE SET descendants = trees.descendants + 1",
             [spec.root.to_string()],
         )?;
     }

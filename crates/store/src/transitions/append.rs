@@ -1,6 +1,5 @@
 //! Appends to the journal of a leased run.
 
-use rusqlite::{Connection, named_params, params};
 use sortie_core::budget::Amount;
 use sortie_core::event::Event;
 use sortie_core::id::{CallId, Fence, RunId, Seq};
@@ -12,7 +11,7 @@ use sortie_core::time::Timestamp;
 use crate::chain::{Stamp, Tail};
 use crate::fault::Done;
 use crate::row::{self, FencedRow};
-use crate::sql::{self, whole};
+use crate::sql::{self, Connection, params, whole};
 use crate::transitions::requests::CallRequest;
 use crate::transitions::{accounts, audit, requests};
 
@@ -106,7 +105,6 @@ pub(crate) fn to_bodies(events: &[Event]) -> Done<Vec<String>> {
 /// Appends events and updates the summary.
 pub(crate) fn append(connection: &Connection, entries: &Entries) -> Done<Appended> {
     let FencedRow {
-        rowid,
         mut tail,
         inbox_count,
         cancel,
@@ -131,7 +129,7 @@ pub(crate) fn append(connection: &Connection, entries: &Entries) -> Done<Appende
     if let Some(cost) = entries.spent {
         accounts::charge_reserved(connection, &tail.run, account.as_deref(), cost)?;
     }
-    save(connection, rowid, &tail, &entries.summary)?;
+    save(connection, &tail, &entries.summary)?;
     Ok(Appended {
         head: tail.head(),
         inbox_waiting: inbox_count > 0,
@@ -150,32 +148,31 @@ fn insert_blob(connection: &Connection, run: &str, blob: &Blob) -> Done<()> {
     Ok(())
 }
 
-fn save(connection: &Connection, rowid: i64, tail: &Tail, summary: &Summary) -> Done<()> {
+fn save(connection: &Connection, tail: &Tail, summary: &Summary) -> Done<()> {
     let usage = summary.usage;
     sql::run(
         connection,
-        "UPDATE runs SET head_seq = :head_seq, head_hash = :head_hash, waiting_on = :waiting_on,
-             wait_position = NULL, progress = MAX(progress, :progress), tool_calls = :tool_calls, model = :model,
-             last_text = :last_text, input_tokens = :input_tokens, output_tokens = :output_tokens,
-             cache_read_tokens = :cache_read_tokens, cache_write_tokens = :cache_write_tokens,
-             cost_usd = :cost_usd, unpriced = :unpriced
-         WHERE rowid = :rowid",
-        named_params! {
-            ":rowid": rowid,
-            ":head_seq": tail.seq,
-            ":head_hash": tail.hash,
-            ":waiting_on": summary.waiting_on.map(WaitingOn::as_str),
-            ":progress": summary.progress,
-            ":tool_calls": summary.tool_calls,
-            ":model": summary.model,
-            ":last_text": summary.last_text,
-            ":input_tokens": usage.input_tokens.map(whole),
-            ":output_tokens": usage.output_tokens.map(whole),
-            ":cache_read_tokens": usage.cache_read_tokens.map(whole),
-            ":cache_write_tokens": usage.cache_write_tokens.map(whole),
-            ":cost_usd": usage.cost_usd,
-            ":unpriced": summary.unpriced,
-        },
+        "UPDATE runs SET head_seq = ?2, head_hash = ?3, waiting_on = ?4, wait_position = NULL,
+             progress = CASE WHEN progress < ?5 THEN ?5 ELSE progress END, tool_calls = ?6,
+             model = ?7, last_text = ?8, input_tokens = ?9, output_tokens = ?10,
+             cache_read_tokens = ?11, cache_write_tokens = ?12, cost_usd = ?13, unpriced = ?14
+         WHERE run_id = ?1",
+        params![
+            tail.run,
+            tail.seq,
+            tail.hash,
+            summary.waiting_on.map(WaitingOn::as_str),
+            summary.progress,
+            summary.tool_calls,
+            summary.model,
+            summary.last_text,
+            usage.input_tokens.map(whole),
+            usage.output_tokens.map(whole),
+            usage.cache_read_tokens.map(whole),
+            usage.cache_write_tokens.map(whole),
+            usage.cost_usd,
+            summary.unpriced,
+        ],
     )?;
     Ok(())
 }

@@ -1,7 +1,6 @@
 //! Retention: deletes old transcripts first, records later, and never a run with a pending
 //! delivery.
 
-use rusqlite::{Connection, params};
 use sortie_core::id::{RunId, Seq};
 use sortie_core::ports::store::{RunRef, StoreError};
 use sortie_core::run::{Delivery, Status};
@@ -9,14 +8,15 @@ use sortie_core::time::Timestamp;
 
 use crate::fault::Done;
 use crate::row::{self, StoredPhase};
-use crate::sql;
+use crate::sql::{self, Connection, params};
 
 /// Transcripts or trees deleted in one transaction, so that appends do not wait long behind it.
 pub(crate) const MAX_REMOVALS: u64 = 200;
 
 /// A run and its descendants.
 const SUBTREE: &str = "WITH RECURSIVE subtree (run_id) AS (
-         SELECT ?1 UNION SELECT runs.run_id FROM runs JOIN subtree ON parent_id = subtree.run_id)";
+         SELECT run_id FROM runs WHERE run_id = ?1
+         UNION SELECT runs.run_id FROM runs JOIN subtree ON parent_id = subtree.run_id)";
 
 /// Deletes an ended run and its descendants, all or none.
 pub(crate) fn delete(connection: &Connection, run: RunId) -> Done<Vec<RunRef>> {
@@ -72,7 +72,7 @@ impl Removable {
 /// Journal, blobs, inbox, outbox, requests and accounts are deleted with their record; the audit is
 /// kept.
 fn remove_records(connection: &Connection, run: &str) -> Done<Vec<RunRef>> {
-    sql::all(
+    let mut removed = sql::all(
         connection,
         &format!(
             "{SUBTREE} DELETE FROM runs WHERE run_id IN (SELECT run_id FROM subtree)
@@ -89,7 +89,10 @@ fn remove_records(connection: &Connection, run: &str) -> Done<Vec<RunRef>> {
                 head: Seq(row.get("head_seq")?),
             })
         },
-    )
+    )?;
+    // Parents before children: a database returns deleted rows in any order.
+    removed.sort_by_key(|run: &RunRef| run.run);
+    Ok(removed)
 }
 
 /// Deletes a batch of due transcripts; fewer than [`MAX_REMOVALS`] if no more are due.
@@ -128,7 +131,7 @@ fn due(connection: &Connection, query: &str, moment: Timestamp, limit: u64) -> D
         connection,
         query,
         params![moment.0, sql::whole(limit)],
-        |row| Ok(row.get(0)?),
+        |row| row.get(0),
     )
 }
 
@@ -160,7 +163,7 @@ pub(crate) fn delete_before(connection: &Connection, before: Timestamp) -> Done<
                  AND (phase <> 'ended' OR ended_at >= ?1 OR delivery = 'pending'))
          ORDER BY ended_at LIMIT ?2",
         params![before.0, sql::whole(MAX_REMOVALS)],
-        |row| Ok(row.get(0)?),
+        |row| row.get(0),
     )?;
     let mut records = Vec::new();
     for root in &roots {

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-use rusqlite::{Connection, Row, params};
 use sha2::{Digest, Sha256};
 use sortie_core::audit::{AuditEntry, AuditLine, AuditReport, AuditStage};
 use sortie_core::id::{BlobId, EffectId, RunId, Seq, hex};
@@ -13,7 +12,7 @@ use sortie_core::time::Timestamp;
 
 use crate::chain::{self, GENESIS, Hash};
 use crate::fault::{Done, Fault};
-use crate::sql::{self, whole};
+use crate::sql::{self, Connection, Row, params, whole};
 
 /// The most problems that are listed.
 const MAX_PROBLEMS: usize = 200;
@@ -93,7 +92,7 @@ fn remember_ancestors(connection: &Connection, run: String) -> Done<()> {
              VALUES (?1, (SELECT parent_id FROM runs WHERE run_id = ?1))
              ON CONFLICT DO NOTHING RETURNING parent_id",
             [run],
-            |row| Ok(row.get::<_, Option<String>>(0)?),
+            |row| row.get::<_, Option<String>>(0),
         )?;
         // A run that is already recorded has its ancestors recorded too.
         next = inserted.flatten();
@@ -112,7 +111,7 @@ fn end(connection: &Connection) -> Done<End> {
     let found = sql::first(
         connection,
         "SELECT seq, hash FROM audit_head WHERE id = 1",
-        [],
+        (),
         |row| {
             Ok(End {
                 seq: row.get(0)?,
@@ -120,7 +119,7 @@ fn end(connection: &Connection) -> Done<End> {
             })
         },
     )?;
-    Ok(found.ok_or(rusqlite::Error::QueryReturnedNoRows)?)
+    found.ok_or_else(sql::no_row)
 }
 
 /// The hashed fields of a line.
@@ -146,10 +145,7 @@ impl Link<'_> {
 
 /// Returns lines in order.
 pub(crate) fn read(connection: &Connection, filter: &AuditFilter) -> Done<Vec<AuditLine>> {
-    let limit = match filter.limit {
-        0 => -1,
-        limit => i64::from(limit),
-    };
+    let limit = sql::limit(filter.limit);
     let after = whole(filter.after);
     let tenant = filter.tenant.as_ref().map(Tenant::as_str);
     match (filter.run, tenant) {
@@ -169,7 +165,7 @@ pub(crate) fn read(connection: &Connection, filter: &AuditFilter) -> Done<Vec<Au
         (Some(run), tenant) => sql::all(
             connection,
             "WITH RECURSIVE below (run_id) AS (
-                 SELECT ?1
+                 SELECT run_id FROM lineage WHERE run_id = ?1
                  UNION SELECT lineage.run_id FROM lineage
                        JOIN below ON lineage.parent_id = below.run_id)
              SELECT seq, at, body, hash FROM audit
@@ -208,16 +204,19 @@ fn check_chain(connection: &Connection, report: &mut AuditReport) -> Done<()> {
         seq: 0,
         hash: GENESIS,
     };
-    let mut statement = connection
-        .prepare_cached("SELECT seq, at, run_id, tenant, body, hash FROM audit ORDER BY seq")?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
-        report.entries += 1;
-        let problem = check_line(row, &mut walked)?;
-        report.problems.extend(problem);
-        if report.problems.len() > MAX_PROBLEMS {
-            return Ok(());
-        }
+    sql::each(
+        connection,
+        "SELECT seq, at, run_id, tenant, body, hash FROM audit ORDER BY seq",
+        (),
+        |row| {
+            report.entries += 1;
+            let problem = check_line(row, &mut walked)?;
+            report.problems.extend(problem);
+            Ok(report.problems.len() <= MAX_PROBLEMS)
+        },
+    )?;
+    if report.problems.len() > MAX_PROBLEMS {
+        return Ok(());
     }
     report.head = (walked.seq > 0).then(|| hex(&walked.hash));
     let noted = end(connection)?;
@@ -241,7 +240,7 @@ fn check_line(row: &Row<'_>, walked: &mut End) -> Done<Option<String>> {
     walked.seq = seq;
     let (Ok(at), Ok(body), Ok(hash)) = (
         row.get("at"),
-        row.get_ref("body")?.as_str(),
+        sql::text(row, "body"),
         row.get::<_, Hash>("hash"),
     ) else {
         return Ok(Some(format!("audit line {seq} cannot be read")));
@@ -277,7 +276,7 @@ fn check_journals(connection: &Connection, report: &mut AuditReport) -> Done<()>
         connection,
         "SELECT run_id FROM runs
          WHERE cleaned_at IS NULL AND archived_at IS NULL ORDER BY run_id",
-        [],
+        (),
         |row| sql::word(row, "run_id"),
     )?;
     for run in runs {

@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 
-use rusqlite::{Connection, params};
 use sortie_core::id::RunId;
 use sortie_core::ports::store::{CancelReport, EndReport};
 use sortie_core::run::{Announce, Cancellation, CancelledBy, Outcome};
@@ -10,7 +9,7 @@ use sortie_core::time::Timestamp;
 
 use crate::fault::Done;
 use crate::row::{self, RunRow, StoredPhase};
-use crate::sql;
+use crate::sql::{self, Connection, params};
 use crate::transitions::finish::{self, Ending};
 
 pub(crate) fn cancel(

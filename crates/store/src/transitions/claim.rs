@@ -2,22 +2,22 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use rusqlite::{Connection, params};
 use sortie_core::event::Event;
 use sortie_core::id::{Epoch, Fence, RunId, Seq};
 use sortie_core::ports::store::{Claim, LaneLimit};
 use sortie_core::run::{Cancellation, Lane};
+use sortie_core::time::Timestamp;
 
 use crate::chain::{Stamp, Tail};
 use crate::fault::Done;
 use crate::quarantine::{self, ClaimRule, Deaths, Waiting};
-use crate::sql;
+use crate::sql::{self, Connection, params};
 
 /// Runs at a limit that a claim passes by one by one, before it looks only at the most urgent run
 /// of each parent.
-const MAX_SKIPPED: usize = 64;
+const MAX_SKIPPED: u64 = 64;
 
-/// Later than any deadline: a number that stays exact in sums.
+/// Later than any deadline.
 const NEVER_MS: i64 = 1 << 53;
 
 /// A new lease. Its journal is read after the commit.
@@ -53,9 +53,9 @@ fn claimed(connection: &Connection) -> Done<Vec<quarantine::ClaimedRun>> {
         connection,
         // A run that a rate limit delays executes nothing that could kill the process.
         "SELECT deaths, deaths_since_progress,
-                head_seq > head_at_claim OR waiting_on IS 'rate_limit' FROM runs
+                head_seq > head_at_claim OR waiting_on IS NOT DISTINCT FROM 'rate_limit' FROM runs
          WHERE phase = 'leased'",
-        [],
+        (),
         |row| {
             Ok(quarantine::ClaimedRun {
                 deaths: Deaths {
@@ -74,7 +74,7 @@ fn suspects(connection: &Connection, claim: &Claim) -> Done<Vec<Waiting>> {
         connection,
         "SELECT run_id, lane, deaths, deaths_since_progress, parent_id, root_id FROM runs
          WHERE phase = 'queued' AND paused = 0 AND deaths > 0 ORDER BY queue_key, run_id",
-        [],
+        (),
         |row| {
             let waiting = Waiting {
                 run: row.get(0)?,
@@ -114,33 +114,30 @@ fn choose(connection: &Connection, claim: &Claim, limit: LaneLimit) -> Done<Vec<
         return Ok(Vec::new());
     }
     let mut caps = Caps::load(connection, claim, limit.lane)?;
-    let mut chosen = Vec::new();
-    let mut statement = connection.prepare_cached(
-        "SELECT run_id, parent_id, root_id FROM runs
-         WHERE phase = 'queued' AND paused = 0 AND lane = ?1 ORDER BY queue_key, run_id",
-    )?;
-    let mut rows = statement.query([limit.lane.as_str()])?;
+    let mut chosen: Vec<String> = Vec::new();
     let mut skipped = 0;
-    while (chosen.len() as u64) < free {
-        let Some(row) = rows.next()? else { break };
-        let parent: Option<String> = row.get(1)?;
-        if caps.take(parent, row.get(2)?) {
-            chosen.push(row.get(0)?);
-            continue;
-        }
-        skipped += 1;
-        if skipped == MAX_SKIPPED {
-            // All runs before this one are chosen or at a limit.
-            drop(rows);
-            let left = free - chosen.len() as u64;
-            chosen.extend(choose_by_tree(
-                connection,
-                limit.lane,
-                caps,
-                (left, &chosen),
-            )?);
-            break;
-        }
+    sql::each(
+        connection,
+        "SELECT run_id, parent_id, root_id FROM runs
+         WHERE phase = 'queued' AND paused = 0 AND lane = ?1 ORDER BY queue_key, run_id LIMIT ?2",
+        params![
+            limit.lane.as_str(),
+            sql::whole(free.saturating_add(MAX_SKIPPED))
+        ],
+        |row| {
+            if caps.take(row.get(1)?, row.get(2)?) {
+                chosen.push(row.get(0)?);
+            } else {
+                skipped += 1;
+            }
+            Ok((chosen.len() as u64) < free && skipped < MAX_SKIPPED)
+        },
+    )?;
+    if skipped == MAX_SKIPPED {
+        // All runs up to here are chosen or at a limit.
+        let left = free - chosen.len() as u64;
+        let further = choose_by_tree(connection, limit.lane, caps, (left, &chosen))?;
+        chosen.extend(further);
     }
     Ok(chosen)
 }
@@ -192,9 +189,13 @@ const NEXT_ROOT: &str = "SELECT root_id FROM runs
 const NEXT_PARENT: &str = "SELECT parent_id FROM runs
      WHERE phase = 'queued' AND paused = 0 AND lane = ?1 AND root_id = ?2 AND parent_id > ?3
      ORDER BY parent_id LIMIT 1";
-const HEAD: &str = "SELECT queue_key, run_id FROM runs
-     WHERE phase = 'queued' AND paused = 0 AND lane = ?1 AND root_id = ?2 AND parent_id IS ?3
+const HEAD_OF_CHILDREN: &str = "SELECT queue_key, run_id FROM runs
+     WHERE phase = 'queued' AND paused = 0 AND lane = ?1 AND root_id = ?2 AND parent_id = ?3
        AND (queue_key, run_id) > (?4, ?5)
+     ORDER BY queue_key, run_id LIMIT 1";
+const HEAD_OF_ROOTS: &str = "SELECT queue_key, run_id FROM runs
+     WHERE phase = 'queued' AND paused = 0 AND lane = ?1 AND root_id = ?2 AND parent_id IS NULL
+       AND ?3 IS NULL AND (queue_key, run_id) > (?4, ?5)
      ORDER BY queue_key, run_id LIMIT 1";
 
 /// Returns the different values of an indexed column, one step in the index for each.
@@ -211,7 +212,7 @@ fn distinct(
             connection,
             next,
             params![lane.as_str(), root, last],
-            |row| Ok(row.get(0)?),
+            |row| row.get(0),
         )?;
         match value {
             Some(value) => values.push(value),
@@ -243,9 +244,13 @@ impl Siblings {
         lane: Lane,
         (key, run): (i64, String),
     ) -> Done<Option<Head>> {
+        let statement = match self.parent {
+            Some(_) => HEAD_OF_CHILDREN,
+            None => HEAD_OF_ROOTS,
+        };
         let place = sql::first(
             connection,
-            HEAD,
+            statement,
             params![lane.as_str(), self.root, self.parent, key, run],
             |row| Ok((row.get(0)?, row.get(1)?)),
         )?;
@@ -340,6 +345,21 @@ struct Queued {
     recovered: bool,
     cancel: Option<Cancellation>,
     inbox_count: i64,
+    /// Set by the first claim.
+    deadline_at: Option<i64>,
+    timeout_ms: Option<i64>,
+    wall_ms: Option<i64>,
+    not_after: Option<i64>,
+}
+
+impl Queued {
+    /// Returns the deadline: that of the first claim, which counts the run's own limits from `at`.
+    fn deadline(&self, at: Timestamp) -> Option<i64> {
+        let own = [self.timeout_ms, self.wall_ms].into_iter().flatten();
+        let limits = own.map(|ms| at.0.saturating_add(ms)).chain(self.not_after);
+        let first = || limits.min().filter(|deadline| *deadline < NEVER_MS);
+        self.deadline_at.or_else(first)
+    }
 }
 
 fn take(connection: &Connection, claim: &Claim, run: &str, alone: bool) -> Done<Lease> {
@@ -357,10 +377,7 @@ fn take(connection: &Connection, claim: &Claim, run: &str, alone: bool) -> Done<
     sql::run(
         connection,
         "UPDATE runs SET phase = 'leased', status = 'running', waiting_on = 'model', recovered = 0,
-             epoch = ?2, lease_owner = ?3, lease_until = ?4,
-             deadline_at = COALESCE(deadline_at, NULLIF(MIN(
-                 COALESCE(?5 + timeout_ms, ?8), COALESCE(?5 + wall_ms, ?8),
-                 COALESCE(not_after, ?8), ?8), ?8)),
+             epoch = ?2, lease_owner = ?3, lease_until = ?4, deadline_at = ?8,
              started_at = COALESCE(started_at, ?5),
              head_seq = ?6, head_hash = ?7, head_at_claim = ?6
          WHERE run_id = ?1",
@@ -372,7 +389,7 @@ fn take(connection: &Connection, claim: &Claim, run: &str, alone: bool) -> Done<
             claim.at.0,
             queued.tail.seq,
             queued.tail.hash,
-            NEVER_MS
+            queued.deadline(claim.at)
         ],
     )?;
     Ok(Lease {
@@ -390,8 +407,9 @@ fn take(connection: &Connection, claim: &Claim, run: &str, alone: bool) -> Done<
 fn load(connection: &Connection, run: &str) -> Done<Queued> {
     let queued = sql::first(
         connection,
-        "SELECT run_id, head_seq, head_hash, epoch, recovered, cancel, inbox_count FROM runs
-         WHERE run_id = ?1",
+        "SELECT run_id, head_seq, head_hash, epoch, recovered, cancel, inbox_count,
+                deadline_at, timeout_ms, wall_ms, not_after
+         FROM runs WHERE run_id = ?1",
         [run],
         |row| {
             Ok(Queued {
@@ -405,8 +423,12 @@ fn load(connection: &Connection, run: &str) -> Done<Queued> {
                 recovered: row.get(4)?,
                 cancel: sql::optional_json(row, "cancel")?,
                 inbox_count: row.get(6)?,
+                deadline_at: row.get(7)?,
+                timeout_ms: row.get(8)?,
+                wall_ms: row.get(9)?,
+                not_after: row.get(10)?,
             })
         },
     )?;
-    Ok(queued.ok_or(rusqlite::Error::QueryReturnedNoRows)?)
+    queued.ok_or_else(sql::no_row)
 }

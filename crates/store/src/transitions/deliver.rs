@@ -1,6 +1,5 @@
 //! Delivers results: to parents inside the store exactly once, to sinks outside at least once.
 
-use rusqlite::{Connection, Row, params};
 use sortie_core::id::{RunId, Seq, SessionKey};
 use sortie_core::inbox::{Announcement, InboxItem, OutboxEntry};
 use sortie_core::ports::store::{Delivered, DeliveryAttempt, StoreError, Unblock, Undelivered};
@@ -10,7 +9,7 @@ use sortie_core::time::Timestamp;
 
 use crate::fault::Done;
 use crate::row;
-use crate::sql;
+use crate::sql::{self, Connection, Row, params};
 use crate::transitions::inbox::{self, Put};
 
 /// Deliveries to parents in one transaction; the rest stays due.
@@ -62,7 +61,7 @@ struct DueAnnouncement {
 impl DueAnnouncement {
     /// Reads a row of [`deliver`], by the order of its columns.
     fn read(row: &Row<'_>) -> Done<Self> {
-        let text = row.get_ref(2)?.as_str()?;
+        let text = sql::text(row, 2)?;
         Ok(Self {
             id: row.get(0)?,
             child: sql::word(row, 1)?,
@@ -166,8 +165,8 @@ fn refresh(connection: &Connection, run: &str) -> Done<()> {
 /// Counts the results that were not delivered.
 pub(crate) fn undelivered(connection: &Connection) -> Done<Undelivered> {
     Ok(Undelivered {
-        pending: sql::count(connection, COUNT_PENDING, [])?,
-        blocked: sql::count(connection, COUNT_BLOCKED, [])?,
+        pending: sql::count(connection, COUNT_PENDING, ())?,
+        blocked: sql::count(connection, COUNT_BLOCKED, ())?,
     })
 }
 
@@ -207,7 +206,7 @@ pub(crate) fn record_attempt(
              attempts = attempts + 1
          WHERE id = ?1 AND state = 'pending' RETURNING run_id",
         params![id, state, next_at, error],
-        |row| Ok(row.get::<_, String>(0)?),
+        |row| row.get::<_, String>(0),
     )?;
     run.map_or(Ok(()), |run| refresh(connection, &run))
 }

@@ -1,6 +1,5 @@
 //! Ends a run: outcome, announcements and the cancellation of its descendants in one transaction.
 
-use rusqlite::{Connection, named_params, params};
 use sortie_core::event::Event;
 use sortie_core::id::Epoch;
 use sortie_core::message::Usage;
@@ -11,7 +10,7 @@ use sortie_core::time::Timestamp;
 use crate::chain::Stamp;
 use crate::fault::Done;
 use crate::row::{self, RunRow, StoredPhase};
-use crate::sql;
+use crate::sql::{self, Connection, params};
 use crate::transitions::append::{self, Consequences, Entries};
 use crate::transitions::cancel::{self, Cascade};
 use crate::transitions::{accounts, audit, inbox, requests};
@@ -46,20 +45,20 @@ impl LastEntries {
 }
 
 /// Ends a run on behalf of its executor.
-pub(crate) fn finish(connection: &Connection, last: LastEntries) -> Done<Finishing> {
+pub(crate) fn finish(connection: &Connection, last: &LastEntries) -> Done<Finishing> {
     let LastEntries {
         entries,
         outcome,
         unread,
     } = last;
     let held = row::hold_at(connection, entries.fence, entries.follows)?;
-    if unread == Unread::First && held.inbox_count > 0 {
+    if *unread == Unread::First && held.inbox_count > 0 {
         return Ok(Finishing::Unread);
     }
-    append::append(connection, &entries)?;
+    append::append(connection, entries)?;
     let row = row::must_load(connection, entries.fence.run)?;
     let ending = Ending {
-        outcome,
+        outcome: outcome.clone(),
         epoch: entries.fence.epoch,
         at: entries.at,
     };
@@ -115,23 +114,23 @@ pub(crate) fn end(connection: &Connection, row: &RunRow, ending: Ending) -> Done
     add_to_ancestors(connection, row)?;
     sql::run(
         connection,
-        "UPDATE runs SET phase = 'ended', status = :status, outcome = :outcome,
-             progress = MAX(progress, :progress), waiting_on = NULL, wait_position = NULL,
-             epoch = :epoch, inbox_count = 0,
-             lease_owner = NULL, lease_until = NULL, delivery = :delivery,
-             paused = 0, ended_at = :at, head_seq = :head_seq, head_hash = :head_hash
-         WHERE run_id = :run_id",
-        named_params! {
-            ":run_id": tail.run,
-            ":status": ending.outcome.status().as_str(),
-            ":outcome": outcome,
-            ":progress": final_progress(&ending.outcome),
-            ":epoch": ending.epoch.0,
-            ":delivery": delivery.as_str(),
-            ":at": ending.at.0,
-            ":head_seq": tail.seq,
-            ":head_hash": tail.hash,
-        },
+        "UPDATE runs SET phase = 'ended', status = ?2, outcome = ?3,
+             progress = CASE WHEN progress < ?4 THEN ?4 ELSE progress END,
+             waiting_on = NULL, wait_position = NULL, epoch = ?5, inbox_count = 0,
+             lease_owner = NULL, lease_until = NULL, delivery = ?6,
+             paused = 0, ended_at = ?7, head_seq = ?8, head_hash = ?9
+         WHERE run_id = ?1",
+        params![
+            tail.run,
+            ending.outcome.status().as_str(),
+            outcome,
+            final_progress(&ending.outcome),
+            ending.epoch.0,
+            delivery.as_str(),
+            ending.at.0,
+            tail.seq,
+            tail.hash,
+        ],
     )?;
     requests::close_ended(connection, &tail.run)?;
     accounts::close_draws(connection, row)?;
@@ -166,7 +165,7 @@ fn add_to_ancestors(connection: &Connection, row: &RunRow) -> Done<()> {
             connection,
             "SELECT parent_id FROM runs WHERE run_id = ?1",
             [&ancestor],
-            |row| Ok(row.get::<_, Option<String>>(0)?),
+            |row| row.get::<_, Option<String>>(0),
         )?
         .flatten();
     }

@@ -1,12 +1,11 @@
 //! Idempotency keys of requests.
 
-use rusqlite::{Connection, params};
 use sortie_core::id::RunId;
 use sortie_core::ports::store::{Begun, ONCE_KEPT_MS};
 use sortie_core::time::Timestamp;
 
 use crate::fault::{Done, Fault};
-use crate::sql;
+use crate::sql::{self, Connection, params};
 
 /// Expired keys deleted each time a new one is recorded: more than one, so that their number falls.
 const FORGOTTEN_AT_ONCE: i64 = 64;
@@ -28,7 +27,7 @@ pub(crate) fn begin(connection: &Connection, beginning: &Beginning) -> Done<Begu
         "SELECT fingerprint, run_id, at, status, body FROM once WHERE key = ?1",
         [&beginning.key],
         |row| {
-            if row.get_ref("fingerprint")?.as_str()? != beginning.fingerprint {
+            if sql::text(row, "fingerprint")? != beginning.fingerprint {
                 return Ok(Begun::Mismatch);
             }
             let run = sql::word(row, "run_id")?;
@@ -73,8 +72,8 @@ fn forget_old(connection: &Connection, beginning: &Beginning) -> Done<()> {
     )?;
     sql::run(
         connection,
-        "DELETE FROM once WHERE rowid IN (
-             SELECT rowid FROM once WHERE at < ?1 ORDER BY at LIMIT ?2)",
+        "DELETE FROM once WHERE key IN (
+             SELECT key FROM once WHERE at < ?1 ORDER BY at LIMIT ?2)",
         params![before, FORGOTTEN_AT_ONCE],
     )?;
     Ok(())

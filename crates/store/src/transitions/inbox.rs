@@ -1,6 +1,5 @@
 //! The inbox of a run: items enter it, wake the run, and move into its journal.
 
-use rusqlite::{Connection, params};
 use sortie_core::event::{Event, JournalEntry};
 use sortie_core::id::{Fence, RunId, Seq};
 use sortie_core::inbox::InboxItem;
@@ -10,7 +9,7 @@ use sortie_core::time::Timestamp;
 use crate::chain::{Stamp, Tail};
 use crate::fault::Done;
 use crate::row::{self, StoredPhase};
-use crate::sql::{self, whole};
+use crate::sql::{self, Connection, params, whole};
 
 /// Items that enter a journal in one event; the rest comes with the next.
 const MAX_INBOX_ITEMS: i64 = 256;
@@ -67,8 +66,8 @@ fn count_and_wake(connection: &Connection, run: &str) -> Done<()> {
     sql::run(
         connection,
         "UPDATE runs SET inbox_count = inbox_count + 1,
-             waiting_on = CASE phase WHEN 'parked' THEN IIF(paused, NULL, 'slot')
-                                     ELSE waiting_on END,
+             waiting_on = CASE WHEN phase <> 'parked' THEN waiting_on
+                               WHEN paused = 1 THEN NULL ELSE 'slot' END,
              phase = CASE phase WHEN 'parked' THEN 'queued' ELSE phase END
          WHERE run_id = ?1",
         [run],
@@ -195,30 +194,30 @@ struct Oldest {
 
 /// Returns `None` if the inbox is empty.
 fn oldest_items(connection: &Connection, run: &str) -> Done<Option<Oldest>> {
-    let mut statement = connection.prepare_cached(
-        "SELECT id, item, octet_length(item) FROM inbox WHERE run_id = ?1 ORDER BY id LIMIT ?2",
-    )?;
-    let mut rows = statement.query(params![run, MAX_INBOX_ITEMS])?;
     let mut oldest: Option<Oldest> = None;
     let mut bytes = 0;
-    while bytes < MAX_INBOX_BYTES
-        && let Some(row) = rows.next()?
-    {
-        bytes += row.get::<_, i64>(2)?;
-        let (last, item) = (row.get(0)?, sql::json(row, 1));
-        match &mut oldest {
-            Some(oldest) => {
-                oldest.items.push(item);
-                oldest.last = last;
+    sql::each(
+        connection,
+        "SELECT id, item, octet_length(item) FROM inbox WHERE run_id = ?1 ORDER BY id LIMIT ?2",
+        params![run, MAX_INBOX_ITEMS],
+        |row| {
+            bytes += row.get::<_, i64>(2)?;
+            let (last, item) = (row.get(0)?, sql::json(row, 1));
+            match &mut oldest {
+                Some(oldest) => {
+                    oldest.items.push(item);
+                    oldest.last = last;
+                }
+                None => {
+                    oldest = Some(Oldest {
+                        items: vec![item],
+                        last,
+                    });
+                }
             }
-            None => {
-                oldest = Some(Oldest {
-                    items: vec![item],
-                    last,
-                });
-            }
-        }
-    }
+            Ok(bytes < MAX_INBOX_BYTES)
+        },
+    )?;
     Ok(oldest)
 }
 

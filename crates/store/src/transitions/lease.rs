@@ -1,6 +1,5 @@
 //! Renews and releases leases, and records that a rate limit delays a leased run.
 
-use rusqlite::{Connection, params};
 use sortie_core::id::Fence;
 use sortie_core::ports::store::{Heartbeat, HeartbeatReport, Hold};
 use sortie_core::run::WaitingOn;
@@ -8,7 +7,7 @@ use sortie_core::time::Timestamp;
 
 use crate::fault::Done;
 use crate::row;
-use crate::sql;
+use crate::sql::{self, Connection, params};
 use crate::transitions::pause;
 
 /// Releases a claimed run to its place in the queue, where it stays while it is paused.
@@ -16,11 +15,12 @@ pub(crate) fn release(connection: &Connection, fence: Fence, at: Timestamp) -> D
     let mut held = row::hold(connection, fence)?;
     sql::run(
         connection,
-        "UPDATE runs SET phase = 'queued', waiting_on = IIF(paused, NULL, 'slot'),
+        "UPDATE runs SET phase = 'queued', waiting_on = CASE WHEN paused = 1 THEN NULL ELSE 'slot' END,
              wait_position = NULL, lease_owner = NULL, lease_until = NULL,
-             deaths_since_progress = IIF(head_seq > head_at_claim, 0, deaths_since_progress)
-         WHERE rowid = ?1",
-        [held.rowid],
+             deaths_since_progress = CASE WHEN head_seq > head_at_claim THEN 0
+                                         ELSE deaths_since_progress END
+         WHERE run_id = ?1",
+        [&held.tail.run],
     )?;
     // Afterwards, because the entry about the pause does not count as progress.
     if held.paused {
@@ -69,8 +69,8 @@ pub(crate) fn hold(connection: &Connection, hold: &Hold) -> Done<()> {
     };
     sql::run(
         connection,
-        "UPDATE runs SET waiting_on = ?2, wait_position = ?3 WHERE rowid = ?1",
-        params![held.rowid, waiting_on.as_str(), hold.position],
+        "UPDATE runs SET waiting_on = ?2, wait_position = ?3 WHERE run_id = ?1",
+        params![held.tail.run, waiting_on.as_str(), hold.position],
     )?;
     Ok(())
 }

@@ -1,13 +1,12 @@
 //! Replies that other processes left, and requests that expire.
 
-use rusqlite::{Connection, Row, params};
 use sortie_core::id::RunId;
 use sortie_core::ports::store::{Replied, ReplyTo};
 use sortie_core::request::{Reply, RequestId};
 use sortie_core::time::Timestamp;
 
 use crate::fault::{Done, Fault};
-use crate::sql;
+use crate::sql::{self, Connection, Row, params};
 use crate::transitions::request_views::find;
 use crate::transitions::requests::{escalate, must_load, reply};
 
@@ -95,7 +94,7 @@ fn take_mailbox(connection: &Connection) -> Done<Vec<ReplyTo>> {
 
 fn read_reply(row: &Row<'_>) -> Done<ReplyTo> {
     Ok(ReplyTo {
-        request: RequestId::from_text(row.get_ref("request_id")?.as_str()?),
+        request: RequestId::from_text(sql::text(row, "request_id")?),
         reply: sql::json(row, "reply")?,
         at: Timestamp(row.get("at")?),
     })
@@ -103,7 +102,7 @@ fn read_reply(row: &Row<'_>) -> Done<ReplyTo> {
 
 fn due(connection: &Connection, query: &str, now: Timestamp) -> Done<Vec<RequestId>> {
     sql::all(connection, query, params![now.0, MAX_RECONCILED], |row| {
-        Ok(RequestId::from_text(row.get_ref(0)?.as_str()?))
+        Ok(RequestId::from_text(sql::text(row, 0)?))
     })
 }
 

@@ -1,13 +1,12 @@
 //! Parks a run until its inbox fills, and ends parked runs whose deadline has passed.
 
-use rusqlite::{Connection, params};
 use sortie_core::ports::store::{EndReport, Park};
 use sortie_core::run::Outcome;
 use sortie_core::time::Timestamp;
 
 use crate::fault::Done;
 use crate::row::{self, StoredPhase};
-use crate::sql;
+use crate::sql::{self, Connection, params};
 use crate::transitions::finish::{self, Ending};
 use crate::transitions::pause;
 
@@ -20,9 +19,10 @@ pub(crate) fn park(connection: &Connection, park: &Park) -> Done<bool> {
     sql::run(
         connection,
         "UPDATE runs SET phase = 'parked', waiting_on = ?2, lease_owner = NULL, lease_until = NULL,
-             deaths_since_progress = IIF(head_seq > head_at_claim, 0, deaths_since_progress)
-         WHERE rowid = ?1",
-        params![held.rowid, park.waiting_on.as_str()],
+             deaths_since_progress = CASE WHEN head_seq > head_at_claim THEN 0
+                                         ELSE deaths_since_progress END
+         WHERE run_id = ?1",
+        params![held.tail.run, park.waiting_on.as_str()],
     )?;
     // Afterwards, because the entry about the pause does not count as progress.
     if held.paused {

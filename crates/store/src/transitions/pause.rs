@@ -3,7 +3,6 @@
 //! The mark is set at once, so that no paused run is claimed. The event is journaled while no
 //! executor holds the run: by this transition, or by the one in which the executor releases it.
 
-use rusqlite::{Connection, params};
 use sortie_core::event::Event;
 use sortie_core::id::{Epoch, RunId, Seq};
 use sortie_core::ports::store::{PauseReport, StoreError};
@@ -12,7 +11,7 @@ use sortie_core::time::Timestamp;
 use crate::chain::{Stamp, Tail};
 use crate::fault::Done;
 use crate::row::{self, RunRow, StoredPhase};
-use crate::sql;
+use crate::sql::{self, Connection, params};
 
 /// Pauses a run and its descendants.
 pub(crate) fn pause(connection: &Connection, run: RunId, at: Timestamp) -> Done<PauseReport> {
@@ -87,7 +86,7 @@ fn subtree(connection: &Connection, run: RunId) -> Done<Vec<RunId>> {
     sql::all(
         connection,
         "WITH RECURSIVE subtree (run_id) AS (
-             SELECT ?1
+             SELECT run_id FROM runs WHERE run_id = ?1
              UNION SELECT runs.run_id FROM runs JOIN subtree ON parent_id = subtree.run_id)
          SELECT runs.run_id FROM runs JOIN subtree ON subtree.run_id = runs.run_id
          WHERE phase <> 'ended' ORDER BY depth, runs.run_id",
@@ -119,7 +118,7 @@ fn apply_one(
         connection,
         "UPDATE runs SET paused = ?2,
              waiting_on = CASE WHEN phase <> 'queued' THEN waiting_on
-                               WHEN ?2 THEN NULL ELSE 'slot' END
+                               WHEN ?2 = 1 THEN NULL ELSE 'slot' END
          WHERE run_id = ?1",
         params![tail.run, change.is_pause()],
     )?;

@@ -3,7 +3,6 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
-use rusqlite::{Connection, Row, ToSql, params, params_from_iter};
 use sortie_core::id::{BlobId, MIN_PREFIX_CHARS, RunId, Seq};
 use sortie_core::message::Usage;
 use sortie_core::ports::store::{ListFilter, StoreError};
@@ -13,7 +12,7 @@ use sortie_core::time::Timestamp;
 
 use crate::fault::{Done, Fault};
 use crate::row::{self, BareRecord, COLUMNS, StoredPhase};
-use crate::sql;
+use crate::sql::{self, Bind, Connection, Row, params};
 use crate::transitions::accounts::Balances;
 
 /// Returns one record.
@@ -44,23 +43,23 @@ const AHEAD: &str = "SELECT (SELECT COUNT(*) FROM (
          SELECT 1 FROM runs AS other
          WHERE other.phase = 'queued' AND other.paused = 0 AND other.lane = run.lane
            AND (run.tenant IS NULL OR other.tenant = run.tenant)
-           AND (other.queue_key, other.run_id) < (run.queue_key, run.run_id) LIMIT ?2))
+           AND (other.queue_key, other.run_id) < (run.queue_key, run.run_id) LIMIT ?2) AS ahead)
      FROM runs AS run WHERE run.run_id = ?1 AND run.phase = 'queued' AND run.paused = 0";
 
 /// Returns the position of a queued run in its lane, up to [`MAX_POSITION`]; for a run of a tenant,
 /// among the tenant's runs.
 pub(crate) fn queue_position(connection: &Connection, run: &str) -> Done<Option<u32>> {
     let ahead = sql::first(connection, AHEAD, params![run, MAX_POSITION - 1], |row| {
-        Ok(row.get::<_, u32>(0)?)
+        row.get::<_, u32>(0)
     })?;
     Ok(ahead.map(|ahead| ahead.saturating_add(1)))
 }
 
 /// Finds the ids next to one: two steps in the index, however many runs there are.
 const NEIGHBOURS: &str = "SELECT run_id FROM (
-         SELECT run_id FROM runs WHERE run_id < ?1 ORDER BY run_id DESC LIMIT 1)
+         SELECT run_id FROM runs WHERE run_id < ?1 ORDER BY run_id DESC LIMIT 1) AS before
      UNION ALL
-     SELECT run_id FROM (SELECT run_id FROM runs WHERE run_id > ?1 ORDER BY run_id LIMIT 1)";
+     SELECT run_id FROM (SELECT run_id FROM runs WHERE run_id > ?1 ORDER BY run_id LIMIT 1) AS after";
 
 /// Returns the ids before and after each of these, among all runs.
 pub(crate) fn neighbours(connection: &Connection, runs: &[RunId]) -> Done<Vec<RunId>> {
@@ -93,16 +92,12 @@ fn json_list(runs: &[RunId]) -> String {
 /// Returns records, newest or oldest first: ids sort by creation time.
 pub(crate) fn list(connection: &Connection, filter: &ListFilter) -> Done<Vec<RunRecord>> {
     let mut condition = Condition::of(filter);
-    let limit = match filter.limit {
-        0 => -1,
-        limit => i64::from(limit),
-    };
     // Bound, so that all limits share one cached statement.
-    condition.values.push(Box::new(limit));
+    condition.values.push(Box::new(sql::limit(filter.limit)));
     let found = sql::all(
         connection,
         &list_statement(filter, &condition),
-        params_from_iter(condition.values.iter()),
+        condition.values.as_slice(),
         row::record,
     )?;
     complete(connection, found)
@@ -151,30 +146,29 @@ fn queue_positions(connection: &Connection, found: &[BareRecord]) -> Done<HashMa
         if wanted.is_empty() {
             break;
         }
-        let mut statement = connection.prepare_cached(
-            "SELECT run_id, tenant FROM runs WHERE phase = 'queued' AND paused = 0 AND lane = ?1
-             ORDER BY queue_key, run_id",
-        )?;
-        let mut rows = statement.query([lane.as_str()])?;
         let mut of_all = 0_u32;
         let mut of_tenants: HashMap<String, u32> = HashMap::new();
-        while !wanted.is_empty()
-            && of_all < MAX_POSITION
-            && let Some(row) = rows.next()?
-        {
-            of_all = of_all.saturating_add(1);
-            let position = match row.get_ref(1)?.as_str_or_null()? {
-                None => of_all,
-                Some(tenant) => {
-                    let of_tenant = of_tenants.entry(tenant.to_owned()).or_default();
-                    *of_tenant = of_tenant.saturating_add(1);
-                    *of_tenant
+        sql::each(
+            connection,
+            "SELECT run_id, tenant FROM runs WHERE phase = 'queued' AND paused = 0 AND lane = ?1
+             ORDER BY queue_key, run_id LIMIT ?2",
+            params![lane.as_str(), MAX_POSITION],
+            |row| {
+                of_all = of_all.saturating_add(1);
+                let position = match sql::optional_text(row, 1)? {
+                    None => of_all,
+                    Some(tenant) => {
+                        let of_tenant = of_tenants.entry(tenant.to_owned()).or_default();
+                        *of_tenant = of_tenant.saturating_add(1);
+                        *of_tenant
+                    }
+                };
+                if let Some(record) = wanted.remove(sql::text(row, 0)?) {
+                    positions.insert(record.run_id, position);
                 }
-            };
-            if let Some(record) = wanted.remove(row.get_ref(0)?.as_str()?) {
-                positions.insert(record.run_id, position);
-            }
-        }
+                Ok(!wanted.is_empty())
+            },
+        )?;
     }
     for (run, record) in wanted {
         let position = match record.tenant {
@@ -196,7 +190,7 @@ pub(crate) fn stats(connection: &Connection, filter: &ListFilter) -> Done<Stats>
     let counts = sql::all(
         connection,
         &format!("{counting} {} GROUP BY status", condition.sql),
-        params_from_iter(condition.values.iter()),
+        condition.values.as_slice(),
         |row| Ok((sql::word::<Status>(row, 0)?, row.get::<_, i64>(1)?)),
     )?;
     let mut stats = Stats::default();
@@ -246,10 +240,11 @@ pub(crate) fn wrong_tallies(connection: &Connection) -> Done<Vec<String>> {
         "SELECT status, tenant, SUM(kept), SUM(counted) FROM (
              SELECT status, tenant, archived, runs AS kept, 0 AS counted FROM tallies
              UNION ALL
-             SELECT status, COALESCE(tenant, ''), archived_at IS NOT NULL, 0, COUNT(*)
-             FROM runs GROUP BY 1, 2, 3)
+             SELECT status, COALESCE(tenant, ''),
+                    CASE WHEN archived_at IS NULL THEN 0 ELSE 1 END, 0, COUNT(*)
+             FROM runs GROUP BY 1, 2, 3) AS compared
          GROUP BY status, tenant, archived HAVING SUM(kept) <> SUM(counted)",
-        [],
+        (),
         |row| {
             let (status, tenant): (String, String) = (row.get(0)?, row.get(1)?);
             let (kept, counted): (i64, i64) = (row.get(2)?, row.get(3)?);
@@ -306,7 +301,7 @@ const ACTIVE_RUNS: &str = "runs INDEXED BY runs_active";
 const OF_RUNS: &str = "SUM(input_tokens), SUM(output_tokens), SUM(cache_read_tokens), \
      SUM(cache_write_tokens), SUM(cost_usd)";
 const OF_SUMS: &str = "SUM(input_tokens), SUM(output_tokens), SUM(cache_read_tokens), \
-     SUM(cache_write_tokens), SUM(cost_nanos) / 1e9";
+     SUM(cache_write_tokens), CAST(SUM(cost_nanos) AS DOUBLE PRECISION) / 1e9";
 
 /// Returns the total usage.
 pub(crate) fn used(connection: &Connection, filter: &ListFilter) -> Done<Usage> {
@@ -314,7 +309,7 @@ pub(crate) fn used(connection: &Connection, filter: &ListFilter) -> Done<Usage> 
         let found = sql::first(
             connection,
             &format!("SELECT {columns} FROM {table} {}", condition.sql),
-            params_from_iter(condition.values.iter()),
+            condition.values.as_slice(),
             |row| row::usage(row, 0),
         );
         found.map(Option::unwrap_or_default)
@@ -351,21 +346,17 @@ pub(crate) fn usage(
                 condition.values.push(Box::new(word));
             }
         }
-        let limit = match limit {
-            0 => -1,
-            limit => i64::from(limit),
-        };
-        condition.values.push(Box::new(limit));
+        condition.values.push(Box::new(sql::limit(limit)));
         sql::all(
             connection,
             &usage_statement(select, &condition),
-            params_from_iter(condition.values.iter()),
+            condition.values.as_slice(),
             usage_line,
         )
     };
     let of_runs = |table: &str| {
         format!(
-            "SELECT session, agent, model, COUNT(*), SUM(tool_calls), SUM(unpriced > 0), {OF_RUNS} \
+            "SELECT session, agent, model, COUNT(*), SUM(tool_calls), COUNT(*) FILTER (WHERE unpriced > 0), {OF_RUNS} \
              FROM {table}"
         )
     };
@@ -430,10 +421,11 @@ pub(crate) fn wrong_usage(connection: &Connection) -> Done<Vec<String>> {
     let numbers = "runs, tool_calls, unpriced, COALESCE(input_tokens, 0), \
          COALESCE(output_tokens, 0), COALESCE(cache_read_tokens, 0), \
          COALESCE(cache_write_tokens, 0), COALESCE(cost_nanos, 0)";
-    let counted = "COUNT(*), SUM(tool_calls), SUM(unpriced > 0), COALESCE(SUM(input_tokens), 0), \
+    let counted = "COUNT(*), SUM(tool_calls), COUNT(*) FILTER (WHERE unpriced > 0), \
+         COALESCE(SUM(input_tokens), 0), \
          COALESCE(SUM(output_tokens), 0), COALESCE(SUM(cache_read_tokens), 0), \
          COALESCE(SUM(cache_write_tokens), 0), \
-         COALESCE(SUM(CAST(ROUND(cost_usd * 1e9) AS INTEGER)), 0)";
+         COALESCE(SUM(CAST(ROUND(cost_usd * 1e9) AS BIGINT)), 0)";
     let mut wrong = Vec::new();
     for (table, key, of_runs) in [
         (
@@ -449,10 +441,10 @@ pub(crate) fn wrong_usage(connection: &Connection) -> Done<Vec<String>> {
                 "WITH kept AS (SELECT {key}, {numbers} FROM {table} WHERE runs > 0),
                       counted AS (SELECT {of_runs}, {counted} FROM runs
                                   WHERE phase = 'ended' GROUP BY {of_runs})
-                 SELECT (SELECT COUNT(*) FROM (SELECT * FROM kept EXCEPT SELECT * FROM counted))
-                      + (SELECT COUNT(*) FROM (SELECT * FROM counted EXCEPT SELECT * FROM kept))"
+                 SELECT (SELECT COUNT(*) FROM (SELECT * FROM kept EXCEPT SELECT * FROM counted) AS extra)
+                      + (SELECT COUNT(*) FROM (SELECT * FROM counted EXCEPT SELECT * FROM kept) AS missing)"
             ),
-            [],
+            (),
         )?;
         if different > 0 {
             wrong.push(format!("the sums of `{table}` are not those of the runs"));
@@ -465,7 +457,7 @@ pub(crate) fn wrong_usage(connection: &Connection) -> Done<Vec<String>> {
 #[derive(Default)]
 pub(crate) struct Condition {
     pub(crate) sql: String,
-    pub(crate) values: Vec<Box<dyn ToSql>>,
+    pub(crate) values: Vec<Box<dyn Bind>>,
 }
 
 impl Condition {
@@ -499,7 +491,7 @@ impl Condition {
     }
 
     /// Adds one term.
-    pub(crate) fn and(mut self, term: &str, value: impl ToSql + 'static) -> Self {
+    pub(crate) fn and(mut self, term: &str, value: impl Bind + 'static) -> Self {
         self.add(term);
         self.values.push(Box::new(value));
         self
@@ -522,8 +514,8 @@ impl Condition {
     }
 
     /// Requires one of these states. Active runs are found by indexes that contain no others. Ended
-    /// ones are all runs but a few: if the filter names a tree, a parent or a session, the `+` keeps
-    /// the planner from searching them all.
+    /// ones are all runs but a few: if the filter names a tree, a parent or a session, the `COALESCE`
+    /// keeps the planner from searching them all.
     fn require_status(&mut self, filter: &ListFilter) {
         let statuses = &filter.statuses;
         let is_active = |status: &Status| !status.is_terminal();
@@ -531,7 +523,7 @@ impl Condition {
             self.add("phase <> 'ended'");
             self.require_any("status", statuses);
         } else if filter.root.is_some() || filter.parent.is_some() || filter.session.is_some() {
-            self.require_any("+status", statuses);
+            self.require_any("COALESCE(status, '')", statuses);
         } else {
             self.require_any("status", statuses);
         }
@@ -589,7 +581,7 @@ pub(crate) fn resolve(connection: &Connection, typed: &str) -> Done<RunId> {
     let found: Vec<RunId> = sql::all(
         connection,
         "SELECT run_id FROM runs WHERE run_id >= ?1 AND run_id < ?2 LIMIT 2",
-        params_from_iter(&range),
+        params![range[0], range[1]],
         |row| sql::word(row, "run_id"),
     )?;
     match found.as_slice() {
@@ -607,7 +599,7 @@ fn count_between(connection: &Connection, range: &[String; 2]) -> Done<usize> {
     let count = sql::count(
         connection,
         "SELECT COUNT(*) FROM runs WHERE run_id >= ?1 AND run_id < ?2",
-        params_from_iter(range),
+        params![range[0], range[1]],
     )?;
     Ok(usize::try_from(count).unwrap_or(usize::MAX))
 }
@@ -653,7 +645,7 @@ pub(crate) fn next_due(connection: &Connection) -> Done<Option<Timestamp>> {
     ];
     let mut earliest = None;
     for query in MOMENTS {
-        let moment = sql::first(connection, query, [], |row| Ok(row.get(0)?))?.flatten();
+        let moment = sql::first(connection, query, (), |row| row.get(0))?.flatten();
         earliest = [earliest, moment].into_iter().flatten().min();
     }
     Ok(earliest.map(Timestamp))
@@ -665,7 +657,7 @@ pub(crate) fn blob(connection: &Connection, run: RunId, id: &BlobId) -> Done<Opt
         connection,
         "SELECT bytes FROM blobs WHERE run_id = ?1 AND id = ?2",
         [run.to_string().as_str(), id.as_str()],
-        |row| Ok(row.get(0)?),
+        |row| row.get(0),
     )?;
     match bytes {
         // Its name is the hash of its content: anything else is damage and is not returned.
@@ -683,7 +675,7 @@ pub(crate) fn damaged_blobs(connection: &Connection) -> Done<Vec<String>> {
     let all = sql::all(
         connection,
         "SELECT run_id, id, bytes FROM blobs",
-        [],
+        (),
         |row| {
             let bytes: Vec<u8> = row.get(2)?;
             let id: String = row.get(1)?;

@@ -7,8 +7,6 @@
 
 use std::collections::BTreeMap;
 
-use rusqlite::Connection;
-use rusqlite::types::Value;
 use sortie_core::event::{Event, JournalEntry};
 use sortie_core::id::RunId;
 use sortie_core::ports::store::Admit;
@@ -17,7 +15,7 @@ use sortie_core::run::{RunRecord, Summary};
 use crate::fault::{Done, Fault};
 use crate::row::{self, ALL_COLUMNS, ColumnSource, NewRow};
 use crate::schema;
-use crate::sql;
+use crate::sql::{self, Connection, OwnedValue};
 
 /// Computes the summaries that a record may have after its journal; the fold is not part of the
 /// store. Empty if the journal alone does not determine them, an error if the journal cannot be
@@ -35,9 +33,9 @@ pub(crate) struct Rebuilder {
 
 impl Rebuilder {
     pub(crate) fn new() -> Done<Self> {
-        let memory = Connection::open_in_memory()?;
-        schema::make_runs(&memory)?;
-        Ok(Self { memory })
+        Ok(Self {
+            memory: schema::open_for_rebuilding()?,
+        })
     }
 
     /// Returns the names of the columns that differ from the journal.
@@ -64,12 +62,16 @@ impl Rebuilder {
             "DELETE FROM runs WHERE run_id = ?1",
             [run.to_string()],
         )?;
-        let mut expected: BTreeMap<String, Value> = inserted
+        let mut expected: BTreeMap<String, OwnedValue> = inserted
             .into_iter()
             .filter(|(name, _)| is_fixed(name))
             .collect();
         expected.extend(after_admission(&admit, entries)?);
-        let differs = |(name, value): (&String, &Value)| {
+        let expected: BTreeMap<String, OwnedValue> = expected
+            .into_iter()
+            .map(|(name, value)| (name, store.stored(value)))
+            .collect();
+        let differs = |(name, value): (&String, &OwnedValue)| {
             (found.get(name) != Some(value)).then(|| name.clone())
         };
         Ok(expected.iter().filter_map(differs).collect())
@@ -106,7 +108,7 @@ fn admission(run: RunId, entries: &[JournalEntry]) -> Option<Admit> {
 }
 
 /// Returns the columns that later entries determine.
-fn after_admission(admit: &Admit, entries: &[JournalEntry]) -> Done<BTreeMap<String, Value>> {
+fn after_admission(admit: &Admit, entries: &[JournalEntry]) -> Done<BTreeMap<String, OwnedValue>> {
     let moment_of = |is_it: fn(&Event) -> bool| {
         let found = entries.iter().find(|entry| is_it(&entry.event));
         found.map(|entry| entry.at)
@@ -129,14 +131,14 @@ fn after_admission(admit: &Admit, entries: &[JournalEntry]) -> Done<BTreeMap<Str
             changes = collected.as_ref().map(serde_json::to_string).transpose()?;
         }
     }
-    let number = |value: Option<i64>| value.map_or(Value::Null, Value::Integer);
+    let number = |value: Option<i64>| value.map_or(OwnedValue::Null, OwnedValue::Integer);
     Ok(BTreeMap::from([
         ("started_at".to_owned(), number(started.map(|at| at.0))),
         ("ended_at".to_owned(), number(ended.map(|at| at.0))),
         ("deadline_at".to_owned(), number(deadline)),
         (
             "changes".to_owned(),
-            changes.map_or(Value::Null, Value::Text),
+            changes.map_or(OwnedValue::Null, OwnedValue::Text),
         ),
     ]))
 }
@@ -193,14 +195,17 @@ fn differing(record: &RunRecord, folded: &Summary) -> Vec<&'static str> {
         .collect()
 }
 
-fn columns(connection: &Connection, run: RunId) -> Done<BTreeMap<String, Value>> {
-    let mut statement = connection.prepare_cached("SELECT * FROM runs WHERE run_id = ?1")?;
-    let names: Vec<String> = statement.column_names().map(str::to_owned).collect();
-    let mut rows = statement.query([run.to_string()])?;
-    let row = rows.next()?.ok_or_else(|| Fault::not_found(run))?;
-    names
-        .into_iter()
-        .enumerate()
-        .map(|(position, name)| Ok((name, row.get(position)?)))
-        .collect()
+fn columns(connection: &Connection, run: RunId) -> Done<BTreeMap<String, OwnedValue>> {
+    let found = sql::first(
+        connection,
+        "SELECT * FROM runs WHERE run_id = ?1",
+        [run.to_string()],
+        |row| {
+            let named = row.names().into_iter().enumerate();
+            named
+                .map(|(position, name)| Ok((name, row.get(position)?)))
+                .collect::<Done<_>>()
+        },
+    )?;
+    found.ok_or_else(|| Fault::not_found(run))
 }

@@ -1,6 +1,5 @@
 //! Frees the leases of dead executors. Their runs are queued again, a bounded number of times.
 
-use rusqlite::{Connection, params};
 use sortie_core::id::{Epoch, Fence, RunId};
 use sortie_core::ports::store::{EndReport, Recover, RecoverReport, RecoverScope};
 use sortie_core::run::{Outcome, Reason};
@@ -9,7 +8,7 @@ use sortie_core::time::Timestamp;
 use crate::fault::Done;
 use crate::quarantine::Deaths;
 use crate::row::{self, RunRow, StoredPhase};
-use crate::sql;
+use crate::sql::{self, Connection, params};
 use crate::transitions::cancel;
 use crate::transitions::deliver;
 use crate::transitions::finish::{self, Ending};
@@ -21,7 +20,7 @@ pub(crate) fn recover(connection: &Connection, recover: &Recover) -> Done<Recove
     let leased = sql::count(
         connection,
         "SELECT COUNT(*) FROM runs WHERE phase = 'leased'",
-        [],
+        (),
     )?;
     for run in abandoned(connection, recover)? {
         let row = row::must_load(connection, run)?;
@@ -131,7 +130,7 @@ fn requeue(connection: &Connection, row: &RunRow, at: Timestamp) -> Done<()> {
     }
     sql::run(
         connection,
-        "UPDATE runs SET phase = 'queued', waiting_on = IIF(paused, NULL, 'slot'),
+        "UPDATE runs SET phase = 'queued', waiting_on = CASE WHEN paused = 1 THEN NULL ELSE 'slot' END,
              wait_position = NULL, recovered = 1,
              lease_owner = NULL, lease_until = NULL
          WHERE run_id = ?1",
@@ -154,9 +153,9 @@ fn count_waiting(connection: &Connection, report: &mut RecoverReport) -> Done<()
         connection,
         "SELECT (SELECT COUNT(*) FROM runs WHERE phase = 'queued' AND paused = 0)
               + (SELECT COUNT(*) FROM runs WHERE phase = 'queued' AND paused = 1)",
-        [],
+        (),
     )?;
     report.queued = waiting.saturating_sub(report.resumed.len() as u64);
-    report.undelivered = sql::count(connection, deliver::COUNT_PENDING, [])?;
+    report.undelivered = sql::count(connection, deliver::COUNT_PENDING, ())?;
     Ok(())
 }

@@ -1,6 +1,5 @@
 //! Requests with the runs that made them, for interfaces.
 
-use rusqlite::{Connection, Row, params};
 use sortie_core::id::SessionKey;
 use sortie_core::ports::store::StoreError;
 use sortie_core::request::{AskedFor, OpenRequest, RequestFilter, RequestId};
@@ -8,17 +7,17 @@ use sortie_core::tenant::Tenant;
 use sortie_core::time::Timestamp;
 
 use crate::fault::Done;
-use crate::sql;
+use crate::sql::{self, Connection, Row, params};
 use crate::transitions::requests::unknown;
 
 /// The shortest prefix of a request's id that is accepted.
 const MIN_PREFIX_CHARS: usize = 4;
 
 /// The columns of a request. A statement adds its condition and order.
-const SELECT: &str = "SELECT body, requests.run_id, runs.root_id, agent, label, depth, asked_at, \
-     reply, replied_at, tenant, \
-     (SELECT session FROM runs AS root WHERE root.run_id = runs.root_id) AS root_session \
-     FROM requests JOIN runs ON runs.run_id = requests.run_id";
+const SELECT: &str = "SELECT body, requests.run_id, runs.root_id, runs.agent, runs.label, runs.depth, \
+     asked_at, reply, replied_at, runs.tenant, root.session AS root_session \
+     FROM requests JOIN runs ON runs.run_id = requests.run_id \
+     LEFT JOIN runs AS root ON root.run_id = runs.root_id";
 
 fn open_request(row: &Row<'_>) -> Done<OpenRequest> {
     Ok(OpenRequest {
@@ -39,10 +38,6 @@ fn open_request(row: &Row<'_>) -> Done<OpenRequest> {
 /// Returns requests: the open ones, oldest first; or all, newest first. Without those that were
 /// closed without a reply.
 pub(crate) fn list(connection: &Connection, filter: &RequestFilter) -> Done<Vec<OpenRequest>> {
-    let limit = match filter.limit {
-        0 => -1,
-        limit => i64::from(limit),
-    };
     let after = filter.after.as_ref();
     sql::all(
         connection,
@@ -55,7 +50,7 @@ pub(crate) fn list(connection: &Connection, filter: &RequestFilter) -> Done<Vec<
             filter.session.as_ref().map(SessionKey::as_str),
             after.map(|after| after.asked_at.0),
             after.map(|after| after.id.as_str()),
-            limit
+            sql::limit(filter.limit)
         ],
         open_request,
     )
@@ -76,8 +71,8 @@ fn statement(filter: &RequestFilter) -> String {
     };
     format!(
         "{SELECT} WHERE {states} AND {whose}
-             AND (?2 IS NULL OR tenant = ?2) AND (?3 IS NULL OR kind = ?3)
-             AND (?4 IS NULL OR runs.root_id = ?4) AND (?5 IS NULL OR root_session = ?5)
+             AND (?2 IS NULL OR runs.tenant = ?2) AND (?3 IS NULL OR kind = ?3)
+             AND (?4 IS NULL OR runs.root_id = ?4) AND (?5 IS NULL OR root.session = ?5)
              AND (?6 IS NULL OR (asked_at, id) {goes_on} (?6, ?7))
          ORDER BY {order} LIMIT ?8"
     )

@@ -1,7 +1,6 @@
 //! Approval requests and questions: a request is written with its event, and its reply enters the
 //! inbox in the transaction that records the reply.
 
-use rusqlite::{Connection, params};
 use sortie_core::id::{CallId, RunId, SessionKey};
 use sortie_core::inbox::InboxItem;
 use sortie_core::ports::store::{Replied, ReplyTo, StoreError};
@@ -14,7 +13,7 @@ use sortie_core::time::Timestamp;
 
 use crate::fault::{Done, Fault};
 use crate::row::StoredPhase;
-use crate::sql;
+use crate::sql::{self, Connection, params};
 use crate::transitions::inbox::{self, Put};
 use crate::transitions::mailbox::reply_in_mailbox;
 
@@ -104,7 +103,7 @@ impl Addressed<'_> {
             connection,
             "SELECT label FROM runs WHERE run_id = ?1",
             [run.to_string()],
-            |row| Ok(row.get(0)?),
+            |row| row.get(0),
         )?;
         let key = format!("question:{}", self.request.id);
         let item = InboxItem::Question {

@@ -1,6 +1,5 @@
 //! Queries about conversations, usage over time, and lanes.
 
-use rusqlite::{Connection, Row, params, params_from_iter};
 use sortie_core::id::SessionKey;
 use sortie_core::ports::store::ListFilter;
 use sortie_core::run::{Lane, RunRecord};
@@ -11,7 +10,7 @@ use sortie_core::time::Timestamp;
 
 use crate::fault::Done;
 use crate::row::{self, COLUMNS};
-use crate::sql::{self, whole};
+use crate::sql::{self, Connection, Row, params, whole};
 use crate::transitions::read::{self, Condition};
 
 /// The most intervals that are returned, the latest ones: a year of days, or more than two months
@@ -23,10 +22,6 @@ pub(crate) fn sessions(
     connection: &Connection,
     filter: &SessionFilter,
 ) -> Done<Vec<SessionSummary>> {
-    let limit = match filter.limit {
-        0 => -1,
-        limit => i64::from(limit),
-    };
     let after = filter.after.as_ref();
     let found = sql::all(
         connection,
@@ -37,7 +32,7 @@ pub(crate) fn sessions(
             after.map(|after| after.last_at.0),
             after.map(|after| after.session.as_str()),
             after.map(|after| after.tenant.as_ref().map_or("", Tenant::as_str)),
-            limit
+            sql::limit(filter.limit)
         ],
         Turns::read,
     )?;
@@ -53,9 +48,9 @@ fn conversations(named: bool) -> String {
         "SELECT session, tenant, COUNT(*) AS turns, MAX(created_at) AS last_at FROM runs
          WHERE parent_id IS NULL AND lane = 'main' AND {which} AND (?2 IS NULL OR tenant = ?2)
          GROUP BY session, tenant
-         HAVING ?3 IS NULL OR last_at < ?3
-             OR (last_at = ?3 AND (session, COALESCE(tenant, '')) > (?4, ?5))
-         ORDER BY last_at DESC, session, tenant LIMIT ?6"
+         HAVING ?3 IS NULL OR MAX(created_at) < ?3
+             OR (MAX(created_at) = ?3 AND (session, COALESCE(tenant, '')) > (?4, ?5))
+         ORDER BY last_at DESC, session, COALESCE(tenant, '') LIMIT ?6"
     )
 }
 
@@ -78,7 +73,7 @@ pub(crate) fn last_turn(
 fn last_turn_statement() -> String {
     format!(
         "SELECT {} FROM runs
-         WHERE parent_id IS NULL AND lane = 'main' AND session = ?1 AND tenant IS ?2
+         WHERE parent_id IS NULL AND lane = 'main' AND session = ?1 AND tenant IS NOT DISTINCT FROM ?2
          ORDER BY created_at DESC, run_id DESC LIMIT 1",
         COLUMNS.sql
     )
@@ -107,7 +102,7 @@ impl Turns {
         let last = sql::first(
             connection,
             "SELECT run_id, status, agent, model, workspace FROM runs
-             WHERE parent_id IS NULL AND lane = 'main' AND session = ?1 AND tenant IS ?2
+             WHERE parent_id IS NULL AND lane = 'main' AND session = ?1 AND tenant IS NOT DISTINCT FROM ?2
              ORDER BY created_at DESC, run_id DESC LIMIT 1",
             params![self.session.as_str(), self.tenant_word()],
             |row| {
@@ -126,19 +121,19 @@ impl Turns {
                 })
             },
         )?;
-        Ok(last.ok_or(rusqlite::Error::QueryReturnedNoRows)?)
+        last.ok_or_else(sql::no_row)
     }
 
     /// Returns the beginning of the first message, and the cost of all turns if each is known.
     fn beginning_and_cost(&self, connection: &Connection) -> Done<(String, Option<f64>)> {
         let found = sql::first(
             connection,
-            "SELECT (SELECT SUBSTR(task, 1, ?3) FROM runs
-                     WHERE parent_id IS NULL AND lane = 'main' AND session = ?1 AND tenant IS ?2
+            "SELECT (SELECT SUBSTR(task, 1, CAST(?3 AS INTEGER)) FROM runs
+                     WHERE parent_id IS NULL AND lane = 'main' AND session = ?1 AND tenant IS NOT DISTINCT FROM ?2
                      ORDER BY created_at, run_id LIMIT 1) AS title,
                     SUM(COALESCE(cost_usd, 0) + COALESCE(children_cost_usd, 0)) AS cost_usd,
                     SUM(unpriced + children_unpriced) AS unpriced
-             FROM runs WHERE parent_id IS NULL AND lane = 'main' AND session = ?1 AND tenant IS ?2",
+             FROM runs WHERE parent_id IS NULL AND lane = 'main' AND session = ?1 AND tenant IS NOT DISTINCT FROM ?2",
             params![
                 self.session.as_str(),
                 self.tenant_word(),
@@ -151,7 +146,7 @@ impl Turns {
                 Ok((title.unwrap_or_default(), cost.filter(|_| unpriced == 0)))
             },
         )?;
-        Ok(found.ok_or(rusqlite::Error::QueryReturnedNoRows)?)
+        found.ok_or_else(sql::no_row)
     }
 
     fn tenant_word(&self) -> Option<&str> {
@@ -172,15 +167,15 @@ pub(crate) fn usage_series(
         connection,
         &format!(
             "SELECT created_at / {bucket} * {bucket} AS at, COUNT(*) AS tasks,
-                    SUM(status = 'completed') AS completed,
-                    SUM(status IN ('failed', 'timeout')) AS failed,
+                    COUNT(*) FILTER (WHERE status = 'completed') AS completed,
+                    COUNT(*) FILTER (WHERE status IN ('failed', 'timeout')) AS failed,
                     SUM(COALESCE(input_tokens, 0)) AS input_tokens,
                     SUM(COALESCE(output_tokens, 0)) AS output_tokens,
-                    SUM(unpriced > 0) AS unpriced, SUM(cost_usd) AS cost_usd
+                    COUNT(*) FILTER (WHERE unpriced > 0) AS unpriced, SUM(cost_usd) AS cost_usd
              FROM runs {} GROUP BY 1 ORDER BY 1 DESC LIMIT {MAX_POINTS}",
             condition.sql
         ),
-        params_from_iter(condition.values.iter()),
+        condition.values.as_slice(),
         |row| {
             let natural = |column| -> Done<u64> { Ok(row.get::<_, i64>(column)?.unsigned_abs()) };
             Ok(UsagePoint {

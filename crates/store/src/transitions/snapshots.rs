@@ -1,6 +1,5 @@
 //! Snapshots of folded conversations. Each is a copy that can be rebuilt from the journals.
 
-use rusqlite::{Connection, params};
 use sha2::{Digest, Sha256};
 use sortie_core::id::{RunId, Seq, SessionKey};
 use sortie_core::ports::store::{SaveSnapshot, Snapshot};
@@ -8,7 +7,7 @@ use sortie_core::tenant::Tenant;
 
 use crate::chain::{self, Hash, Tail};
 use crate::fault::Done;
-use crate::sql;
+use crate::sql::{self, Connection, params};
 
 /// Returns the snapshot of a conversation, unless the journal of its last run has changed since.
 pub(crate) fn load(
@@ -76,8 +75,10 @@ pub(crate) fn save(connection: &Connection, save: &SaveSnapshot) -> Done<bool> {
     }
     sql::run(
         connection,
-        "INSERT OR REPLACE INTO snapshots (session, tenant, run_id, head_hash, hash, body)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        "INSERT INTO snapshots (session, tenant, run_id, head_hash, hash, body)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+         ON CONFLICT (session, tenant) DO UPDATE SET run_id = excluded.run_id,
+             head_hash = excluded.head_hash, hash = excluded.hash, body = excluded.body",
         params![
             session,
             tenant,

@@ -1,6 +1,5 @@
 //! Changes the label or the priority of a run that waits in the queue.
 
-use rusqlite::{Connection, params};
 use sortie_core::event::Event;
 use sortie_core::ports::store::{StoreError, Update};
 use sortie_core::run::Priority;
@@ -8,7 +7,7 @@ use sortie_core::run::Priority;
 use crate::chain::Stamp;
 use crate::fault::Done;
 use crate::row::{self, StoredPhase};
-use crate::sql;
+use crate::sql::{self, Connection, params};
 
 /// Changes the label or the priority of a queued run.
 pub(crate) fn update(connection: &Connection, update: &Update) -> Done<()> {

@@ -1,6 +1,5 @@
 //! Checks the whole store: each journal against its chain, each record against its journal.
 
-use rusqlite::Connection;
 use sortie_core::event::{Event, JournalEntry};
 use sortie_core::id::{RunId, Seq};
 use sortie_core::ports::store::{StoreError, VerifyReport};
@@ -10,7 +9,7 @@ use crate::chain;
 use crate::fault::{Done, Fault};
 use crate::row::{self, BareRecord, COLUMNS, StoredPhase};
 use crate::schema;
-use crate::sql;
+use crate::sql::{self, Connection};
 use crate::transitions::rebuild::{self, Fold, Rebuilder};
 use crate::transitions::{account_check, read};
 
@@ -35,7 +34,7 @@ pub(crate) fn verify(connection: &Connection, fold: Option<Fold>) -> Done<Verify
     let runs: Vec<RunId> = sql::all(
         connection,
         "SELECT run_id FROM runs ORDER BY run_id",
-        [],
+        (),
         |row| sql::word(row, "run_id"),
     )?;
     for run in runs {
@@ -160,7 +159,7 @@ fn forgotten_requests(connection: &Connection) -> Done<Vec<String>> {
         connection,
         "SELECT id, requests.run_id FROM requests JOIN runs ON runs.run_id = requests.run_id
          WHERE state = 'open' AND phase = 'ended' ORDER BY id",
-        [],
+        (),
         |row| {
             let (id, run): (String, String) = (row.get(0)?, row.get(1)?);
             Ok(format!("run {run} has ended, but its request {id} is open"))
@@ -217,14 +216,13 @@ fn check_pause(record: &RunRecord, phase: StoredPhase, entries: &[JournalEntry])
     })
 }
 
-/// Runs SQLite's own check of pages and indexes.
+/// Runs the database's own check of pages and indexes.
 fn check_database(connection: &Connection, report: &mut VerifyReport) -> Done<()> {
-    let lines: Vec<String> = sql::all(connection, "PRAGMA quick_check(10)", [], |row| {
-        Ok(row.get(0)?)
-    })?;
-    let bad = lines.into_iter().filter(|line| line != "ok");
-    report
-        .problems
-        .extend(bad.map(|line| format!("the database is damaged: {line}")));
+    let damage = schema::damaged_pages(connection)?;
+    report.problems.extend(
+        damage
+            .into_iter()
+            .map(|line| format!("the database is damaged: {line}")),
+    );
     Ok(())
 }

@@ -1,4 +1,5 @@
-//! Tests of the store: one suite for both kinds, then what only files have.
+//! Tests of the store: one suite for SQLite, inline and threaded, and for PostgreSQL; then tests of
+//! what only one of them has.
 #![expect(
     clippy::unwrap_used,
     clippy::needless_pass_by_value,
@@ -10,11 +11,13 @@ mod audit;
 mod files;
 mod growth;
 mod looking;
+mod lost;
 mod mailbox;
 mod pausing;
 mod random;
 mod random_accounts;
 mod requests;
+mod server;
 mod suite;
 mod support;
 
@@ -45,6 +48,15 @@ macro_rules! conformance {
             async fn $name() {
                 let home = tempfile::tempdir().unwrap();
                 let store = super::SqliteStore::open(home.path(), &super::owner()).unwrap();
+                super::$module::$name(&store).await;
+                super::support::sound(&store).await;
+            })+)+
+        }
+
+        mod postgres {
+            $($(#[tokio::test]
+            async fn $name() {
+                let store = super::lost::open(&super::server::schema());
                 super::$module::$name(&store).await;
                 super::support::sound(&store).await;
             })+)+

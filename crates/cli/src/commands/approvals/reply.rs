@@ -9,7 +9,6 @@ use sortie_core::time::Clock;
 use sortie_core::words::Lang;
 use sortie_policy::Rule;
 use sortie_runtime::ProcessClock;
-use sortie_store::SqliteStore;
 use sortie_text::t;
 
 use super::{find, reply_words};
@@ -213,7 +212,7 @@ async fn deliver(
         }
         Err(StoreError::Locked { owner }) => {
             let at = ProcessClock::start().now();
-            let replied = SqliteStore::leave_reply(&settings.options.home, &request, reply, at)?;
+            let replied = settings.options.leave_reply(&request, reply, at)?;
             Ok((replied, Sent::Left { owner }))
         }
         Err(error) => Err(error.into()),

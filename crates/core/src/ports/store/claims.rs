@@ -12,7 +12,7 @@ pub struct Claim {
     /// The process that claims.
     pub owner: String,
     pub at: Timestamp,
-    /// When the leases expire unless a heartbeat renews them.
+    /// When the leases expire unless a heartbeat renews them, by the clock that `at` comes from.
     pub lease_until: Timestamp,
     pub lanes: Vec<LaneLimit>,
     /// The most children of one parent that may be claimed at once.
@@ -65,8 +65,8 @@ pub struct Recover {
 /// Which leases to free.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecoverScope {
-    /// All. The caller has just taken the store's lock, so the process that held them is dead.
-    /// Counts as a death of each run.
+    /// All. Allowed only to the process that has just become the single owner of the store: the
+    /// process that held these leases is dead or fenced. Counts as a death of each run.
     All,
     /// Expired ones. Counts as a death.
     Expired,

@@ -1,9 +1,49 @@
-//! The store port.
+//! The store port: transitions and queries.
 //!
-//! It consists of transitions, not rows. Each transition is atomic, and durable when it returns;
-//! each that writes for a run is rejected when its fence is stale. Transitions take effect in the
-//! order in which their futures were first polled, so a caller may hand over several without
-//! waiting.
+//! A store offers transitions, not rows. This is the contract that every implementation keeps and
+//! that the conformance suite of `sortie-store` checks.
+//!
+//! # Atomicity
+//! A transition is one transaction. When its future returns `Ok`, the change is durable; when it
+//! returns a rejection ([`StoreError::Fenced`], [`StoreError::NotNext`],
+//! [`StoreError::WrongState`] and the like), nothing was written. [`StoreError::Failed`] leaves
+//! open whether the change was committed: the caller reads the state again and never assumes
+//! either. A future that is dropped after its first poll may still take effect.
+//!
+//! # Order
+//! The position in the journal is the ticket of a run: an executor names the entry that its write
+//! follows, and a write that does not follow the head is rejected. So the writes of one run take
+//! effect in the order of their positions or not at all, in every process. In addition, the
+//! transitions of one store value take effect in the order in which their futures were first
+//! polled, so an executor may hand over several writes without waiting for each. Nothing is
+//! promised about the order of transitions of different runs in different processes, except that
+//! each sees every transition that had returned before it began.
+//!
+//! # Fences and clocks
+//! A claim gives a run a new epoch. Every write for a leased run names that epoch and is rejected
+//! when it is stale, so a stopped executor that continues later changes nothing. Fences alone make
+//! this safe; leases only decide how soon the runs of a dead executor are claimed again. All
+//! timestamps, including the end of a lease, come from the caller. As long as one process owns a
+//! store that is one clock. An implementation that lets several processes claim must compare leases
+//! with the clock of the database instead.
+//!
+//! # Recovery
+//! Every process may free expired leases ([`RecoverScope::Expired`]) and the leases that its own
+//! lost claims left behind ([`RecoverScope::Orphans`]). Only the process that has just become the
+//! single owner of the store may free all of them ([`RecoverScope::All`]).
+//!
+//! # What a transition may touch
+//! The tree is the unit of consistency: a transition reads and writes the runs, journals, inboxes,
+//! outbox entries, requests and accounts of one tree. The exceptions are the claim (all queued
+//! runs), recovery, delivery, retention and expiry (batches of trees), conversations and grants
+//! (all trees of a session), idempotency keys, the counts per status and the audit, which today is
+//! one chain for the whole store. A query reads one consistent snapshot and changes nothing.
+//!
+//! # Hints
+//! The store does not notify. What a transition returns ([`EndReport`], [`Delivered`],
+//! [`HeartbeatReport`]) tells the calling process whom to wake; other processes find out by
+//! [`Registry::next_due`], by the heartbeat and by polling. A hint may be lost or repeated, so no
+//! result may depend on it: whatever is due stays due until a transition handles it.
 
 mod accounts;
 mod admission;

@@ -1,0 +1,82 @@
+//! Tasks in a PostgreSQL database instead of a file.
+
+use rustix::process::Signal;
+
+use crate::database;
+use crate::world::World;
+
+const PASSWORD: &str = "s3cret-of-the-database";
+
+const ONE_CHILD: &str = r#"
+  - when: { agent: main, turn: 1 }
+    calls: [{ tool: task, args: { description: find auth, prompt: Find auth., subagent_type: explore } }]
+  - when: { agent: main, turn: 2 }
+    expect: { last_result_contains: auth is in auth.rs }
+    say: "It is back."
+  - when: { label: find auth, turn: 1 }
+    latency_ms: 1000
+    calls: [{ tool: list_dir, args: { path: "." } }]
+  - when: { label: find auth }
+    say: auth is in auth.rs
+"#;
+
+/// A home whose configuration names a new database, with the password in a variable.
+fn world() -> World {
+    let schema = database::schema();
+    let address = schema.address(&schema.folder);
+    World::new()
+        .with("SORTIE__STORE", &address)
+        .with("SORTIE__STORE_PASSWORD_ENV", "DATABASE_SECRET")
+        .with("DATABASE_SECRET", PASSWORD)
+}
+
+#[test]
+fn tasks_run_and_are_read_in_a_postgres_database() {
+    let world = world();
+    let model = world.scenario(ONE_CHILD);
+    for _ in 0..2 {
+        let said = world.ok(&["run", "Look around", "--model", &model]);
+        assert_eq!(said.out, "It is back.\n");
+    }
+    assert!(!world.home().join("sortie.db").exists());
+    let tasks = world.tasks();
+    assert_eq!(tasks.len(), 4, "{tasks:#?}");
+    assert!(tasks.iter().all(|task| task["status"] == "completed"));
+    world.ok(&["audit", "verify"]);
+}
+
+#[test]
+fn the_address_and_the_password_of_the_database_are_never_printed() {
+    let world = world();
+    let shown = world.ok(&["config", "show"]).out;
+    assert!(
+        !shown.contains(PASSWORD) && !shown.contains("search_path"),
+        "{shown}"
+    );
+    let address = format!("postgres://ada:{PASSWORD}@127.0.0.1:1/nowhere");
+    let said = world
+        .with("SORTIE__STORE", &address)
+        .sortie(&["tasks", "list"]);
+    assert_ne!(said.code, Some(0));
+    assert!(!said.err.contains(PASSWORD), "{}", said.err);
+    assert!(said.err.contains("database"), "{}", said.err);
+}
+
+#[test]
+fn a_killed_server_continues_its_tasks_in_a_postgres_database() {
+    let world = world();
+    let model = world.scenario(ONE_CHILD);
+    let mut server = world.serve();
+    let client = world.start(&["run", "Look around", "--model", &model]);
+    world.until("the child runs", |world| {
+        let mut tasks = world.tasks().into_iter();
+        tasks.any(|task| task["label"] == "find auth" && task["status"] == "running")
+    });
+    server.signal(Signal::KILL);
+    let _server = world.serve();
+    let said = client.end();
+    assert_eq!(said.out, "It is back.\n", "{said:#?}");
+    let tasks = world.tasks();
+    assert_eq!(tasks.len(), 2, "{tasks:#?}");
+    assert!(tasks.iter().all(|task| task["status"] == "completed"));
+}

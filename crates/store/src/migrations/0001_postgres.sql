@@ -1,0 +1,50 @@
+-- Triggers and sums of the store on PostgreSQL, and what only this database needs.
+
+-- The version of the schema, and the process that owns the store: an advisory lock guards it.
+CREATE TABLE store_info (
+    id      BIGINT PRIMARY KEY CHECK (id = 1),
+    version BIGINT NOT NULL,
+    owner   TEXT NOT NULL DEFAULT ''
+);
+INSERT INTO store_info (id, version) VALUES (1, 1);
+
+-- SQLite's function: the elements of a JSON array.
+CREATE FUNCTION json_each(list TEXT) RETURNS TABLE (value TEXT) LANGUAGE sql IMMUTABLE AS $$
+    SELECT json_array_elements_text(CAST(list AS json))
+$$;
+
+-- A snapshot is deleted together with any journal of its conversation.
+CREATE FUNCTION snapshot_outdated() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    DELETE FROM snapshots WHERE session = OLD.session AND tenant = COALESCE(OLD.tenant, '');
+    RETURN NULL;
+END
+$$;
+CREATE TRIGGER snapshot_outdated AFTER DELETE ON runs
+    FOR EACH ROW WHEN (OLD.parent_id IS NULL) EXECUTE FUNCTION snapshot_outdated();
+CREATE TRIGGER snapshot_removed AFTER UPDATE OF cleaned_at, archived_at ON runs
+    FOR EACH ROW WHEN (OLD.parent_id IS NULL) EXECUTE FUNCTION snapshot_outdated();
+
+-- Runs for each status and the usage of ended runs. Queries, not tables: rows that every transition
+-- changes would make all of them wait for each other.
+CREATE VIEW tallies AS
+    SELECT COALESCE(tenant, '') AS tenant,
+           CASE WHEN archived_at IS NULL THEN 0 ELSE 1 END AS archived,
+           status, COUNT(*) AS runs
+    FROM runs GROUP BY 1, 2, 3;
+
+CREATE VIEW usage AS
+    SELECT session, agent, model, COALESCE(tenant, '') AS tenant, COUNT(*) AS runs,
+           SUM(tool_calls) AS tool_calls, COUNT(*) FILTER (WHERE unpriced > 0) AS unpriced,
+           SUM(input_tokens) AS input_tokens, SUM(output_tokens) AS output_tokens,
+           SUM(cache_read_tokens) AS cache_read_tokens,
+           SUM(cache_write_tokens) AS cache_write_tokens,
+           SUM(CAST(ROUND(cost_usd * 1e9) AS BIGINT)) AS cost_nanos
+    FROM runs WHERE phase = 'ended' GROUP BY 1, 2, 3, 4;
+
+CREATE VIEW usage_totals AS
+    SELECT tenant, SUM(runs) AS runs, SUM(tool_calls) AS tool_calls, SUM(unpriced) AS unpriced,
+           SUM(input_tokens) AS input_tokens, SUM(output_tokens) AS output_tokens,
+           SUM(cache_read_tokens) AS cache_read_tokens,
+           SUM(cache_write_tokens) AS cache_write_tokens, SUM(cost_nanos) AS cost_nanos
+    FROM usage GROUP BY tenant;
