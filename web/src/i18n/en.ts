@@ -205,7 +205,7 @@ export const en = {
   "item.ruling.ask": "Approval required by",
   "item.approved": "approved by {who}",
   "item.running": "running",
-  "item.reported": "answered by the child’s result",
+  "item.reported": "reported by the child",
   "item.unfold": "Expand all",
   "item.fold": "Collapse all",
   "item.child": "Open the child task",

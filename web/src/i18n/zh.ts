@@ -198,7 +198,7 @@ export const zh: Record<Key, Text> = {
   "item.ruling.ask": "要求审批的依据",
   "item.approved": "批准人：{who}",
   "item.running": "运行中",
-  "item.reported": "由子任务结果返回",
+  "item.reported": "由子任务返回",
   "item.unfold": "全部展开",
   "item.fold": "全部折叠",
   "item.child": "打开子任务",

@@ -4,6 +4,7 @@ import { get, getAll } from "../api/client";
 import type { Agent } from "../api/types";
 import { suggest } from "../i18n";
 import { Connection } from "./connection";
+import { labelOf } from "./label";
 import { isOpen, Store } from "./store";
 
 export const store = new Store();
@@ -11,6 +12,10 @@ export const connection = new Connection(store, () => get("/api/me"));
 /** Returns whether the user may change anything; viewers may not. */
 export function canAct(): boolean {
   return store.me.value?.role !== "viewer";
+}
+/** Returns the label of a task whose record the page may not know. */
+export function labelFor(id: string, label: string): string {
+  return labelOf(store.tasks.get(id)?.value ?? { label, message: "" });
 }
 export const agents = signal<Agent[]>([]);
 /** The current time, updated once a second while the page is visible. */

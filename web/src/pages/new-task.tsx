@@ -4,6 +4,7 @@ import { post } from "../api/client";
 import type { Mode, Priority, Task } from "../api/types";
 import { lang, t, word } from "../i18n";
 import { agents, store } from "../live";
+import { labelOf } from "../live/label";
 import { sanitizeLine } from "../markdown/sanitize";
 import { go } from "../router";
 import { field } from "../ui/form";
@@ -48,7 +49,7 @@ export function NewTask({ onClose }: { onClose: () => void }) {
       return;
     }
     setBusy(false);
-    notify(t("done.create", { label: sanitizeLine(task.label) }));
+    notify(t("done.create", { label: labelOf(task) }));
     setMessage("");
     store.tasks.put([task]);
     onClose();

@@ -7,6 +7,7 @@ import { amount, clock, count, duration, money, moment, relative, shortId } from
 import { t, word, type Key } from "../i18n";
 import { connection, canAct, now, store } from "../live";
 import { affects } from "../live/events";
+import { labelOf } from "../live/label";
 import { hasEnded } from "../live/status";
 import { sanitize, sanitizeLine } from "../markdown/sanitize";
 import { Markdown } from "../markdown/lazy";
@@ -107,7 +108,7 @@ function View({ task, tab, reload }: { task: TaskDetail; tab: string; reload: ()
   );
   const open = (to: Tab) => go({ page: "task", id: task.task_id, tab: to }, true);
   const step = (by: number) => open(tabs[(tabs.indexOf(shown) + by + tabs.length) % tabs.length]!);
-  useTitle(task.label);
+  useTitle(labelOf(task));
   useKeys({ "]": () => step(1), "[": () => step(-1) });
   return (
     <div class="page">
@@ -163,7 +164,7 @@ function Header({ task }: { task: TaskDetail }) {
         </a>
       </div>
       <div class="row wrap">
-        <h1 class="grow">{sanitizeLine(task.label)}</h1>
+        <h1 class="grow">{labelOf(task)}</h1>
         <Actions task={task} />
       </div>
       <div class="row wrap">
@@ -387,9 +388,9 @@ export function ChildCard({ id, base = 0 }: { id: string; base?: number }) {
   return (
     <a class="kid" href={href({ page: "task", id, tab: "" })}>
       <span class="row">
-        <b class="grow cut">
+        <b class="grow cut" title={labelOf(task)}>
           {task.depth - base > 1 ? "↳ " : ""}
-          {sanitizeLine(task.label)}
+          {labelOf(task)}
         </b>
         <StatusText task={task} />
       </span>
@@ -411,7 +412,7 @@ function Changes({ task, reload }: { task: TaskDetail; reload: () => void }) {
     (event) => event.task_id === id && affects(event, "changes"),
   );
   const [busy, setBusy] = useState(false);
-  const label = sanitizeLine(task.label);
+  const label = labelOf(task);
   const run = async <T,>(work: Promise<T>, told: (done: T) => string) => {
     setBusy(true);
     const done = await attempt(work, told);
@@ -513,7 +514,7 @@ function Policy({ id }: { id: string }) {
           <tbody>
             {policy.data.tools.map((tool) => (
               <tr key={tool.name}>
-                <td class="mono">{sanitizeLine(tool.name)}</td>
+                <td class="mono whole">{sanitizeLine(tool.name)}</td>
                 <td>
                   <Decision decision={tool.decision} />
                 </td>
@@ -581,13 +582,13 @@ function Audit({ id }: { id: string }) {
         <tbody>
           {audit.data.slice(0, limit).map((at) => (
             <tr key={at.seq}>
-              <td>
+              <td class="whole">
                 <time dateTime={at.at}>{clock(at.at)}</time>
               </td>
               <td>
                 <a href={href({ page: "task", id: at.task_id, tab: "" })}>{sanitizeLine(at.agent)}</a>
               </td>
-              <td class="mono">{sanitizeLine(at.tool)}</td>
+              <td class="mono whole">{sanitizeLine(at.tool)}</td>
               <td>
                 <Json value={at.parameters} open={0} />
               </td>

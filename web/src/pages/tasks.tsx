@@ -7,6 +7,7 @@ import { count, money, tokens } from "../format";
 import { t, word } from "../i18n";
 import { agents, canAct, store } from "../live";
 import { affects } from "../live/events";
+import { labelOf } from "../live/label";
 import { STATUSES } from "../live/status";
 import type { TaskList } from "../live/task-list";
 import { fromQuery, isFiltered, MAX_INDENT, NO_FILTER, toQuery } from "../live/flatten";
@@ -366,7 +367,7 @@ const Row = memo(function Row({ list, id, depth, kids, open, index, top, selecte
           href={href({ page: "task", id, tab: "" })}
           title={sanitizeLine(task.message).slice(0, 300)}
         >
-          {sanitizeLine(task.label)}
+          {labelOf(task)}
         </a>
         {kids > 0 && !open && <span class="tag">{kids}</span>}
       </div>
@@ -415,11 +416,7 @@ function Selected({ list }: { list: TaskList }) {
           : t("tasks.shown", { count: shown, shown: `${shown}${done ? "" : "+"}` })}
       </span>
       {task && (
-        <div
-          class="row wrap"
-          role="group"
-          aria-label={t("tasks.chosen", { label: sanitizeLine(task.label) })}
-        >
+        <div class="row wrap" role="group" aria-label={t("tasks.chosen", { label: labelOf(task) })}>
           <a class="button small" href={href({ page: "task", id: task.task_id, tab: "" })}>
             {t("do.open")}
           </a>

@@ -4,7 +4,7 @@ import { getPage } from "../api/client";
 import { moment } from "../format";
 import { t, word } from "../i18n";
 import { store } from "../live";
-import { sanitizeLine } from "../markdown/sanitize";
+import { labelOf } from "../live/label";
 import { go } from "../router";
 import { useLoad, useTitle } from "../ui/hooks";
 import { Loading, ProblemNotice } from "../ui/parts";
@@ -49,7 +49,7 @@ export function TimelinePage({ id }: { id: string | null }) {
               <option
                 key={task.task_id}
                 value={task.task_id}
-              >{`${moment(task.created_at)}  ${sanitizeLine(task.label)}  (${word("status", task.status)})`}</option>
+              >{`${moment(task.created_at)}  ${labelOf(task)}  (${word("status", task.status)})`}</option>
             ))}
           </select>
         </label>

@@ -3,8 +3,8 @@ import { post, remove } from "../api/client";
 import type { Task } from "../api/types";
 import { t, type Key } from "../i18n";
 import { canAct, store } from "../live";
+import { labelOf } from "../live/label";
 import { hasEnded } from "../live/status";
-import { sanitizeLine } from "../markdown/sanitize";
 import { go } from "../router";
 import { attempt, confirm } from "./parts";
 
@@ -18,7 +18,7 @@ export function possible(task: Task): Action[] {
 }
 
 export function act(task: Task, action: Action): void {
-  const label = sanitizeLine(task.label);
+  const label = labelOf(task);
   const id = task.task_id;
   switch (action) {
     case "cancel":

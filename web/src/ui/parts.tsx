@@ -21,7 +21,7 @@ export function StatusText({ task }: { task: Pick<Task, "status" | "paused" | "c
   return (
     <span class={`status s-${mark}`}>
       <StatusIcon mark={mark} />
-      <span class="cut">{cancelling ? t("status.cancelling") : word("status", mark)}</span>
+      <span>{cancelling ? t("status.cancelling") : word("status", mark)}</span>
     </span>
   );
 }

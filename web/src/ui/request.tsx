@@ -4,7 +4,7 @@ import { get, post } from "../api/client";
 import type { Approval, Question, Request } from "../api/types";
 import { relative } from "../format";
 import { t, word } from "../i18n";
-import { canAct, now, refreshRequests, store } from "../live";
+import { canAct, labelFor, now, refreshRequests, store } from "../live";
 import { sanitize, escapeHidden, escapeHiddenLine, sanitizeLine } from "../markdown/sanitize";
 import { Markdown } from "../markdown/lazy";
 import { href } from "../router";
@@ -20,7 +20,7 @@ let movedAt = -Infinity;
 export function RequestCard({ request, linked = false }: { request: Request; linked?: boolean }) {
   useLayoutEffect(() => () => void (movedAt = performance.now()), []);
   const title = t(request.kind === "approval" ? "ask.approval" : "ask.question", {
-    label: sanitizeLine(request.label),
+    label: labelFor(request.task_id, request.label),
   });
   return (
     <article

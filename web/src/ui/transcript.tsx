@@ -202,7 +202,9 @@ function Call({
       >
         <summary>
           <Icon name="chevron" size={12} />
-          <b class="mono">{sanitizeLine(call.call!.name)}</b>
+          <b class="mono" title={sanitizeLine(call.call!.name)}>
+            {sanitizeLine(call.call!.name)}
+          </b>
           <span class="quiet mono cut grow small">{summary(call.call!.arguments)}</span>
           {outcome ? (
             <span class={`status small ${good ? "s-completed" : "s-failed"}`}>
