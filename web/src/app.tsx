@@ -5,6 +5,7 @@ import { loggedOut, post } from "./api/client";
 import { forgetPageKey } from "./api/page-key";
 import { choose, lang, t, word, type Key } from "./i18n";
 import { connection, now, store } from "./live";
+import { fromQuery } from "./live/flatten";
 import { TaskList } from "./live/task-list";
 import { go, href, place, type Place } from "./router";
 import { ApprovalsPage } from "./pages/approvals";
@@ -35,7 +36,7 @@ export function App() {
   const at = place.value;
   const subject = "id" in at ? at.id : "session" in at ? at.session : null;
   const main = useRef<HTMLElement>(null);
-  const [taskList] = useState(() => new TaskList(store.tasks));
+  const [taskList] = useState(newTaskList);
   const [helping, setHelping] = useState(false);
   useEffect(() => {
     addEventListener("keydown", handleKey);
@@ -73,6 +74,13 @@ export function App() {
       {helping && <Help onClose={() => setHelping(false)} />}
     </div>
   );
+}
+
+/** Creates the task list. An address that was typed or reloaded determines the filter, also if it has none. */
+function newTaskList(): TaskList {
+  const list = new TaskList(store.tasks);
+  if (place.peek().page === "tasks") list.filter.value = fromQuery(location.search);
+  return list;
 }
 
 function Current({ at, taskList }: { at: Place; taskList: TaskList }) {
