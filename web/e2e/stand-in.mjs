@@ -498,6 +498,16 @@ export async function standIn({
 }) {
   const tasks = world(count, words);
   const asked = [...requests(tasks, words), ...(shell ? commands(tasks) : [])];
+  for (const { kind, task_id } of asked) {
+    const task = tasks.find((one) => one.task_id === task_id);
+    Object.assign(task, {
+      status: "running",
+      waiting_on: kind,
+      completed_at: null,
+      result: null,
+      error: null,
+    });
+  }
   const posted = [];
   const fates = new Map();
   const find = (id) => tasks.find((task) => task.task_id === id);

@@ -100,3 +100,12 @@ export async function until(what, check, seconds = 15) {
     await new Promise((next) => setTimeout(next, 50));
   }
 }
+
+/** Waits until the page has loaded everything and shows it. */
+export async function settled(page) {
+  await page.waitForSelector("main h1", { state: "attached" });
+  await until("nothing is loading", () =>
+    page.evaluate(() => ![...document.querySelectorAll("main .none[role=status]")].length),
+  );
+  await page.waitForLoadState("networkidle");
+}

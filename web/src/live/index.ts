@@ -1,10 +1,11 @@
 // The live state that all pages share, and the connection that updates it.
 import { signal } from "@preact/signals";
 import { get, getAll } from "../api/client";
-import type { Agent } from "../api/types";
+import type { Agent, Task } from "../api/types";
 import { suggest } from "../i18n";
 import { Connection } from "./connection";
 import { labelOf } from "./label";
+import { waitsForReply } from "./status";
 import { isOpen, Store } from "./store";
 
 export const store = new Store();
@@ -12,6 +13,13 @@ export const connection = new Connection(store, () => get("/api/me"));
 /** Returns whether the user may change anything; viewers may not. */
 export function canAct(): boolean {
   return store.me.value?.role !== "viewer";
+}
+/** Returns whether a task waits for the user: for an approval, or for an answer that its parent does not owe. */
+export function needsYou(task: Pick<Task, "task_id" | "status" | "waiting_on">): boolean {
+  if (!waitsForReply(task)) return false;
+  if (task.waiting_on === "approval") return true;
+  const asked = [...store.requests.value.values()].find((request) => request.task_id === task.task_id);
+  return asked?.question?.to !== "parent";
 }
 /** Returns the label of a task whose record the page may not know. */
 export function labelFor(id: string, label: string): string {

@@ -8,7 +8,7 @@ import { t, word, type Key } from "../i18n";
 import { connection, canAct, now, store } from "../live";
 import { affects } from "../live/events";
 import { labelOf } from "../live/label";
-import { hasEnded } from "../live/status";
+import { hasEnded, waitsForReply } from "../live/status";
 import { sanitize, sanitizeLine } from "../markdown/sanitize";
 import { Markdown } from "../markdown/lazy";
 import { go, href } from "../router";
@@ -17,6 +17,7 @@ import { Diff, escapeHiddenDiff, Json } from "../ui/code";
 import { useDraft, useEnd, useKeys, useLoad, useTitle } from "../ui/hooks";
 import { Icon } from "../ui/icons";
 import {
+  Age,
   AgentName,
   attempt,
   Elapsed,
@@ -172,15 +173,16 @@ function Header({ task }: { task: TaskDetail }) {
           <StatusText task={task} />
         </span>
         {waiting && (
-          <span
-            class={`tag ${task.waiting_on === "approval" || task.waiting_on === "question" ? "warn" : ""}`}
-          >
+          <span class={`tag ${waitsForReply(task) ? "warn" : ""}`}>
             {hasEnded(task) ? "" : `${t("tasks.column.waiting")}: `}
             {waiting}
           </span>
         )}
         <AgentName name={task.agent} />
         <span class="quiet mono small">{sanitizeLine(task.model)}</span>
+        <span class="quiet">
+          <Age at={task.started_at} />
+        </span>
         <span class="quiet">
           <Elapsed task={task} />
         </span>

@@ -8,7 +8,7 @@ import { t, word } from "../i18n";
 import { agents, canAct, store } from "../live";
 import { affects } from "../live/events";
 import { labelOf } from "../live/label";
-import { STATUSES } from "../live/status";
+import { STATUSES, waitsForReply } from "../live/status";
 import type { TaskList } from "../live/task-list";
 import { fromQuery, isFiltered, MAX_INDENT, NO_FILTER, toQuery } from "../live/flatten";
 import { sanitizeLine } from "../markdown/sanitize";
@@ -16,7 +16,7 @@ import { go, href, place } from "../router";
 import { act, Actions, possible, type Action } from "../ui/actions";
 import { useKeys, useLoad, useTitle } from "../ui/hooks";
 import { Icon, StatusIcon } from "../ui/icons";
-import { AgentName, Elapsed, Progress, StatusText, ProblemNotice, waitingText } from "../ui/parts";
+import { Age, AgentName, Elapsed, Progress, StatusText, ProblemNotice, waitingText } from "../ui/parts";
 import { intoView, visible } from "../ui/virtual";
 import { NewTask } from "./new-task";
 
@@ -110,6 +110,7 @@ function Filters({
     (signal) => get("/api/tasks/stats", { signal }),
     (event) => affects(event, "status"),
   ).data;
+  const asking = new Set(Array.from(store.requests.value.values(), (request) => request.task_id)).size;
   const toggle = (status: Status) => {
     const statuses = set.statuses.includes(status)
       ? set.statuses.filter((other) => other !== status)
@@ -134,6 +135,17 @@ function Filters({
         }
       />
       <div class="chips" role="group" aria-label={t("tasks.filter.status")}>
+        <button
+          type="button"
+          class="chip"
+          aria-pressed={set.needsYou}
+          onClick={() => (filter.value = { ...set, needsYou: !set.needsYou })}
+        >
+          <span class="status s-needs_you">
+            <StatusIcon mark="needs_you" />
+          </span>
+          {t("status.needs_you")} <b>{count(asking)}</b>
+        </button>
         {STATUSES.map((status) => (
           <button
             type="button"
@@ -259,7 +271,7 @@ function Tree({ list, area }: { list: TaskList; area: { current: HTMLDivElement 
         tabIndex={0}
         aria-label={t("tasks.tree")}
         aria-rowcount={all.length + 1}
-        aria-colcount={9}
+        aria-colcount={10}
         aria-activedescendant={shown ? `row-${at}` : undefined}
         onScroll={(event) => setView({ ...view, scroll: (list.scroll = event.currentTarget.scrollTop) })}
       >
@@ -276,7 +288,10 @@ function Tree({ list, area }: { list: TaskList; area: { current: HTMLDivElement 
               {t("tasks.column.agent")}
             </span>
             <span role="columnheader" class="c-waiting">
-              {t("tasks.column.waiting")}
+              {t("tasks.column.detail")}
+            </span>
+            <span role="columnheader" class="c-started num">
+              {t("tasks.column.started")}
             </span>
             <span role="columnheader" class="c-elapsed num">
               {t("tasks.column.elapsed")}
@@ -343,8 +358,7 @@ const Row = memo(function Row({ list, id, depth, kids, open, index, top, selecte
       aria-expanded={kids > 0 ? open : undefined}
       aria-selected={selected}
       style={{ transform: `translateY(${top}px)` }}
-      onClick={() => (list.selected.value = id)}
-      onDblClick={() => go({ page: "task", id, tab: "" })}
+      onClick={(event) => openRow(event, list, id)}
     >
       <div class="name" role="gridcell" style={{ paddingLeft: `${Math.min(depth, MAX_INDENT) * 18}px` }}>
         {kids > 0 ? (
@@ -382,10 +396,13 @@ const Row = memo(function Row({ list, id, depth, kids, open, index, top, selecte
       </span>
       <span
         role="gridcell"
-        class={`c-waiting cut ${task.waiting_on === "approval" || task.waiting_on === "question" ? "s-timeout" : "quiet"}`}
+        class={`c-waiting cut ${waitsForReply(task) ? "s-needs_you" : "quiet"}`}
         title={waitingText(task)}
       >
         {waitingText(task)}
+      </span>
+      <span role="gridcell" class="c-started num quiet">
+        <Age at={task.started_at} />
       </span>
       <span role="gridcell" class="c-elapsed num quiet">
         <Elapsed task={task} />
@@ -402,6 +419,14 @@ const Row = memo(function Row({ list, id, depth, kids, open, index, top, selecte
     </div>
   );
 });
+
+/** Opens the task of a row. A click with a modifier is left to the browser, and one that ends a selection of text. */
+function openRow(event: MouseEvent, list: TaskList, id: string): void {
+  if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+  if (getSelection()?.isCollapsed === false) return;
+  list.selected.value = id;
+  go({ page: "task", id, tab: "" });
+}
 
 function Selected({ list }: { list: TaskList }) {
   const id = list.selected.value;

@@ -30,7 +30,7 @@ function Drawing({
   );
 }
 
-export type Mark = Status | "paused";
+export type Mark = Status | "paused" | "needs_you";
 
 export function StatusIcon({ mark }: { mark: Mark }) {
   switch (mark) {
@@ -70,6 +70,12 @@ export function StatusIcon({ mark }: { mark: Mark }) {
         <Drawing>
           <circle cx="8" cy="8" r="6" />
           <path d="m4 12 8-8" />
+        </Drawing>
+      );
+    case "needs_you":
+      return (
+        <Drawing>
+          <path d="M4 11V7a4 4 0 0 1 8 0v4l1.200 1.500H2.800zM6.800 14.500h2.400" />
         </Drawing>
       );
     case "paused":

@@ -1,0 +1,107 @@
+// What a user does every day, against a mock server: the list, a task, the chat, approvals, keys and copies.
+import assert from "node:assert/strict";
+import { after, afterEach, before, describe, it } from "node:test";
+import { standIn } from "./stand-in.mjs";
+import { buildPage, launch, open, settled, until } from "./tools.mjs";
+
+let dist, browser;
+before(async () => {
+  [dist, browser] = await Promise.all([buildPage(), launch()]);
+});
+after(() => browser?.close());
+
+const servers = [];
+async function serve(options = {}) {
+  const server = await standIn({ dist, ...options });
+  servers.push(server);
+  return server;
+}
+afterEach(async () => {
+  for (const server of servers.splice(0)) await server.close().catch(() => undefined);
+});
+
+/** Returns what sticks out of its box: texts that are clipped without an ellipsis, or broken into pieces. */
+const clipped = (page, selector) =>
+  page.evaluate(
+    (selector) =>
+      [...document.querySelectorAll(selector)]
+        .filter((element) => element.getClientRects().length > 0)
+        .filter((element) => {
+          const box = element.getBoundingClientRect();
+          const lines = parseFloat(getComputedStyle(element).lineHeight) * 1.5;
+          return (
+            element.scrollWidth > element.clientWidth + 1 ||
+            box.height > lines ||
+            box.right > document.documentElement.clientWidth
+          );
+        })
+        .map((element) => element.outerHTML.slice(0, 160)),
+    selector,
+  );
+
+const WIDTHS = [1440, 1024, 390];
+
+describe("the task list", () => {
+  it("shows when tasks began, who is needed, and no full bar, at every width", async () => {
+    const server = await serve();
+    for (const width of WIDTHS) {
+      const at = await open(browser, server.url, { viewport: { width, height: 800 } });
+      await at.go("/tasks");
+      await settled(at.page);
+      const needing = at.page.locator(".canvas .status", { hasText: "Needs you" });
+      assert.equal(await needing.count(), 2);
+      assert.ok(await needing.first().isVisible());
+      const begun = await at.page.locator(".canvas .c-started").allTextContents();
+      assert.ok(
+        begun.some((text) => /min\. ago$/.test(text)),
+        begun.join(),
+      );
+      const values = await at.page.locator("progress").evaluateAll((list) => list.map((one) => one.value));
+      assert.ok(!values.includes(100), values.join());
+      assert.deepEqual(await clipped(at.page, ".canvas .status, .c-started"), [], `${width}`);
+      await at.shot(`daily-tasks-${width}`);
+      assert.deepEqual(await at.done(), []);
+    }
+  });
+
+  it("filters by who is needed, and opens the task of a clicked row", async () => {
+    const server = await serve();
+    const at = await open(browser, server.url);
+    const { page } = at;
+    await at.go("/tasks");
+    await settled(page);
+    await page.getByRole("button", { name: /^Needs you 2/ }).click();
+    await until("in the address", () => new URL(page.url()).searchParams.get("needs") === "you");
+    await until(
+      "only these and their parents",
+      async () => (await page.locator("[aria-level='2']").count()) === 2,
+    );
+    await page.locator("[aria-level='2']").first().locator(".c-tokens").click();
+    await until("the task", () => /\/tasks\/[0-9a-f-]{36}$/.test(page.url()));
+    await page.goBack();
+    await settled(page);
+    assert.equal(new URL(page.url()).search, "?needs=you");
+    assert.deepEqual(await at.done(), []);
+  });
+
+  it("follows a typed address instead of remembered filters", async () => {
+    const server = await serve();
+    const at = await open(browser, server.url);
+    const { page } = at;
+    await at.go("/tasks?q=parser");
+    await settled(page);
+    await until("filtered", async () => (await page.locator("input[type=search]").inputValue()) === "parser");
+    await at.go("/tasks");
+    await settled(page);
+    assert.equal(await page.locator("input[type=search]").inputValue(), "");
+    assert.equal(new URL(page.url()).search, "");
+    // Within the page the list stays as it was left.
+    await page.locator("input[type=search]").fill("queues");
+    await page.locator("[aria-level='2'] .name a").first().click();
+    await settled(page);
+    await page.getByRole("link", { name: "All tasks" }).click();
+    await settled(page);
+    assert.equal(await page.locator("input[type=search]").inputValue(), "queues");
+    assert.deepEqual(await at.done(), []);
+  });
+});
