@@ -105,3 +105,64 @@ describe("the task list", () => {
     assert.deepEqual(await at.done(), []);
   });
 });
+
+describe("keys", () => {
+  it("act on the task page too, and the notes say on what", async () => {
+    const server = await serve();
+    const at = await open(browser, server.url);
+    const { page } = at;
+    const running = server.tasks.findLast((task) => task.status === "running" && !task.parent_id);
+    const ended = server.tasks.find((task) => task.status === "failed");
+    const sent = (end) => () => server.posted.some((one) => one.path.endsWith(end));
+    await at.go(`/tasks/${running.task_id}`);
+    await settled(page);
+    await page.keyboard.press("p");
+    await until("paused", sent(`${running.task_id}/pause`));
+    await page.locator(".note", { hasText: `Paused: ${running.label}` }).waitFor();
+    await page.keyboard.press("x");
+    await page.getByRole("dialog").getByRole("button", { name: "Cancel task" }).click();
+    await until("cancelled", sent(`${running.task_id}/cancel`));
+    await page.locator(".note", { hasText: `Cancelled 1 task: ${running.label}` }).waitFor();
+    await at.go(`/tasks/${ended.task_id}`);
+    await settled(page);
+    await page.keyboard.press("Shift+D");
+    await page.getByRole("dialog").getByRole("button", { name: "Keep task" }).click();
+    await page.keyboard.press("r");
+    await until("retried", sent(`${ended.task_id}/retry`));
+    assert.deepEqual(await at.done(), []);
+  });
+
+  it("approve and deny the selected request, but never a dangerous one", async () => {
+    const server = await serve({ shell: true });
+    const at = await open(browser, server.url);
+    const { page } = at;
+    await at.go("/approvals");
+    await settled(page);
+    // The first press only selects.
+    await page.keyboard.press("y");
+    await page.locator(".note", { hasText: "Selected the first request" }).waitFor();
+    assert.deepEqual(server.posted, []);
+    const focused = () =>
+      page.evaluate(() => document.activeElement.closest("article")?.getAttribute("aria-label"));
+    for (let n = 0; n < 8 && !/install it/.test(await focused()); n++) await page.keyboard.press("j");
+    assert.match(await focused(), /install it/);
+    await page.keyboard.press("y");
+    await page.locator(".note", { hasText: "No key approves a dangerous call" }).waitFor();
+    assert.deepEqual(server.posted, []);
+    await page.keyboard.press("d");
+    await until("denied", () => server.posted.some((one) => one.path === "/api/approvals/req-4"));
+    assert.equal(server.posted[0].body.decision, "deny");
+    await page.locator(".note", { hasText: "Denied: exec curl" }).waitFor();
+    await at.shot("daily-denied");
+    // On the task page.
+    const asked = server.asked.find((request) => request.id === "req-1");
+    await at.go(`/tasks/${asked.task_id}`);
+    await settled(page);
+    await page.keyboard.press("y");
+    await page.keyboard.press("y");
+    await until("approved", () =>
+      server.posted.some((one) => one.path === "/api/approvals/req-1" && one.body.decision === "approve"),
+    );
+    assert.deepEqual(await at.done(), []);
+  });
+});

@@ -316,7 +316,7 @@ describe("the real server", { skip: BIN ? false : "SORTIE_BIN is not set" }, () 
     await at.go(`/tasks/${made.task_id}`);
     await page.getByLabel("Message to the agent").fill("be brief");
     await page.keyboard.press("Enter");
-    await page.getByText("Sent", { exact: true }).waitFor();
+    await page.locator(".note", { hasText: "Sent to “slow one”" }).waitFor();
     await page.locator("header .status").getByText("Completed").waitFor();
     await page.getByRole("button", { name: "Retry" }).click();
     await until("another task", () => /\/tasks\//.test(page.url()) && !page.url().includes(made.task_id));

@@ -260,20 +260,53 @@ function LoggedOut() {
   );
 }
 
-const KEYS: readonly [string, Key][] = [
-  ["?", "keys.help"],
-  ["/", "keys.search"],
-  ["j k", "keys.next"],
-  ["Enter", "keys.open"],
-  ["Esc", "keys.back"],
-  ["h l", "keys.fold"],
-  ["g t, c, l, a, e, s", "keys.page"],
-  ["n", "keys.new"],
-  ["x", "keys.cancel"],
-  ["p", "keys.pause"],
-  ["r", "keys.retry"],
-  ["Shift D", "keys.delete"],
-  ["Shift T", "keys.theme"],
+/** The shortcuts by the page on which they work. */
+const KEYS: readonly { on: Key; keys: readonly [string, Key][] }[] = [
+  {
+    on: "keys.everywhere",
+    keys: [
+      ["?", "keys.help"],
+      ["g t, c, l, a, e, s", "keys.page"],
+      ["Shift T", "keys.theme"],
+      ["Esc", "keys.back"],
+    ],
+  },
+  {
+    on: "nav.tasks",
+    keys: [
+      ["/", "keys.search"],
+      ["j k", "keys.next"],
+      ["Enter", "keys.open"],
+      ["h l", "keys.fold"],
+      ["n", "keys.new"],
+    ],
+  },
+  {
+    on: "keys.task",
+    keys: [
+      ["x", "keys.cancel"],
+      ["p", "keys.pause"],
+      ["r", "keys.retry"],
+      ["Shift D", "keys.delete"],
+      ["[ ]", "keys.tab"],
+    ],
+  },
+  {
+    on: "keys.requests",
+    keys: [
+      ["j k", "keys.next"],
+      ["y", "keys.approve"],
+      ["d", "keys.deny"],
+    ],
+  },
+  {
+    on: "nav.chat",
+    keys: [
+      ["n", "keys.newChat"],
+      ["j k", "keys.next"],
+      ["/", "keys.write"],
+    ],
+  },
 ];
 
 function Help({ onClose }: { onClose: () => void }) {
@@ -285,16 +318,23 @@ function Help({ onClose }: { onClose: () => void }) {
     });
   return (
     <Dialog title={t("keys.title")} onClose={onClose}>
-      <dl class="facts">
-        {KEYS.map(([key, text]) => (
-          <>
-            <dt>
-              <kbd>{key}</kbd>
-            </dt>
-            <dd>{t(text)}</dd>
-          </>
+      <div class="shortcuts">
+        {KEYS.map(({ on, keys }) => (
+          <section key={on}>
+            <h2>{t(on)}</h2>
+            <dl class="facts">
+              {keys.map(([key, text]) => (
+                <>
+                  <dt>
+                    <kbd>{key}</kbd>
+                  </dt>
+                  <dd>{t(text)}</dd>
+                </>
+              ))}
+            </dl>
+          </section>
         ))}
-      </dl>
+      </div>
       <div class="row end">
         {me && (
           <span class="quiet small grow">

@@ -23,7 +23,8 @@ export function needsYou(task: Pick<Task, "task_id" | "status" | "waiting_on">):
 }
 /** Returns the label of a task whose record the page may not know. */
 export function labelFor(id: string, label: string): string {
-  return labelOf(store.tasks.get(id)?.value ?? { label, message: "" });
+  const known = store.tasks.get(id)?.value;
+  return labelOf(known?.label === label ? known : { label, message: "" });
 }
 export const agents = signal<Agent[]>([]);
 /** The current time, updated once a second while the page is visible. */

@@ -14,7 +14,7 @@ import { field } from "../ui/form";
 import { useDraft, useKeys, useLoad, useTitle, type Loaded } from "../ui/hooks";
 import { Icon } from "../ui/icons";
 import { attempt, Elapsed, Loading, notify, StatusText, ProblemNotice, waitingText } from "../ui/parts";
-import { RequestCard } from "../ui/request";
+import { RequestCard, useRequestKeys } from "../ui/request";
 import { ItemView, Transcript } from "../ui/transcript";
 import { AgentSelect, ModeSelect } from "./new-task";
 import { ChildCard } from "./task";
@@ -171,6 +171,7 @@ function Conversation({ id, onList }: { id: string; onList: () => void }) {
     [id],
   );
   useTitle(detail.data ? detail.data.title : t("chat.title"));
+  useRequestKeys();
   const more = async () => {
     const before = turns[0]?.task.task_id;
     const page = await attempt(get("/api/sessions/{id}", { path: { id }, query: { before } }));
@@ -452,7 +453,7 @@ function Compose({
   const stop = () =>
     running &&
     void attempt(post("/api/tasks/{id}/cancel", { path: { id: running } }), (done) =>
-      t("done.cancel", { count: done.cancelled.length }),
+      t("done.stop", { count: done.cancelled.length }),
     );
   return (
     <div class="compose">

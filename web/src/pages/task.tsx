@@ -12,7 +12,7 @@ import { hasEnded, waitsForReply } from "../live/status";
 import { sanitize, sanitizeLine } from "../markdown/sanitize";
 import { Markdown } from "../markdown/lazy";
 import { go, href } from "../router";
-import { Actions } from "../ui/actions";
+import { actionKeys, Actions } from "../ui/actions";
 import { Diff, escapeHiddenDiff, Json } from "../ui/code";
 import { useDraft, useEnd, useKeys, useLoad, useTitle } from "../ui/hooks";
 import { Icon } from "../ui/icons";
@@ -29,7 +29,7 @@ import {
   ProblemNotice,
   waitingText,
 } from "../ui/parts";
-import { RequestCard } from "../ui/request";
+import { RequestCard, useRequestKeys } from "../ui/request";
 import { RulingLine, Transcript } from "../ui/transcript";
 import { Lazy } from "../ui/lazy";
 import { isOpen } from "../live/store";
@@ -110,7 +110,8 @@ function View({ task, tab, reload }: { task: TaskDetail; tab: string; reload: ()
   const open = (to: Tab) => go({ page: "task", id: task.task_id, tab: to }, true);
   const step = (by: number) => open(tabs[(tabs.indexOf(shown) + by + tabs.length) % tabs.length]!);
   useTitle(labelOf(task));
-  useKeys({ "]": () => step(1), "[": () => step(-1) });
+  useKeys({ "]": () => step(1), "[": () => step(-1), ...actionKeys(() => task) });
+  useRequestKeys();
   return (
     <div class="page">
       <Header task={task} />
@@ -146,7 +147,7 @@ function View({ task, tab, reload }: { task: TaskDetail; tab: string; reload: ()
       <div id="panel" role="tabpanel" aria-labelledby={`tab-${shown}`} class="stack">
         <Panel name={shown} task={task} reload={reload} />
       </div>
-      {running && canAct() && <Steer id={task.task_id} />}
+      {running && canAct() && <Steer id={task.task_id} label={labelOf(task)} />}
     </div>
   );
 }
@@ -425,14 +426,14 @@ function Changes({ task, reload }: { task: TaskDetail; reload: () => void }) {
   };
   const apply = () =>
     run(post("/api/tasks/{id}/apply", { path: { id } }), (done) =>
-      t("done.apply", { count: done.files.length }),
+      t("done.apply", { count: done.files.length, label }),
     );
   const discard = () =>
     confirm(
       t("do.discard.sure", { label }),
       t("do.discard"),
       t("do.discard.no"),
-      () => void run(post("/api/tasks/{id}/discard", { path: { id } }), () => t("done.discard")),
+      () => void run(post("/api/tasks/{id}/discard", { path: { id } }), () => t("done.discard", { label })),
     );
   const outcome = task.changes_fate;
   const gone = diff.problem?.status === 404 || diff.problem?.status === 409;
@@ -743,14 +744,14 @@ function Details({ task }: { task: TaskDetail }) {
   );
 }
 
-function Steer({ id }: { id: string }) {
+function Steer({ id, label }: { id: string; label: string }) {
   const [text, setText] = useDraft(`steer.${id}`);
   const send = async (event: SubmitEvent) => {
     event.preventDefault();
     if (!text.trim()) return;
     const done = await attempt(
       post("/api/tasks/{id}/steer", { path: { id }, body: { text: text.trim() } }),
-      () => t("done.steer"),
+      () => t("done.steer", { label }),
     );
     if (done !== undefined) setText("");
   };

@@ -13,7 +13,7 @@ import type { TaskList } from "../live/task-list";
 import { fromQuery, isFiltered, MAX_INDENT, NO_FILTER, toQuery } from "../live/flatten";
 import { sanitizeLine } from "../markdown/sanitize";
 import { go, href, place } from "../router";
-import { act, Actions, possible, type Action } from "../ui/actions";
+import { actionKeys, Actions } from "../ui/actions";
 import { useKeys, useLoad, useTitle } from "../ui/hooks";
 import { Icon, StatusIcon } from "../ui/icons";
 import { Age, AgentName, Elapsed, Progress, StatusText, ProblemNotice, waitingText } from "../ui/parts";
@@ -60,10 +60,10 @@ export function TasksPage({ list }: { list: TaskList }) {
     l: () => list.fold(false),
     h: () => list.fold(true),
     n: () => canAct() && setCreating(true),
-    x: () => actOnSelected(list, "cancel"),
-    p: () => actOnSelected(list, "pause"),
-    r: () => actOnSelected(list, "retry"),
-    D: () => actOnSelected(list, "delete"),
+    ...actionKeys(() => {
+      const id = list.selected.peek();
+      return id ? store.tasks.get(id)?.peek() : undefined;
+    }),
     Escape: () =>
       isFiltered(list.filter.value) ? (list.filter.value = NO_FILTER) : (list.selected.value = null),
   });
@@ -82,14 +82,6 @@ export function TasksPage({ list }: { list: TaskList }) {
       {creating && <NewTask onClose={() => setCreating(false)} />}
     </div>
   );
-}
-
-function actOnSelected(list: TaskList, action: Action): void {
-  const id = list.selected.peek();
-  const task = id ? store.tasks.get(id)?.peek() : undefined;
-  if (!task) return;
-  const wanted = action === "pause" && task.paused ? "resume" : action;
-  if (possible(task).includes(wanted)) act(task, wanted);
 }
 
 function Filters({
