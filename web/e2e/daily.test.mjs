@@ -166,3 +166,74 @@ describe("keys", () => {
     assert.deepEqual(await at.done(), []);
   });
 });
+
+describe("a task", () => {
+  it("breaks no name of a tool and cuts no status, at every width", async () => {
+    const server = await serve();
+    const done = server.tasks.find((task) => task.status === "completed" && task.parent_id).task_id;
+    for (const width of WIDTHS) {
+      const at = await open(browser, server.url, { viewport: { width, height: 800 } });
+      for (const path of [`/tasks/${done}/transcript`, "/chat/web:demo", `/tasks/${done}/audit`]) {
+        await at.go(path);
+        await settled(at.page);
+        await at.page.evaluate(() => {
+          for (const details of document.querySelectorAll("main details.steps")) details.open = true;
+        });
+        const parts = "details.call > summary > b, main .status, td.whole time";
+        assert.deepEqual(await clipped(at.page, parts), [], `${path} ${width}`);
+        await at.shot(`daily-${path.split("/").pop().replace(":", "-")}-${width}`);
+      }
+      assert.deepEqual(await at.done(), []);
+    }
+  });
+
+  it("shows todo lists as checklists", async () => {
+    const server = await serve();
+    const done = server.tasks.find((task) => task.status === "completed" && task.parent_id).task_id;
+    const at = await open(browser, server.url);
+    await at.go(`/tasks/${done}/transcript`);
+    await settled(at.page);
+    const list = at.page.locator("details.call .todo");
+    assert.deepEqual(await list.locator("li > span:nth-child(2)").allTextContents(), [
+      "find the comparison",
+      "write a test that fails without the change",
+      "report",
+    ]);
+    await at.page.getByText("1 of 3 done").waitFor();
+    // The running turn of a chat shows the latest list without unfolding its steps.
+    await at.go("/chat/web:demo");
+    await settled(at.page);
+    await at.page.locator(".turn > .card .todo li").first().waitFor();
+    assert.deepEqual(await at.done(), []);
+  });
+
+  it("copies result, code, id, transcript and answer", async () => {
+    const server = await serve();
+    const done = server.tasks.find((task) => task.status === "completed" && task.parent_id);
+    const at = await open(browser, server.url, { permissions: ["clipboard-read", "clipboard-write"] });
+    const { page } = at;
+    const copied = async (name, note) => {
+      await page.getByRole("button", { name, exact: true }).first().click();
+      await page.locator(".note", { hasText: note }).first().waitFor();
+      return page.evaluate(() => navigator.clipboard.readText());
+    };
+    await at.go(`/tasks/${done.task_id}/result`);
+    await settled(page);
+    assert.equal(await copied("Copy the result", "Copied the result"), done.result);
+    assert.equal(await copied("Copy the ID", "Copied the ID"), done.task_id);
+    await at.go(`/tasks/${done.task_id}/transcript`);
+    await settled(page);
+    const text = await copied("Copy the transcript", "Copied the transcript");
+    assert.match(text, /^## Instruction/);
+    assert.match(text, /· grep\n\n```json/);
+    assert.equal(await copied("Copy the text", "Copied the text"), "given.ct_eq(kept).into()");
+    await at.go("/chat/web:demo");
+    await settled(page);
+    assert.match(await copied("Copy the answer", "Copied the answer"), /^## What I found/);
+    // An address without TLS on another machine has no clipboard API.
+    await page.evaluate(() => Object.defineProperty(navigator, "clipboard", { value: undefined }));
+    await page.getByRole("button", { name: "Copy the text" }).first().click();
+    await page.locator(".note", { hasText: "Copied the text" }).waitFor();
+    assert.deepEqual(await at.done(), []);
+  });
+});

@@ -329,9 +329,51 @@ function transcript(task, words) {
     },
     {
       seq: 9,
+      at: at(40),
+      kind: "call",
+      text: "",
+      call: {
+        id: "c4",
+        name: "todo_write",
+        arguments: {
+          todos: [
+            { content: "find the comparison", status: "completed" },
+            { content: "write a test that fails without the change", status: "in_progress" },
+            { content: "report", status: "pending" },
+          ],
+        },
+      },
+    },
+    {
+      seq: 10,
+      at: at(40),
+      kind: "result",
+      text: "ok",
+      result: { call_id: "c4", status: "ok", elapsed_ms: 1 },
+    },
+    {
+      seq: 11,
+      at: at(41),
+      kind: "call",
+      text: "",
+      call: {
+        id: "c5",
+        name: "mcp__tracker__create_issue",
+        arguments: { title: "Compare in constant time" },
+      },
+    },
+    {
+      seq: 12,
+      at: at(42),
+      kind: "result",
+      text: "refused",
+      result: { call_id: "c5", status: "denied", elapsed_ms: 3 },
+    },
+    {
+      seq: 13,
       at: at(60),
       kind: "assistant",
-      text: "## What I found\n\n| place | what |\n| --- | --- |\n| `keys.rs:41` | compared with `==` |\n| `login.rs:88` | fine |\n\n1. The comparison is now in constant time.\n2. A test fails without it.\n\nSee [the docs](https://docs.rs/subtle).",
+      text: "## What I found\n\n| place | what |\n| --- | --- |\n| `keys.rs:41` | compared with `==` |\n| `login.rs:88` | fine |\n\n1. The comparison is now in constant time.\n2. A test fails without it.\n\n```rust\ngiven.ct_eq(kept).into()\n```\n\nSee [the docs](https://docs.rs/subtle).",
     },
   ];
 }

@@ -10,11 +10,13 @@ import { hasEnded } from "../live/status";
 import { sanitize, escapeHiddenLine, sanitizeLine } from "../markdown/sanitize";
 import { Markdown } from "../markdown/lazy";
 import { go, href } from "../router";
+import { Copy } from "../ui/copy";
 import { field } from "../ui/form";
 import { useDraft, useKeys, useLoad, useTitle, type Loaded } from "../ui/hooks";
 import { Icon } from "../ui/icons";
 import { attempt, Elapsed, Loading, notify, StatusText, ProblemNotice, waitingText } from "../ui/parts";
 import { RequestCard, useRequestKeys } from "../ui/request";
+import { Checklist, latestTodos } from "../ui/todos";
 import { ItemView, Transcript } from "../ui/transcript";
 import { AgentSelect, ModeSelect } from "./new-task";
 import { ChildCard } from "./task";
@@ -307,6 +309,9 @@ function TurnView({ turn }: { turn: Turn }) {
     0,
   );
   const place = childrenAt(parts);
+  const todos = useMemo(() => latestTodos(turn.items), [turn.items]);
+  const last = parts.findLast((part) => part.kind === "said");
+  const answer = last?.kind === "said" ? last.item.text : "";
   const draw = (part: Part, at: number) => {
     switch (part.kind) {
       case "mine":
@@ -350,12 +355,19 @@ function TurnView({ turn }: { turn: Turn }) {
           <Markdown text={spoken} />
         </div>
       )}
+      {running && todos && (
+        <div class="card">
+          <h2>{t("task.todos")}</h2>
+          <Checklist todos={todos} />
+        </div>
+      )}
       <p class="row wrap small quiet">
         <StatusText task={task} />
         {waiting && <span>{waiting}</span>}
         <Elapsed task={task} />
         <span>{money(task.total_usage.cost_usd)}</span>
         <a href={href({ page: "task", id: task.task_id, tab: "" })}>{t("do.open")}</a>
+        {answer && <Copy what="answer" text={() => sanitize(answer)} />}
       </p>
       {task.error && <p class="trouble">{sanitize(task.error)}</p>}
     </article>

@@ -14,6 +14,7 @@ import { Markdown } from "../markdown/lazy";
 import { go, href } from "../router";
 import { actionKeys, Actions } from "../ui/actions";
 import { Diff, escapeHiddenDiff, Json } from "../ui/code";
+import { Copy } from "../ui/copy";
 import { useDraft, useEnd, useKeys, useLoad, useTitle } from "../ui/hooks";
 import { Icon } from "../ui/icons";
 import {
@@ -30,7 +31,8 @@ import {
   waitingText,
 } from "../ui/parts";
 import { RequestCard, useRequestKeys } from "../ui/request";
-import { RulingLine, Transcript } from "../ui/transcript";
+import { RulingLine, Transcript, transcriptText } from "../ui/transcript";
+import { Checklist } from "../ui/todos";
 import { Lazy } from "../ui/lazy";
 import { isOpen } from "../live/store";
 
@@ -164,6 +166,10 @@ function Header({ task }: { task: TaskDetail }) {
         <a href={href({ page: "chat", session: task.session_id })} class="mono">
           {sanitizeLine(task.session_id)}
         </a>
+        <span class="row gap-s quiet mono">
+          {shortId(task.task_id)}
+          <Copy what="id" text={() => task.task_id} />
+        </span>
       </div>
       <div class="row wrap">
         <h1 class="grow">{labelOf(task)}</h1>
@@ -280,13 +286,19 @@ function Result({ task }: { task: TaskDetail }) {
         </div>
       )}
       {task.result ? (
-        <div class="card">
+        <div class="card copied">
+          <Copy what="result" text={() => sanitize(task.result ?? "")} />
           <Markdown text={task.result} />
         </div>
       ) : (
         !task.error && <p class="quiet">{t("task.noResult")}</p>
       )}
-      {task.todos.length > 0 && <Todos todos={task.todos} />}
+      {task.todos.length > 0 && (
+        <div class="card">
+          <h2>{t("task.todos")}</h2>
+          <Checklist todos={task.todos} />
+        </div>
+      )}
       <details class="card" open={!task.result}>
         <summary>
           <b>{t("task.message")}</b>
@@ -294,24 +306,6 @@ function Result({ task }: { task: TaskDetail }) {
         <Markdown text={task.message} />
       </details>
     </>
-  );
-}
-
-function Todos({ todos }: { todos: TaskDetail["todos"] }) {
-  const sign: Record<string, string> = { completed: "☑", in_progress: "▸", pending: "☐" };
-  return (
-    <div class="card">
-      <h2>{t("task.todos")}</h2>
-      <ul class="todo">
-        {todos.slice(0, 200).map((todo) => (
-          <li class={todo.status === "completed" ? "quiet" : ""}>
-            <span aria-hidden="true">{sign[todo.status] ?? "☐"}</span>
-            <span>{sanitizeLine(todo.text)}</span>
-            <span class="visually-hidden">{word("todo", todo.status)}</span>
-          </li>
-        ))}
-      </ul>
-    </div>
   );
 }
 
@@ -330,11 +324,12 @@ function TranscriptTab({ task }: { task: TaskDetail }) {
   if (!items.data) return <Loading />;
   return (
     <div ref={area} class="stack">
-      {items.data.some((item) => item.call) && (
+      {items.data.length > 0 && (
         <div class="row">
           <button type="button" class="button plain small" onClick={() => setUnfolded(!unfolded)}>
             {t(unfolded ? "item.fold" : "item.unfold")}
           </button>
+          <Copy what="transcript" text={() => transcriptText(items.data ?? [])} named />
         </div>
       )}
       <Transcript key={String(unfolded)} task={id} items={items.data} unfolded={unfolded} />
@@ -681,7 +676,12 @@ function usage(of: Task["usage"]): string {
 
 function Details({ task }: { task: TaskDetail }) {
   const facts: [Key, ComponentChildren][] = [
-    ["detail.id", <code>{task.task_id}</code>],
+    [
+      "detail.id",
+      <>
+        <code>{task.task_id}</code> <Copy what="id" text={() => task.task_id} />
+      </>,
+    ],
     ["detail.session", <code>{sanitizeLine(task.session_id)}</code>],
     ["detail.childSession", <code>{sanitizeLine(task.child_session)}</code>],
     ["detail.agent", sanitizeLine(task.agent)],
