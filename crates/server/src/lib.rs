@@ -12,6 +12,7 @@ mod app;
 mod body;
 mod body_memory;
 mod config;
+mod deep_link;
 mod guard;
 mod headers;
 mod host;
