@@ -77,6 +77,7 @@ pub(crate) fn all() -> Routes {
         .add(Access::VIEWER, routes!(catalogue::agent))
         .add(Access::VIEWER, routes!(catalogue::skills))
         .add(Access::VIEWER, routes!(catalogue::models))
+        .add(Access::VIEWER, routes!(catalogue::choices))
         .add(Access::VIEWER, routes!(catalogue::explain))
         .add(Access::VIEWER, routes!(requests::approvals))
         .add(Access::VIEWER, routes!(requests::approval))
