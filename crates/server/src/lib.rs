@@ -11,6 +11,7 @@ mod anonymous;
 mod app;
 mod body;
 mod body_memory;
+mod compression;
 mod config;
 mod deep_link;
 mod guard;
