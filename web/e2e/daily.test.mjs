@@ -237,3 +237,112 @@ describe("a task", () => {
     assert.deepEqual(await at.done(), []);
   });
 });
+
+describe("new work", () => {
+  const made = (server) =>
+    until("created", () => server.posted.find((one) => one.path === "/api/tasks")).then((one) => one.body);
+
+  it("starts a main run that delegates, unless another agent is chosen", async () => {
+    const server = await serve();
+    const at = await open(browser, server.url);
+    const { page } = at;
+    const create = async (agent, model) => {
+      server.posted.length = 0;
+      await at.go("/tasks");
+      await settled(page);
+      await page.getByRole("button", { name: "New task" }).click();
+      const dialog = page.getByRole("dialog");
+      await dialog.getByLabel("Instruction").fill("do a thing");
+      if (agent) await dialog.getByLabel("Agent").selectOption(agent);
+      if (model) await dialog.getByLabel("Model").selectOption(model);
+      await at.shot(`daily-new-${agent ?? "main"}`);
+      await dialog.getByRole("button", { name: "Start" }).click();
+      return made(server);
+    };
+    const main = await create();
+    assert.equal(main.main, true);
+    assert.equal(main.agent, undefined);
+    assert.equal(main.model, undefined);
+    assert.match(main.session_id, /^web:/);
+    const alone = await create("explore", "ollama/qwen3");
+    assert.equal(alone.main, undefined);
+    assert.equal(alone.agent, "explore");
+    assert.equal(alone.model, "ollama/qwen3");
+    assert.deepEqual(await at.done(), []);
+  });
+
+  it("sends the chosen or typed model with a message, and keeps it for the chat", async () => {
+    const server = await serve();
+    const at = await open(browser, server.url, { expected: ["404"] });
+    const { page } = at;
+    await at.go("/chat/web:fresh");
+    await settled(page);
+    await page.getByLabel("Model", { exact: true }).selectOption({ label: "Another model…" });
+    await page.getByLabel("Name of the model").fill("acme/big");
+    await page.getByLabel("Message", { exact: true }).fill("hello");
+    await page.getByRole("button", { name: "Send" }).click();
+    const sent = await until("sent", () => server.posted.find((one) => one.path.endsWith("/messages")));
+    assert.equal(sent.body.model, "acme/big");
+    await page.reload();
+    await settled(page);
+    assert.equal(await page.getByLabel("Name of the model").inputValue(), "acme/big");
+    await at.shot("daily-chat-model");
+    assert.deepEqual(await at.done(), []);
+  });
+
+  it("says that no model is configured, and runs the demo", async () => {
+    const server = await serve({ model: null });
+    for (const [width, colorScheme] of [
+      [1440, "light"],
+      [390, "dark"],
+    ]) {
+      const at = await open(browser, server.url, {
+        viewport: { width, height: 800 },
+        colorScheme,
+        expected: ["404"],
+      });
+      const { page } = at;
+      server.posted.length = 0;
+      await at.go("/chat/web:fresh");
+      await settled(page);
+      const notice = page.locator(".old", { hasText: "No model is configured" });
+      await notice.waitFor();
+      assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), width);
+      await at.shot(`daily-no-model-${width}`);
+      // A message without a model would fail, so the form asks for one.
+      await page.getByLabel("Message", { exact: true }).fill("hello");
+      await page.getByRole("button", { name: "Send" }).click();
+      assert.ok(await page.getByLabel("Model", { exact: true }).evaluate((menu) => !menu.checkValidity()));
+      assert.deepEqual(server.posted, []);
+      await notice.getByRole("button", { name: "Run the demo" }).click();
+      const body = await made(server);
+      assert.deepEqual([body.model, body.main], ["offline", true]);
+      await until("its chat", () => page.url().endsWith(`/chat/${encodeURIComponent(body.session_id)}`));
+      assert.deepEqual(await at.done(), []);
+    }
+  });
+
+  it("offers a first step where there is nothing yet", async () => {
+    const server = await serve({ count: 0 });
+    const at = await open(browser, server.url, { expected: ["404"] });
+    const { page } = at;
+    for (const [path, name] of [
+      ["/tasks", "New task"],
+      ["/chat", "Run the demo"],
+      ["/timeline", "Run the demo"],
+    ]) {
+      await at.go(path);
+      await settled(page);
+      await page.locator("main").getByRole("button", { name }).first().waitFor();
+      assert.ok(!(await page.locator("main").innerText()).includes("`"), path);
+      await at.shot(`daily-empty${path.replace("/", "-")}`);
+    }
+    await at.go("/approvals");
+    await page.getByRole("link", { name: "Go to tasks" }).click();
+    await settled(page);
+    await page.locator(".none code", { hasText: "sortie run" }).waitFor();
+    await page.locator(".none").getByRole("button", { name: "New task" }).click();
+    await page.getByRole("dialog").waitFor();
+    assert.deepEqual(await at.done(), []);
+  });
+});

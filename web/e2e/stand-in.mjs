@@ -537,9 +537,10 @@ export async function standIn({
   shell = false,
   epoch = "e1",
   role = "admin",
+  model = "anthropic/claude-sonnet-4-5",
 }) {
   const tasks = world(count, words);
-  const asked = [...requests(tasks, words), ...(shell ? commands(tasks) : [])];
+  const asked = tasks.length === 0 ? [] : [...requests(tasks, words), ...(shell ? commands(tasks) : [])];
   for (const { kind, task_id } of asked) {
     const task = tasks.find((one) => one.task_id === task_id);
     Object.assign(task, {
@@ -573,6 +574,11 @@ export async function standIn({
         }));
         return id ? all.find((agent) => agent.name === id) : all;
       }
+      case "models":
+        return {
+          default: model,
+          models: [...(model ? [model, "anthropic/claude-haiku-4-5"] : []), "ollama/qwen3", "offline"],
+        };
       case "approvals":
         return id
           ? asked.find((request) => request.id === id)
@@ -582,7 +588,9 @@ export async function standIn({
           ? asked.find((request) => request.id === id)
           : asked.filter((request) => request.kind === "question");
       case "budgets":
-        return [{ ...detail(tasks.at(-1), tasks), balances: detail(tasks.at(-1), tasks).budget }];
+        return tasks
+          .slice(-1)
+          .map((task) => ({ ...detail(task, tasks), balances: detail(task, tasks).budget }));
       case "state":
         return {
           version: "0.1.0",
@@ -629,6 +637,7 @@ export async function standIn({
           model: "sonnet",
           cost_usd: 0.41,
         };
+        if (tasks.length === 0) return id ? undefined : [];
         if (!id)
           return [
             session,
@@ -727,14 +736,15 @@ export async function standIn({
       for await (const part of request) body += part;
       const [, , , subject, act] = url.pathname.split("/");
       if (act === "apply" || act === "discard") fates.set(subject, act === "apply" ? "applied" : "discarded");
+      const made = tasks.at(-1) ?? makeTask(0, null, "running");
       posted.push({ method: request.method, path: url.pathname, body: body ? JSON.parse(body) : null });
       response.writeHead(200, { "content-type": "application/json" });
       response.end(
         JSON.stringify({
-          ...(url.pathname === "/api/tasks" ? tasks.at(-1) : {}),
+          ...(url.pathname === "/api/tasks" ? made : {}),
           noted: true,
           cancelled: ["x"],
-          task_id: tasks.at(-1).task_id,
+          task_id: made.task_id,
           steered: true,
         }),
       );

@@ -11,9 +11,11 @@ import { go, href, place, type Place } from "./router";
 import { ApprovalsPage } from "./pages/approvals";
 import { TasksPage } from "./pages/tasks";
 import { TaskPage } from "./pages/task";
+import { Pre } from "./ui/code";
 import { handleKey, stale, title, useKeys, useTitle } from "./ui/hooks";
 import { Icon, Logo, type IconName } from "./ui/icons";
 import { Lazy } from "./ui/lazy";
+import { NoModelNotice } from "./ui/model";
 import { Dialog, ConfirmDialog, Loading, Notifications, notify, describeProblem } from "./ui/parts";
 import { cycle, theme } from "./ui/theme";
 
@@ -62,6 +64,7 @@ export function App() {
       <Bar onHelp={() => setHelping(true)} />
       <ConnectionNotice />
       <StaleNotice />
+      <NoModelNotice />
       <main id="main" ref={main} tabIndex={-1}>
         {connection.status.value.state === "connecting" && !store.me.value ? (
           <Loading />
@@ -245,14 +248,22 @@ function ConnectionNotice() {
 
 function LoggedOut() {
   return (
-    <main class="login">
+    <main class="login card">
+      <span class="brand">
+        <Logo />
+        <span>Sortie</span>
+      </span>
       <h1>{t("login.title")}</h1>
       {loggedOut.value === "no-page-key" && <p>{t("login.no-page-key")}</p>}
       <p>{t("login.open")}</p>
-      <pre class="code">sortie open</pre>
+      <Pre text="sortie open" />
       <p class="quiet small">{t("login.why")}</p>
       <p>
-        <a class="button" href="/login" target="_self">
+        <a
+          class="button"
+          href={`/login?next=${encodeURIComponent(location.pathname + location.search)}`}
+          target="_self"
+        >
           {t("login.paste")}
         </a>
       </p>

@@ -4,8 +4,13 @@ import { choose } from "../src/i18n";
 import { latestTodos, todosOf } from "../src/ui/todos";
 import { transcriptText } from "../src/ui/transcript";
 
-const item = (seq: number, kind: string, text: string, more: object = {}): TranscriptItem =>
-  ({ seq, at: "2026-01-01T12:00:00Z", kind, text, ...more }) as TranscriptItem;
+const item = (seq: number, kind: string, text: string, more: object = {}): TranscriptItem => ({
+  seq,
+  at: "2026-01-01T12:00:00Z",
+  kind,
+  text,
+  ...more,
+});
 const todo = (content: string, status: string) => ({ content, status });
 
 describe("todo lists", () => {

@@ -2,6 +2,7 @@
 import { useEffect } from "preact/hooks";
 import { t } from "../i18n";
 import { refreshRequests, store } from "../live";
+import { href } from "../router";
 import { useKeys, useTitle } from "../ui/hooks";
 import { RequestCard, useRequestKeys } from "../ui/request";
 
@@ -27,7 +28,14 @@ export function ApprovalsPage() {
           {t("approvals.count", { count: list.length })}
         </span>
       </div>
-      {list.length === 0 && <p class="none">{t("approvals.empty")}</p>}
+      {list.length === 0 && (
+        <div class="none">
+          <p>{t("approvals.empty")}</p>
+          <a class="button" href={href({ page: "tasks" })}>
+            {t("app.unknown.go")}
+          </a>
+        </div>
+      )}
       {list.map((request) => (
         <RequestCard key={request.id} request={request} linked />
       ))}

@@ -16,7 +16,17 @@ import { go, href, place } from "../router";
 import { actionKeys, Actions } from "../ui/actions";
 import { useKeys, useLoad, useTitle } from "../ui/hooks";
 import { Icon, StatusIcon } from "../ui/icons";
-import { Age, AgentName, Elapsed, Progress, StatusText, ProblemNotice, waitingText } from "../ui/parts";
+import { DemoButton } from "../ui/model";
+import {
+  Age,
+  AgentName,
+  Elapsed,
+  Progress,
+  StatusText,
+  ProblemNotice,
+  waitingText,
+  WithCode,
+} from "../ui/parts";
 import { intoView, visible } from "../ui/virtual";
 import { NewTask } from "./new-task";
 
@@ -77,7 +87,7 @@ export function TasksPage({ list }: { list: TaskList }) {
         onDown={() => (area.current?.focus(), list.move(0))}
       />
       {problem && <ProblemNotice problem={problem} again={() => void list.refresh()} />}
-      <Tree list={list} area={area} />
+      <Tree list={list} area={area} onNew={() => setCreating(true)} />
       <Selected list={list} />
       {creating && <NewTask onClose={() => setCreating(false)} />}
     </div>
@@ -215,7 +225,16 @@ function Sessions({ list }: { list: TaskList }) {
   );
 }
 
-function Tree({ list, area }: { list: TaskList; area: { current: HTMLDivElement | null } }) {
+function Tree({
+  list,
+  area,
+  onNew,
+}: {
+  list: TaskList;
+  area: { current: HTMLDivElement | null };
+  onNew: () => void;
+}) {
+  const filtered = isFiltered(list.filter.value);
   const [view, setView] = useState({ scroll: list.scroll, height: 600, row: 34 });
   const all = list.lines.value;
   const extent = list.extent.value;
@@ -316,8 +335,26 @@ function Tree({ list, area }: { list: TaskList; area: { current: HTMLDivElement 
         </div>
         {all.length === 0 && !extent.busy && !extent.problem && (
           <div class="none">
-            <p>{isFiltered(list.filter.value) ? t("tasks.empty.filter") : t("tasks.empty")}</p>
-            {!isFiltered(list.filter.value) && <p class="small">{t("tasks.empty.hint")}</p>}
+            <p>{t(filtered ? "tasks.empty.filter" : "tasks.empty")}</p>
+            {filtered ? (
+              <button type="button" class="button" onClick={() => (list.filter.value = NO_FILTER)}>
+                {t("tasks.filter.clear")}
+              </button>
+            ) : (
+              <>
+                {canAct() && (
+                  <div class="row wrap">
+                    <button type="button" class="button primary" onClick={onNew}>
+                      {t("tasks.new")}
+                    </button>
+                    <DemoButton />
+                  </div>
+                )}
+                <p class="small">
+                  <WithCode text={t("tasks.empty.hint")} />
+                </p>
+              </>
+            )}
           </div>
         )}
       </div>

@@ -7,6 +7,7 @@ import { store } from "../live";
 import { labelOf } from "../live/label";
 import { go } from "../router";
 import { useLoad, useTitle } from "../ui/hooks";
+import { DemoButton } from "../ui/model";
 import { Loading, ProblemNotice } from "../ui/parts";
 import { TimelineView } from "../timeline/view";
 
@@ -54,7 +55,14 @@ export function TimelinePage({ id }: { id: string | null }) {
           </select>
         </label>
       </div>
-      {id ? <TimelineView key={id} id={id} tall /> : <p class="none">{t("timeline.empty")}</p>}
+      {id ? (
+        <TimelineView key={id} id={id} tall />
+      ) : (
+        <div class="none">
+          <p>{t("timeline.empty")}</p>
+          <DemoButton />
+        </div>
+      )}
     </div>
   );
 }

@@ -94,6 +94,13 @@ export function Gauge({ balance }: { balance: Balance }) {
   );
 }
 
+/** Draws a text of the page; what is between backquotes becomes code. */
+export function WithCode({ text }: { text: string }) {
+  return (
+    <>{text.split("`").map((part, index) => (index % 2 === 0 ? part : <code key={index}>{part}</code>))}</>
+  );
+}
+
 export function Loading() {
   return (
     <p class="none" role="status">
