@@ -365,7 +365,7 @@ function TurnView({ turn }: { turn: Turn }) {
         <StatusText task={task} />
         {waiting && <span>{waiting}</span>}
         <Elapsed task={task} />
-        <span>{money(task.total_usage.cost_usd)}</span>
+        {task.total_usage.cost_usd !== null && <span>{money(task.total_usage.cost_usd)}</span>}
         <a href={href({ page: "task", id: task.task_id, tab: "" })}>{t("do.open")}</a>
         {answer && <Copy what="answer" text={() => sanitize(answer)} />}
       </p>

@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { get, getAll, getPage, post } from "../api/client";
 import type { Task, TaskDetail } from "../api/types";
-import { amount, clock, count, duration, money, moment, relative, shortId } from "../format";
+import { amount, clock, count, duration, money, moment, relative, shortId, tokens } from "../format";
 import { t, word, type Key } from "../i18n";
 import { connection, canAct, now, store } from "../live";
 import { affects } from "../live/events";
@@ -156,6 +156,7 @@ function View({ task, tab, reload }: { task: TaskDetail; tab: string; reload: ()
 
 function Header({ task }: { task: TaskDetail }) {
   const waiting = waitingText(task);
+  const used = tokens(task.total_usage);
   return (
     <header class="stack">
       <div class="row wrap small">
@@ -196,7 +197,12 @@ function Header({ task }: { task: TaskDetail }) {
         <span class="quiet">
           {t("task.budget.tool_calls")}: {count(task.tool_calls)}
         </span>
-        <span class="quiet">{money(task.total_usage.cost_usd)}</span>
+        {used !== null && (
+          <span class="quiet">
+            {t("tasks.column.tokens")}: {count(used)}
+          </span>
+        )}
+        {task.total_usage.cost_usd !== null && <span class="quiet">{money(task.total_usage.cost_usd)}</span>}
       </div>
       <Progress task={task} />
       {task.delivery === "blocked" && <Blocked task={task} />}

@@ -136,33 +136,6 @@ function Filters({
           (event.preventDefault(), onDown())
         }
       />
-      <div class="chips" role="group" aria-label={t("tasks.filter.status")}>
-        <button
-          type="button"
-          class="chip"
-          aria-pressed={set.needsYou}
-          onClick={() => (filter.value = { ...set, needsYou: !set.needsYou })}
-        >
-          <span class="status s-needs_you">
-            <StatusIcon mark="needs_you" />
-          </span>
-          {t("status.needs_you")} <b>{count(asking)}</b>
-        </button>
-        {STATUSES.map((status) => (
-          <button
-            type="button"
-            key={status}
-            class="chip"
-            aria-pressed={set.statuses.includes(status)}
-            onClick={() => toggle(status)}
-          >
-            <span class={`status s-${status}`}>
-              <StatusIcon mark={status} />
-            </span>
-            {word("status", status)} <b>{stats ? count(stats[status]) : ""}</b>
-          </button>
-        ))}
-      </div>
       <select
         class="field menu"
         aria-label={t("tasks.filter.agent")}
@@ -190,6 +163,33 @@ function Filters({
           {t("tasks.new")}
         </button>
       )}
+      <div class="chips" role="group" aria-label={t("tasks.filter.status")}>
+        <button
+          type="button"
+          class="chip"
+          aria-pressed={set.needsYou}
+          onClick={() => (filter.value = { ...set, needsYou: !set.needsYou })}
+        >
+          <span class="status s-needs_you">
+            <StatusIcon mark="needs_you" />
+          </span>
+          {t("status.needs_you")} <b>{count(asking)}</b>
+        </button>
+        {STATUSES.map((status) => (
+          <button
+            type="button"
+            key={status}
+            class="chip"
+            aria-pressed={set.statuses.includes(status)}
+            onClick={() => toggle(status)}
+          >
+            <span class={`status s-${status}`}>
+              <StatusIcon mark={status} />
+            </span>
+            {word("status", status)} <b>{stats ? count(stats[status]) : ""}</b>
+          </button>
+        ))}
+      </div>
     </div>
   );
 }

@@ -27,9 +27,9 @@ export function StatusText({ task }: { task: Task }) {
   );
 }
 
-/** Shows the progress of a running task. The status of an ended one says more than a full bar. */
+/** Shows the progress of a running task. The status says more than an empty or a full bar. */
 export function Progress({ task }: { task: Task }) {
-  if (hasEnded(task) || task.status === "pending" || task.progress >= 100) return null;
+  if (hasEnded(task) || task.progress <= 0 || task.progress >= 100) return null;
   return (
     <span class="meter">
       <progress class={`s-${task.status}`} max={100} value={task.progress} aria-label={t("task.progress")} />
