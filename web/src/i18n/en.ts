@@ -441,7 +441,7 @@ export const en = {
   "keys.new": "new task",
   "keys.newChat": "new chat",
   "keys.write": "write a message",
-  "keys.tab": "previous, next section",
+  "keys.tab": "previous, next section of the page",
   "keys.approve": "approve the selected request",
   "keys.deny": "deny the selected request",
   "keys.cancel": "cancel",

@@ -423,7 +423,7 @@ export const zh: Record<Key, Text> = {
   "keys.new": "新建任务",
   "keys.newChat": "新建对话",
   "keys.write": "输入消息",
-  "keys.tab": "上一个、下一个部分",
+  "keys.tab": "页面中的上一个、下一个部分",
   "keys.approve": "批准选中的请求",
   "keys.deny": "拒绝选中的请求",
   "keys.cancel": "取消",
