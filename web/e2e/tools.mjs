@@ -54,7 +54,7 @@ export async function open(browser, url, options = {}) {
     "console",
     (message) => message.type() === "error" && note(`console: ${message.text()} ${message.location().url}`),
   );
-  page.on("pageerror", (error) => note(`error: ${error.stack ?? error.message}`));
+  page.on("pageerror", (error) => note(`error: ${error.stack || `${error.name}: ${error.message}`}`));
   page.on("dialog", (dialog) => (wrong.push(`dialog: ${dialog.message()}`), void dialog.dismiss()));
   page.on("popup", () => wrong.push("popup"));
   page.on("request", (request) => request.url().startsWith(origin) || note(`request: ${request.url()}`));
