@@ -5,7 +5,7 @@ import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { after, afterEach, before, describe, it } from "node:test";
 import { DANGEROUS, PIPE, standIn } from "./stand-in.mjs";
-import { buildPage, launch, open, until } from "./tools.mjs";
+import { buildPage, launch, open, settled, until } from "./tools.mjs";
 
 let dist, browser;
 before(async () => {
@@ -49,15 +49,6 @@ function places(server) {
     agent: "/agents/explore",
     stats: "/stats",
   };
-}
-
-/** Waits until the page has loaded everything and shows it. */
-async function settled(page) {
-  await page.waitForSelector("main h1", { state: "attached" });
-  await until("nothing is loading", () =>
-    page.evaluate(() => ![...document.querySelectorAll("main .none[role=status]")].length),
-  );
-  await page.waitForLoadState("networkidle");
 }
 
 describe("looks", () => {
@@ -417,6 +408,9 @@ describe("volume", () => {
       globalThis.touched = new Set();
       new MutationObserver((list) => {
         for (const one of list) {
+          // Ages change with the clock, not with the record.
+          if ((one.target.nodeType === 1 ? one.target : one.target.parentElement)?.closest(".c-started"))
+            continue;
           const row = (one.target.nodeType === 1 ? one.target : one.target.parentElement)?.closest(
             '[role="row"]',
           );
@@ -577,7 +571,7 @@ describe("failures", () => {
         : null;
     server.send({ type: "said", ...of, text: "x" });
     await at.page.locator(".old").waitFor();
-    assert.equal(await at.page.locator("main h1").textContent(), task.label);
+    assert.ok((await at.page.locator("main h1").textContent()).startsWith(task.label));
     assert.ok((await at.page.locator(".item").count()) > 3);
     assert.equal(await at.page.locator("main .trouble").count(), 0);
     server.trouble = null;

@@ -329,9 +329,51 @@ function transcript(task, words) {
     },
     {
       seq: 9,
+      at: at(40),
+      kind: "call",
+      text: "",
+      call: {
+        id: "c4",
+        name: "todo_write",
+        arguments: {
+          todos: [
+            { content: "find the comparison", status: "completed" },
+            { content: "write a test that fails without the change", status: "in_progress" },
+            { content: "report", status: "pending" },
+          ],
+        },
+      },
+    },
+    {
+      seq: 10,
+      at: at(40),
+      kind: "result",
+      text: "ok",
+      result: { call_id: "c4", status: "ok", elapsed_ms: 1 },
+    },
+    {
+      seq: 11,
+      at: at(41),
+      kind: "call",
+      text: "",
+      call: {
+        id: "c5",
+        name: "mcp__tracker__create_issue",
+        arguments: { title: "Compare in constant time" },
+      },
+    },
+    {
+      seq: 12,
+      at: at(42),
+      kind: "result",
+      text: "refused",
+      result: { call_id: "c5", status: "denied", elapsed_ms: 3 },
+    },
+    {
+      seq: 13,
       at: at(60),
       kind: "assistant",
-      text: "## What I found\n\n| place | what |\n| --- | --- |\n| `keys.rs:41` | compared with `==` |\n| `login.rs:88` | fine |\n\n1. The comparison is now in constant time.\n2. A test fails without it.\n\nSee [the docs](https://docs.rs/subtle).",
+      text: "## What I found\n\n| place | what |\n| --- | --- |\n| `keys.rs:41` | compared with `==` |\n| `login.rs:88` | fine |\n\n1. The comparison is now in constant time.\n2. A test fails without it.\n\n```rust\ngiven.ct_eq(kept).into()\n```\n\nSee [the docs](https://docs.rs/subtle).",
     },
   ];
 }
@@ -495,9 +537,20 @@ export async function standIn({
   shell = false,
   epoch = "e1",
   role = "admin",
+  model = "anthropic/claude-sonnet-4-5",
 }) {
   const tasks = world(count, words);
-  const asked = [...requests(tasks, words), ...(shell ? commands(tasks) : [])];
+  const asked = tasks.length === 0 ? [] : [...requests(tasks, words), ...(shell ? commands(tasks) : [])];
+  for (const { kind, task_id } of asked) {
+    const task = tasks.find((one) => one.task_id === task_id);
+    Object.assign(task, {
+      status: "running",
+      waiting_on: kind,
+      completed_at: null,
+      result: null,
+      error: null,
+    });
+  }
   const posted = [];
   const fates = new Map();
   const find = (id) => tasks.find((task) => task.task_id === id);
@@ -521,6 +574,11 @@ export async function standIn({
         }));
         return id ? all.find((agent) => agent.name === id) : all;
       }
+      case "models":
+        return {
+          default: model,
+          models: [...(model ? [model, "anthropic/claude-haiku-4-5"] : []), "ollama/qwen3", "offline"],
+        };
       case "approvals":
         return id
           ? asked.find((request) => request.id === id)
@@ -530,7 +588,9 @@ export async function standIn({
           ? asked.find((request) => request.id === id)
           : asked.filter((request) => request.kind === "question");
       case "budgets":
-        return [{ ...detail(tasks.at(-1), tasks), balances: detail(tasks.at(-1), tasks).budget }];
+        return tasks
+          .slice(-1)
+          .map((task) => ({ ...detail(task, tasks), balances: detail(task, tasks).budget }));
       case "state":
         return {
           version: "0.1.0",
@@ -577,6 +637,7 @@ export async function standIn({
           model: "sonnet",
           cost_usd: 0.41,
         };
+        if (tasks.length === 0) return id ? undefined : [];
         if (!id)
           return [
             session,
@@ -675,14 +736,15 @@ export async function standIn({
       for await (const part of request) body += part;
       const [, , , subject, act] = url.pathname.split("/");
       if (act === "apply" || act === "discard") fates.set(subject, act === "apply" ? "applied" : "discarded");
+      const made = tasks.at(-1) ?? makeTask(0, null, "running");
       posted.push({ method: request.method, path: url.pathname, body: body ? JSON.parse(body) : null });
       response.writeHead(200, { "content-type": "application/json" });
       response.end(
         JSON.stringify({
-          ...(url.pathname === "/api/tasks" ? tasks.at(-1) : {}),
+          ...(url.pathname === "/api/tasks" ? made : {}),
           noted: true,
           cancelled: ["x"],
-          task_id: tasks.at(-1).task_id,
+          task_id: made.task_id,
           steered: true,
         }),
       );

@@ -103,10 +103,10 @@ class Daemon {
     return { PATH: process.env.PATH, HOME: this.folder, LANG: "C.UTF-8", SORTIE_HOME: this.home };
   }
 
-  async start() {
+  async start({ model = `script:${join(this.folder, "script.json")}` } = {}) {
     this.process = spawn(
       BIN,
-      ["serve", "--listen", this.listen, "-c", `model=script:${join(this.folder, "script.json")}`],
+      ["serve", "--listen", this.listen, ...(model ? ["-c", `model=${model}`] : [])],
       { cwd: this.workspace, env: this.environment, stdio: ["ignore", "ignore", "pipe"] },
     );
     this.said = "";
@@ -207,6 +207,54 @@ describe("the real server", { skip: BIN ? false : "SORTIE_BIN is not set" }, () 
     assert.deepEqual(await at.done(), []);
   });
 
+  it("has a designed login page, light and dark, wide and narrow, in the language of the browser", async () => {
+    for (const [colorScheme, width, locale, ground] of [
+      ["light", 1280, "en-US", "rgb(246, 246, 244)"],
+      ["dark", 390, "zh-CN", "rgb(20, 22, 24)"],
+    ]) {
+      const viewport = { width, height: 800 };
+      const at = await open(browser, daemon.url, { colorScheme, locale, viewport, expected: ["401"] });
+      const { page } = at;
+      await at.go("/tasks/0199");
+      assert.equal(await page.evaluate(() => getComputedStyle(document.body).backgroundColor), ground);
+      assert.equal(await page.evaluate(() => document.documentElement.lang), locale.slice(0, 2));
+      assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), width);
+      assert.ok(!(await page.locator("body").innerText()).includes("`"));
+      await at.shot(`story-login-${colorScheme}`);
+      await at.go("/login?code=never");
+      await page.locator("[role=alert]").waitFor();
+      await at.shot(`story-login-refused-${colorScheme}`);
+      assert.deepEqual(await at.done(), []);
+    }
+  });
+
+  it("returns to the address that was asked for, and accepts a used link", async () => {
+    const wanted = "/tasks?q=nothing&status=failed";
+    // With a link, opened in another tab.
+    let at = await open(browser, daemon.url, { expected: ["401"] });
+    await at.go(wanted);
+    const link = await daemon.link();
+    const tab = await at.context.newPage();
+    await tab.goto(link);
+    await tab.waitForSelector("main h1", { state: "attached" });
+    assert.equal(new URL(tab.url()).pathname + new URL(tab.url()).search, wanted);
+    // Again with the same link, which a restored tab does.
+    await tab.goto(link);
+    await tab.waitForSelector(".frame main h1", { state: "attached" });
+    assert.equal(new URL(tab.url()).pathname, "/tasks");
+    assert.deepEqual(await at.done(), []);
+    // With a token.
+    at = await open(browser, daemon.url, { expected: ["401"] });
+    await at.go(wanted);
+    await at.page
+      .locator("input[name=token]")
+      .fill((await readFile(join(daemon.home, "token"), "utf8")).trim());
+    await at.page.locator("form button").click();
+    await at.page.waitForSelector("main h1", { state: "attached" });
+    assert.equal(new URL(at.page.url()).search, "?q=nothing&status=failed");
+    assert.deepEqual(await at.done(), []);
+  });
+
   it("accepts a pasted token", async () => {
     const at = await open(browser, daemon.url, { expected: ["401"] });
     const { page } = at;
@@ -251,6 +299,41 @@ describe("the real server", { skip: BIN ? false : "SORTIE_BIN is not set" }, () 
     await page.reload();
     await page.locator(".md h2", { hasText: "Survey" }).waitFor();
     assert.equal(await page.locator(".kid").count(), 3);
+    assert.deepEqual(await at.done(), []);
+  });
+
+  it('starts a main run from "New task", which delegates', async () => {
+    const at = await enter();
+    const { page } = at;
+    await at.go("/tasks");
+    await page.getByRole("button", { name: "New task" }).click();
+    await page.getByRole("dialog").getByLabel("Instruction").fill("survey by the button");
+    await page.getByRole("dialog").getByRole("button", { name: "Start" }).click();
+    await page.getByRole("tab", { name: /^Children/ }).click();
+    await page.locator(".kid", { hasText: "count files" }).getByText("Completed").waitFor();
+    await page.locator(".kid", { hasText: "write notes" }).getByText("Needs you").waitFor();
+    await at.shot("story-new-task");
+    assert.deepEqual(await at.done(), []);
+    const [task] = await daemon.api("GET", "/api/tasks?roots=true&limit=1");
+    await daemon.api("POST", `/api/tasks/${task.task_id}/cancel`, {});
+  });
+
+  it("sends its files and lists compressed", async () => {
+    const at = await enter();
+    const coded = [];
+    at.page.on("response", async (response) => {
+      const length = Number((await response.allHeaders())["content-length"] ?? 0);
+      coded.push([new URL(response.url()).pathname, response.headers()["content-encoding"], length]);
+    });
+    await at.go("/tasks");
+    await at.page.locator(".canvas [role=row]").first().waitFor();
+    await at.page.waitForLoadState("networkidle");
+    const list = coded.find(([path]) => path === "/api/tasks");
+    assert.equal(list[1], "gzip", JSON.stringify(coded));
+    if (!dist) {
+      const script = coded.find(([path]) => path.endsWith(".js"));
+      assert.equal(script[1], "gzip", JSON.stringify(coded));
+    }
     assert.deepEqual(await at.done(), []);
   });
 
@@ -316,7 +399,7 @@ describe("the real server", { skip: BIN ? false : "SORTIE_BIN is not set" }, () 
     await at.go(`/tasks/${made.task_id}`);
     await page.getByLabel("Message to the agent").fill("be brief");
     await page.keyboard.press("Enter");
-    await page.getByText("Sent", { exact: true }).waitFor();
+    await page.locator(".note", { hasText: "Sent to “slow one”" }).waitFor();
     await page.locator("header .status").getByText("Completed").waitFor();
     await page.getByRole("button", { name: "Retry" }).click();
     await until("another task", () => /\/tasks\//.test(page.url()) && !page.url().includes(made.task_id));
@@ -442,5 +525,37 @@ describe("the real server", { skip: BIN ? false : "SORTIE_BIN is not set" }, () 
     assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), 390);
     await at.shot("story-zh-phone");
     assert.deepEqual(await at.done(), []);
+  });
+
+  it("leads a newcomer without a model to the demo", async () => {
+    const bare = await Daemon.make();
+    try {
+      await bare.start({ model: null });
+      const at = await open(browser, bare.url, { expected: ["404"] });
+      if (dist)
+        await at.context.route(
+          (url) => !url.pathname.startsWith("/api") && !url.pathname.startsWith("/login"),
+          fromSources,
+        );
+      const { page } = at;
+      await page.goto(await bare.link());
+      await at.go("/tasks");
+      await page.locator(".old", { hasText: "No model is configured" }).waitFor();
+      await at.shot("story-no-model");
+      await page.locator(".none").getByRole("button", { name: "Run the demo" }).click();
+      await page.locator(".turn > p .status", { hasText: "Completed" }).waitFor();
+      assert.equal(await page.locator(".kid").count(), 3);
+      await page.getByLabel("Model", { exact: true }).waitFor();
+      assert.deepEqual(await page.getByLabel("Model", { exact: true }).locator("option").allTextContents(), [
+        "Choose a model",
+        "offline (demo, no key needed)",
+        "Another model…",
+      ]);
+      await at.shot("story-demo");
+      assert.deepEqual(await at.done(), []);
+    } finally {
+      await bare.end("SIGKILL");
+      await rm(bare.folder, { recursive: true, force: true });
+    }
   });
 });

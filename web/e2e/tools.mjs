@@ -54,7 +54,7 @@ export async function open(browser, url, options = {}) {
     "console",
     (message) => message.type() === "error" && note(`console: ${message.text()} ${message.location().url}`),
   );
-  page.on("pageerror", (error) => note(`error: ${error.stack ?? error.message}`));
+  page.on("pageerror", (error) => note(`error: ${error.stack || `${error.name}: ${error.message}`}`));
   page.on("dialog", (dialog) => (wrong.push(`dialog: ${dialog.message()}`), void dialog.dismiss()));
   page.on("popup", () => wrong.push("popup"));
   page.on("request", (request) => request.url().startsWith(origin) || note(`request: ${request.url()}`));
@@ -99,4 +99,13 @@ export async function until(what, check, seconds = 15) {
       );
     await new Promise((next) => setTimeout(next, 50));
   }
+}
+
+/** Waits until the page has loaded everything and shows it. */
+export async function settled(page) {
+  await page.waitForSelector("main h1", { state: "attached" });
+  await until("nothing is loading", () =>
+    page.evaluate(() => ![...document.querySelectorAll("main .none[role=status]")].length),
+  );
+  await page.waitForLoadState("networkidle");
 }

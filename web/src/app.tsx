@@ -5,14 +5,17 @@ import { loggedOut, post } from "./api/client";
 import { forgetPageKey } from "./api/page-key";
 import { choose, lang, t, word, type Key } from "./i18n";
 import { connection, now, store } from "./live";
+import { fromQuery } from "./live/flatten";
 import { TaskList } from "./live/task-list";
 import { go, href, place, type Place } from "./router";
 import { ApprovalsPage } from "./pages/approvals";
 import { TasksPage } from "./pages/tasks";
 import { TaskPage } from "./pages/task";
+import { Pre } from "./ui/code";
 import { handleKey, stale, title, useKeys, useTitle } from "./ui/hooks";
 import { Icon, Logo, type IconName } from "./ui/icons";
 import { Lazy } from "./ui/lazy";
+import { NoModelNotice } from "./ui/model";
 import { Dialog, ConfirmDialog, Loading, Notifications, notify, describeProblem } from "./ui/parts";
 import { cycle, theme } from "./ui/theme";
 
@@ -35,7 +38,7 @@ export function App() {
   const at = place.value;
   const subject = "id" in at ? at.id : "session" in at ? at.session : null;
   const main = useRef<HTMLElement>(null);
-  const [taskList] = useState(() => new TaskList(store.tasks));
+  const [taskList] = useState(newTaskList);
   const [helping, setHelping] = useState(false);
   useEffect(() => {
     addEventListener("keydown", handleKey);
@@ -61,6 +64,7 @@ export function App() {
       <Bar onHelp={() => setHelping(true)} />
       <ConnectionNotice />
       <StaleNotice />
+      <NoModelNotice />
       <main id="main" ref={main} tabIndex={-1}>
         {connection.status.value.state === "connecting" && !store.me.value ? (
           <Loading />
@@ -73,6 +77,13 @@ export function App() {
       {helping && <Help onClose={() => setHelping(false)} />}
     </div>
   );
+}
+
+/** Creates the task list. An address that was typed or reloaded determines the filter, also if it has none. */
+function newTaskList(): TaskList {
+  const list = new TaskList(store.tasks);
+  if (place.peek().page === "tasks") list.filter.value = fromQuery(location.search);
+  return list;
 }
 
 function Current({ at, taskList }: { at: Place; taskList: TaskList }) {
@@ -237,14 +248,22 @@ function ConnectionNotice() {
 
 function LoggedOut() {
   return (
-    <main class="login">
+    <main class="login card">
+      <span class="brand">
+        <Logo />
+        <span>Sortie</span>
+      </span>
       <h1>{t("login.title")}</h1>
       {loggedOut.value === "no-page-key" && <p>{t("login.no-page-key")}</p>}
       <p>{t("login.open")}</p>
-      <pre class="code">sortie open</pre>
+      <Pre text="sortie open" />
       <p class="quiet small">{t("login.why")}</p>
       <p>
-        <a class="button" href="/login" target="_self">
+        <a
+          class="button"
+          href={`/login?next=${encodeURIComponent(location.pathname + location.search)}`}
+          target="_self"
+        >
           {t("login.paste")}
         </a>
       </p>
@@ -252,20 +271,53 @@ function LoggedOut() {
   );
 }
 
-const KEYS: readonly [string, Key][] = [
-  ["?", "keys.help"],
-  ["/", "keys.search"],
-  ["j k", "keys.next"],
-  ["Enter", "keys.open"],
-  ["Esc", "keys.back"],
-  ["h l", "keys.fold"],
-  ["g t, c, l, a, e, s", "keys.page"],
-  ["n", "keys.new"],
-  ["x", "keys.cancel"],
-  ["p", "keys.pause"],
-  ["r", "keys.retry"],
-  ["Shift D", "keys.delete"],
-  ["Shift T", "keys.theme"],
+/** The shortcuts by the page on which they work. */
+const KEYS: readonly { on: Key; keys: readonly [string, Key][] }[] = [
+  {
+    on: "keys.everywhere",
+    keys: [
+      ["?", "keys.help"],
+      ["g t, c, l, a, e, s", "keys.page"],
+      ["Shift T", "keys.theme"],
+      ["Esc", "keys.back"],
+    ],
+  },
+  {
+    on: "nav.tasks",
+    keys: [
+      ["/", "keys.search"],
+      ["j k", "keys.next"],
+      ["Enter", "keys.open"],
+      ["h l", "keys.fold"],
+      ["n", "keys.new"],
+    ],
+  },
+  {
+    on: "keys.task",
+    keys: [
+      ["x", "keys.cancel"],
+      ["p", "keys.pause"],
+      ["r", "keys.retry"],
+      ["Shift D", "keys.delete"],
+      ["[ ]", "keys.tab"],
+    ],
+  },
+  {
+    on: "keys.requests",
+    keys: [
+      ["j k", "keys.next"],
+      ["y", "keys.approve"],
+      ["d", "keys.deny"],
+    ],
+  },
+  {
+    on: "nav.chat",
+    keys: [
+      ["n", "keys.newChat"],
+      ["j k", "keys.next"],
+      ["/", "keys.write"],
+    ],
+  },
 ];
 
 function Help({ onClose }: { onClose: () => void }) {
@@ -277,16 +329,23 @@ function Help({ onClose }: { onClose: () => void }) {
     });
   return (
     <Dialog title={t("keys.title")} onClose={onClose}>
-      <dl class="facts">
-        {KEYS.map(([key, text]) => (
-          <>
-            <dt>
-              <kbd>{key}</kbd>
-            </dt>
-            <dd>{t(text)}</dd>
-          </>
+      <div class="shortcuts">
+        {KEYS.map(({ on, keys }) => (
+          <section key={on}>
+            <h2>{t(on)}</h2>
+            <dl class="facts">
+              {keys.map(([key, text]) => (
+                <>
+                  <dt>
+                    <kbd>{key}</kbd>
+                  </dt>
+                  <dd>{t(text)}</dd>
+                </>
+              ))}
+            </dl>
+          </section>
         ))}
-      </dl>
+      </div>
       <div class="row end">
         {me && (
           <span class="quiet small grow">

@@ -1,5 +1,5 @@
 // Formats numbers and times. An unknown value is a dash, never zero.
-import { lang } from "./i18n";
+import { lang, t } from "./i18n";
 
 export const DASH = "–";
 
@@ -68,6 +68,19 @@ export function relative(at: string | null, now = Date.now()): string {
   if (size < 5_400) return format.format(Math.round(seconds / 60), "minute");
   if (size < 129_600) return format.format(Math.round(seconds / 3_600), "hour");
   return format.format(Math.round(seconds / 86_400), "day");
+}
+
+/** Formats the time since a moment in minutes, hours or days; the date after a month. */
+export function age(at: string | null, now = Date.now()): string {
+  if (!at) return DASH;
+  const seconds = (now - Date.parse(at)) / 1_000;
+  if (!Number.isFinite(seconds)) return DASH;
+  if (seconds < 60) return t("age.now");
+  if (seconds > 30 * 86_400) return moment(at, now).slice(0, 10);
+  const format = new Intl.RelativeTimeFormat(lang.value, { style: "short" });
+  if (seconds < 5_400) return format.format(-Math.round(seconds / 60), "minute");
+  if (seconds < 129_600) return format.format(-Math.round(seconds / 3_600), "hour");
+  return format.format(-Math.round(seconds / 86_400), "day");
 }
 
 /** Truncates by characters, never inside one. */

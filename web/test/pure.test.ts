@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { isTransient, Problem } from "../src/api/client";
 import type { Timeline, TranscriptItem } from "../src/api/types";
-import { amount, count, cut, duration, elapsed, money, relative, tokens } from "../src/format";
+import { age, amount, count, cut, duration, elapsed, money, relative, tokens } from "../src/format";
 import { en, type Text } from "../src/i18n/en";
 import { zh } from "../src/i18n/zh";
 import { choose, t, word, type Key } from "../src/i18n";
@@ -46,6 +46,21 @@ describe("texts", () => {
     choose("zh");
     expect(word("status", "running")).toBe("运行中");
     choose("en");
+  });
+});
+
+describe("ages", () => {
+  it("are in minutes, hours and days, and dates after a month", () => {
+    const now = Date.parse("2026-03-31T12:00:00Z");
+    const before = (seconds: number) => age(new Date(now - seconds * 1_000).toISOString(), now);
+    expect(before(-5)).toBe("just now");
+    expect(before(59)).toBe("just now");
+    expect(before(61)).toBe("1 min. ago");
+    expect(before(3_600)).toBe("60 min. ago");
+    expect(before(7_200)).toBe("2 hr. ago");
+    expect(before(2 * 86_400)).toBe("2 days ago");
+    expect(before(40 * 86_400)).toMatch(/^2026-02-1\d$/);
+    expect(age(null)).toBe("–");
   });
 });
 
@@ -152,7 +167,13 @@ describe("addresses", () => {
   it("carry filters; unknown ones are ignored", () => {
     const filters: Filter[] = [
       NO_FILTER,
-      { text: "a&b =", statuses: ["failed", "timeout"], agent: "explore", session: "web:a/b" },
+      {
+        text: "a&b =",
+        statuses: ["failed", "timeout"],
+        needsYou: true,
+        agent: "explore",
+        session: "web:a/b",
+      },
     ];
     for (const filter of filters) expect(fromQuery(toQuery(filter))).toEqual(filter);
     expect(toQuery(NO_FILTER)).toBe("");

@@ -75,6 +75,17 @@ impl Agent {
     }
 }
 
+/// The models that a task can name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ModelChoices {
+    /// The model of tasks that name none; null if every task has to name one.
+    #[schema(required)]
+    pub default: Option<String>,
+    /// The models of vendors whose key is set and of model servers on the machine of the server, and
+    /// `offline`, the built-in model of the demo. Tasks may name others.
+    pub models: Vec<String>,
+}
+
 /// Instructions in a file that a model loads when it needs them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Skill {

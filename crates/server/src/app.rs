@@ -24,7 +24,7 @@ use crate::metrics::Metrics;
 use crate::problem::{Kind, Problem};
 use crate::readiness::Readiness;
 use crate::routes::{self, AccessTable};
-use crate::{headers, idempotency, metrics};
+use crate::{compression, headers, idempotency, metrics};
 
 /// The state that all handlers share.
 #[derive(Debug)]
@@ -112,6 +112,7 @@ pub(crate) fn router(app: &Arc<App>) -> Router {
             shared.clone(),
             metrics::observe,
         ))
+        .layer(middleware::from_fn(compression::compress))
         .layer(middleware::from_fn(headers::add))
         .with_state(shared)
 }

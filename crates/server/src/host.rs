@@ -18,6 +18,8 @@ pub trait Host: Send + Sync + fmt::Debug {
     async fn config(&self) -> Result<Vec<ConfigLine>, HostError>;
     /// Returns the results of the checks of this machine.
     async fn doctor(&self) -> Result<Vec<DoctorLine>, HostError>;
+    /// Returns the models that tasks can name: those that are likely to work, the best first.
+    async fn models(&self) -> Result<Vec<String>, HostError>;
     /// Returns the skills that runs in a folder can load.
     async fn skills(&self, workspace: &Path) -> Result<Vec<SkillRef>, HostError>;
 }

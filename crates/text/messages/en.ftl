@@ -259,11 +259,13 @@ call-too-many = Not run: an answer may have at most { $max } calls, and this one
 
 ## The sign-in page
 
-login-form = Paste a token to sign in. The command `sortie open` prints a link that needs none.
-login-needed = You are not signed in. Run `sortie open` on the machine of the server and follow its link, or paste a token.
+login-title = Sign in to Sortie
+login-open = Run this command on the machine of the server, and open the link that it prints:
+login-once = A link works once, within five minutes. The browser stays signed in for seven days.
+login-both = You are not signed in. Run `sortie open` on the machine of the server and open the link that it prints, or paste a token.
 login-refused = Sign-in failed: the link was used before or has expired, or the token is not valid. Run `sortie open` for a new link.
 login-confirm = A link asks to sign in this browser. Continue only if you created the link yourself: otherwise its sender can see what you do here.
-login-token = Token
+login-token = Or paste an API token
 login-button = Sign in
 
 ## The offline model

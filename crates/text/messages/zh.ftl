@@ -202,11 +202,13 @@ call-too-many = 未执行：一次回答最多 { $max } 个调用，这次有 { 
 
 ## 浏览器登录页
 
-login-form = 粘贴令牌即可登录。运行 `sortie open` 会打印一个无需令牌的链接。
-login-needed = 尚未登录。请在服务器所在的机器上运行 `sortie open` 并打开它给出的链接，或粘贴令牌。
+login-title = 登录 Sortie
+login-open = 请在服务器所在的机器上运行以下命令，并打开它给出的链接：
+login-once = 链接五分钟内有效，只能使用一次。登录后，浏览器保持登录七天。
+login-both = 尚未登录。请在服务器所在的机器上运行 `sortie open` 并打开它给出的链接，或粘贴令牌。
 login-refused = 登录失败：链接已被使用或已过期，或者令牌无效。请运行 `sortie open` 获取新链接。
 login-confirm = 有一个链接要让此浏览器登录。仅当该链接由您本人生成时才继续：否则，把链接发给您的人可能会看到您在此处的操作。
-login-token = 令牌
+login-token = 或粘贴 API 令牌
 login-button = 登录
 
 ## 离线模型

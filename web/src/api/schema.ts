@@ -315,6 +315,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/models/choices": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Returns the models that a task can name, and the one of tasks that name none. */
+        get: operations["catalogue_choices"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/openapi.json": {
         parameters: {
             query?: never;
@@ -1674,6 +1691,16 @@ export interface components {
         };
         /** @enum {string} */
         Mode: "plan" | "dont-ask" | "default" | "accept-edits" | "yolo";
+        /** @description The models that a task can name. */
+        ModelChoices: {
+            /** @description The model of tasks that name none; null if every task has to name one. */
+            default: string | null;
+            /**
+             * @description The models of vendors whose key is set and of model servers on the machine of the server, and
+             *     `offline`, the built-in model of the demo. Tasks may name others.
+             */
+            models: string[];
+        };
         /** @description The state of one model's rate limits. */
         ModelState: {
             /**
@@ -3235,6 +3262,34 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ModelState"][];
+                };
+            };
+            /** @description What went wrong, and what to do next */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    catalogue_choices: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ModelChoices"];
                 };
             };
             /** @description What went wrong, and what to do next */

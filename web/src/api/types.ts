@@ -10,6 +10,7 @@ export type Cancelled = Schemas["Cancelled"];
 export type ClientMessage = Schemas["ClientMessage"];
 export type LiveEvent = Schemas["LiveEvent"];
 export type Me = Schemas["Me"];
+export type ModelChoices = Schemas["ModelChoices"];
 export type Mode = Schemas["Mode"];
 export type Priority = Schemas["Priority"];
 export type Question = Schemas["Question"];

@@ -1,11 +1,13 @@
 // Flattens the task tree to the lines of a list. Pure; only this module decides which tasks are shown.
 import type { Status, Task } from "../api/types";
-import { STATUSES } from "./status";
+import { STATUSES, waitsForReply } from "./status";
 import type { Tasks } from "./tasks";
 
 export interface Filter {
   text: string;
   statuses: readonly Status[];
+  /** Only tasks that wait for a reply. */
+  needsYou: boolean;
   agent: string;
   session: string;
 }
@@ -17,13 +19,14 @@ export interface Line {
   open: boolean;
 }
 
-export const NO_FILTER: Filter = { text: "", statuses: [], agent: "", session: "" };
+export const NO_FILTER: Filter = { text: "", statuses: [], needsYou: false, agent: "", session: "" };
 
 /** Returns the filter as the query of an address with its question mark; empty without a filter. */
 export function toQuery(filter: Filter): string {
   const query = new URLSearchParams();
   if (filter.text) query.set("q", filter.text);
   if (filter.statuses.length > 0) query.set("status", filter.statuses.join(","));
+  if (filter.needsYou) query.set("needs", "you");
   if (filter.agent) query.set("agent", filter.agent);
   if (filter.session) query.set("session", filter.session);
   const text = query.toString();
@@ -37,15 +40,22 @@ export function fromQuery(search: string): Filter {
   const statuses = part("status")
     .split(",")
     .filter((status): status is Status => (STATUSES as readonly string[]).includes(status));
-  return { ...NO_FILTER, text: part("q"), statuses, agent: part("agent"), session: part("session") };
+  return {
+    text: part("q"),
+    statuses,
+    needsYou: part("needs") === "you",
+    agent: part("agent"),
+    session: part("session"),
+  };
 }
 
 export function isFiltered(filter: Filter): boolean {
-  return filter.text !== "" || filter.statuses.length > 0 || filter.agent !== "" || filter.session !== "";
+  return toQuery(filter) !== "";
 }
 
 export function fits(task: Task, filter: Filter): boolean {
   if (filter.statuses.length > 0 && !filter.statuses.includes(task.status)) return false;
+  if (filter.needsYou && !waitsForReply(task)) return false;
   if (filter.agent && task.agent.toLowerCase() !== filter.agent.toLowerCase()) return false;
   if (filter.session && task.session_id !== filter.session) return false;
   if (!filter.text) return true;

@@ -13,6 +13,11 @@ const ENDED: Record<Status, boolean> = {
 
 export const STATUSES = Object.keys(ENDED) as readonly Status[];
 
+/** Returns whether a task is stopped until an approval request or a question of it gets a reply. */
+export function waitsForReply(task: Pick<Task, "status" | "waiting_on">): boolean {
+  return !ENDED[task.status] && (task.waiting_on === "approval" || task.waiting_on === "question");
+}
+
 export function hasEnded(task: Pick<Task, "status">): boolean {
   return ENDED[task.status];
 }

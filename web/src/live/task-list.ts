@@ -29,7 +29,8 @@ interface Stored {
 function restore(): Stored {
   const none: Stored = { filter: NO_FILTER, folded: [], chosen: null, scroll: 0 };
   try {
-    return { ...none, ...(JSON.parse(sessionStorage.getItem(STORAGE_KEY) ?? "{}") as Partial<Stored>) };
+    const stored = JSON.parse(sessionStorage.getItem(STORAGE_KEY) ?? "{}") as Partial<Stored>;
+    return { ...none, ...stored, filter: { ...NO_FILTER, ...stored.filter } };
   } catch {
     return none;
   }
@@ -81,7 +82,7 @@ export class TaskList {
     const filter = this.filter.value;
     void this.tasks.structure.value;
     // Only filters by status or text depend on records that change; others depend on which tasks exist.
-    if (filter.statuses.length > 0 || filter.text) void this.tasks.states.value;
+    if (filter.statuses.length > 0 || filter.needsYou || filter.text) void this.tasks.states.value;
     const { done, oldest, matched } = this.extent.value;
     const from = done || isFiltered(filter) ? "" : oldest;
     return flatten(this.tasks, this.folded.value, filter, from, matched);
@@ -163,7 +164,8 @@ export class TaskList {
   ): Promise<Fetched> {
     const query: TaskQuery = {
       q: filter.text || undefined,
-      status: filter.statuses.join(",") || undefined,
+      // Only running tasks wait for replies; the server has no filter for them.
+      status: filter.statuses.join(",") || (filter.needsYou ? "running" : undefined),
       agent: filter.agent || undefined,
       session_id: filter.session || undefined,
       summary: true,

@@ -50,7 +50,10 @@ export class Tasks {
         const before = old.peek();
         if (task.seq < before.seq) continue;
         changed ||=
-          before.status !== task.status || before.paused !== task.paused || before.label !== task.label;
+          before.status !== task.status ||
+          before.paused !== task.paused ||
+          before.label !== task.label ||
+          before.waiting_on !== task.waiting_on;
         old.value = task;
       }
       if (came) this.structure.value++;

@@ -139,6 +139,11 @@ function List({ list, depth }: { list: Tokens.List; depth: number }) {
 
 const MAX_COLUMNS = 40;
 
+/** Returns the class for the alignment of a column. */
+function alignment({ align }: Tokens.TableCell): string | undefined {
+  return align === "right" || align === "center" ? align : undefined;
+}
+
 function Table({ table, depth }: { table: Tokens.Table; depth: number }) {
   const [rows, setRows] = useState(MAX_ROWS);
   const cell = (at: Tokens.TableCell) => inlines(at.tokens, depth + 1);
@@ -149,7 +154,9 @@ function Table({ table, depth }: { table: Tokens.Table; depth: number }) {
           <thead>
             <tr>
               {table.header.slice(0, MAX_COLUMNS).map((at) => (
-                <th scope="col">{cell(at)}</th>
+                <th scope="col" class={alignment(at)}>
+                  {cell(at)}
+                </th>
               ))}
             </tr>
           </thead>
@@ -157,7 +164,7 @@ function Table({ table, depth }: { table: Tokens.Table; depth: number }) {
             {table.rows.slice(0, rows).map((row) => (
               <tr>
                 {row.slice(0, MAX_COLUMNS).map((at) => (
-                  <td>{cell(at)}</td>
+                  <td class={alignment(at)}>{cell(at)}</td>
                 ))}
               </tr>
             ))}

@@ -4,26 +4,25 @@ import { get, getPage, post, Problem, remove } from "../api/client";
 import type { Mode, Session, SessionDetail, Task, TranscriptItem, Turn } from "../api/types";
 import { moment, money, relative } from "../format";
 import { lang, t, word } from "../i18n";
-import { connection, canAct, now, store } from "../live";
+import { connection, canAct, freshSession, now, store } from "../live";
 import { affects } from "../live/events";
 import { hasEnded } from "../live/status";
 import { sanitize, escapeHiddenLine, sanitizeLine } from "../markdown/sanitize";
 import { Markdown } from "../markdown/lazy";
 import { go, href } from "../router";
+import { Copy } from "../ui/copy";
 import { field } from "../ui/form";
 import { useDraft, useKeys, useLoad, useTitle, type Loaded } from "../ui/hooks";
 import { Icon } from "../ui/icons";
+import { ModelSelect, DemoButton } from "../ui/model";
 import { attempt, Elapsed, Loading, notify, StatusText, ProblemNotice, waitingText } from "../ui/parts";
-import { RequestCard } from "../ui/request";
+import { RequestCard, useRequestKeys } from "../ui/request";
+import { Checklist, latestTodos } from "../ui/todos";
 import { ItemView, Transcript } from "../ui/transcript";
 import { AgentSelect, ModeSelect } from "./new-task";
 import { ChildCard } from "./task";
 
 const SESSIONS = 50;
-
-function fresh(): string {
-  return `web:${crypto.randomUUID().slice(0, 8)}`;
-}
 
 export function ChatPage({ session }: { session: string | null }) {
   const [listed, setListed] = useState(false);
@@ -49,7 +48,7 @@ export function ChatPage({ session }: { session: string | null }) {
   useEffect(() => setListed(false), [session]);
   useEffect(() => {
     if (session !== null || !first) return;
-    const to = first[0]?.session_id ?? (canAct() ? fresh() : null);
+    const to = first[0]?.session_id ?? (canAct() ? freshSession() : null);
     if (to) go({ page: "chat", session: to }, true);
   }, [session, first]);
   const move = (by: number) => {
@@ -60,7 +59,7 @@ export function ChatPage({ session }: { session: string | null }) {
     if (next) go({ page: "chat", session: next.session_id });
   };
   useKeys({
-    n: () => canAct() && go({ page: "chat", session: fresh() }),
+    n: () => canAct() && go({ page: "chat", session: freshSession() }),
     j: () => move(1),
     k: () => move(-1),
     "/": () => document.querySelector<HTMLElement>(".compose textarea")?.focus(),
@@ -75,7 +74,7 @@ export function ChatPage({ session }: { session: string | null }) {
             <button
               type="button"
               class="button small primary"
-              onClick={() => (go({ page: "chat", session: fresh() }), setListed(false))}
+              onClick={() => (go({ page: "chat", session: freshSession() }), setListed(false))}
             >
               <Icon name="plus" size={13} />
               {t("chat.new")}
@@ -171,6 +170,7 @@ function Conversation({ id, onList }: { id: string; onList: () => void }) {
     [id],
   );
   useTitle(detail.data ? detail.data.title : t("chat.title"));
+  useRequestKeys();
   const more = async () => {
     const before = turns[0]?.task.task_id;
     const page = await attempt(get("/api/sessions/{id}", { path: { id }, query: { before } }));
@@ -192,7 +192,10 @@ function Conversation({ id, onList }: { id: string; onList: () => void }) {
         {detail.problem && <ProblemNotice problem={detail.problem} again={detail.reload} />}
         {detail.data === undefined && !detail.problem && <Loading />}
         {detail.data === null && pending.length === 0 && (
-          <p class="none">{t(canAct() ? "chat.empty" : "chat.readOnly")}</p>
+          <div class="none">
+            <p>{t(canAct() ? "chat.empty" : "chat.readOnly")}</p>
+            <DemoButton />
+          </div>
         )}
         {detail.data && detail.data.turns > turns.length && (
           <button type="button" class="button small" onClick={() => void more()}>
@@ -306,6 +309,9 @@ function TurnView({ turn }: { turn: Turn }) {
     0,
   );
   const place = childrenAt(parts);
+  const todos = useMemo(() => latestTodos(turn.items), [turn.items]);
+  const last = parts.findLast((part) => part.kind === "said");
+  const answer = last?.kind === "said" ? last.item.text : "";
   const draw = (part: Part, at: number) => {
     switch (part.kind) {
       case "mine":
@@ -349,12 +355,19 @@ function TurnView({ turn }: { turn: Turn }) {
           <Markdown text={spoken} />
         </div>
       )}
+      {running && todos && (
+        <div class="card">
+          <h2>{t("task.todos")}</h2>
+          <Checklist todos={todos} />
+        </div>
+      )}
       <p class="row wrap small quiet">
         <StatusText task={task} />
         {waiting && <span>{waiting}</span>}
         <Elapsed task={task} />
-        <span>{money(task.total_usage.cost_usd)}</span>
+        {task.total_usage.cost_usd !== null && <span>{money(task.total_usage.cost_usd)}</span>}
         <a href={href({ page: "task", id: task.task_id, tab: "" })}>{t("do.open")}</a>
+        {answer && <Copy what="answer" text={() => sanitize(answer)} />}
       </p>
       {task.error && <p class="trouble">{sanitize(task.error)}</p>}
     </article>
@@ -423,6 +436,7 @@ function Compose({
   onSent: (sent: Sent) => void;
 }) {
   const [text, setText] = useDraft(`chat.${id}`);
+  const [model, setModel] = useDraft(`model.${id}`);
   const [busy, setBusy] = useState(false);
   if (!canAct()) return null;
   const send = async (event: SubmitEvent) => {
@@ -437,6 +451,7 @@ function Compose({
         body: {
           text: words,
           agent: field(form, "agent"),
+          model: model || undefined,
           mode: field(form, "mode") as Mode | undefined,
           workspace: field(form, "workspace"),
           lang: lang.value,
@@ -452,7 +467,7 @@ function Compose({
   const stop = () =>
     running &&
     void attempt(post("/api/tasks/{id}/cancel", { path: { id: running } }), (done) =>
-      t("done.cancel", { count: done.cancelled.length }),
+      t("done.stop", { count: done.cancelled.length }),
     );
   return (
     <div class="compose">
@@ -480,6 +495,7 @@ function Compose({
               {t("do.stop")}
             </button>
           )}
+          {!running && <ModelSelect value={model} onChoose={setModel} />}
           {!running && (
             <details class="grow" key={String(first)}>
               <summary class="small quiet">{t("chat.options")}</summary>

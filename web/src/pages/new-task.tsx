@@ -3,11 +3,13 @@ import { useState } from "preact/hooks";
 import { post } from "../api/client";
 import type { Mode, Priority, Task } from "../api/types";
 import { lang, t, word } from "../i18n";
-import { agents, store } from "../live";
+import { agents, freshSession, store } from "../live";
+import { labelOf } from "../live/label";
 import { sanitizeLine } from "../markdown/sanitize";
 import { go } from "../router";
 import { field } from "../ui/form";
 import { useDraft } from "../ui/hooks";
+import { ModelSelect } from "../ui/model";
 import { Dialog, notify, describeProblem } from "../ui/parts";
 
 /** Returns the modes that the role may choose; the server enforces them. */
@@ -19,6 +21,7 @@ export function modes(): Mode[] {
 
 export function NewTask({ onClose }: { onClose: () => void }) {
   const [message, setMessage] = useDraft("new");
+  const [model, setModel] = useDraft("new.model");
   const [busy, setBusy] = useState(false);
   const [wrong, setWrong] = useState("");
   const submit = async (event: SubmitEvent) => {
@@ -27,13 +30,19 @@ export function NewTask({ onClose }: { onClose: () => void }) {
     if (!message.trim()) return;
     setBusy(true);
     setWrong("");
+    const agent = field(form, "agent");
+    // A main run delegates to subagents and is a chat of its own; other agents work alone, in the background.
+    const main = !agent || agents.peek().some((one) => one.main && one.name === agent);
     let task: Task;
     try {
       task = await post("/api/tasks", {
         body: {
           message,
           label: field(form, "label"),
-          agent: field(form, "agent"),
+          agent,
+          main: main || undefined,
+          session_id: main ? freshSession() : undefined,
+          model: model || undefined,
           mode: field(form, "mode") as Mode | undefined,
           priority: field(form, "priority") as Priority | undefined,
           workspace: field(form, "workspace"),
@@ -48,7 +57,7 @@ export function NewTask({ onClose }: { onClose: () => void }) {
       return;
     }
     setBusy(false);
-    notify(t("done.create", { label: sanitizeLine(task.label) }));
+    notify(t("done.create", { label: labelOf(task) }));
     setMessage("");
     store.tasks.put([task]);
     onClose();
@@ -78,6 +87,7 @@ export function NewTask({ onClose }: { onClose: () => void }) {
             {t("new.agent")}
             <AgentSelect />
           </label>
+          <ModelSelect value={model} onChoose={setModel} />
           <label class="labelled">
             {t("new.mode")}
             <ModeSelect />
@@ -128,16 +138,19 @@ export function NewTask({ onClose }: { onClose: () => void }) {
   );
 }
 
+/** A menu of agents, the main one first: it delegates to the others, and is the default. */
 export function AgentSelect({ main = false }: { main?: boolean }) {
-  const shown = agents.value.filter((agent) => !main || agent.main);
+  const shown = agents.value.filter((agent) => agent.main || !main);
   return (
     <select class="field" name="agent">
-      <option value="">–</option>
-      {shown.map((agent) => (
-        <option key={agent.name} value={agent.name}>
-          {sanitizeLine(agent.name)}
-        </option>
-      ))}
+      {shown.length === 0 && <option value="">{t("new.agent.main", { name: "main" })}</option>}
+      {shown
+        .toSorted((a, b) => Number(b.main) - Number(a.main))
+        .map((agent) => (
+          <option key={agent.name} value={agent.main ? "" : agent.name}>
+            {agent.main ? t("new.agent.main", { name: agent.name }) : sanitizeLine(agent.name)}
+          </option>
+        ))}
     </select>
   );
 }

@@ -3,19 +3,22 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { get, getAll, getPage, post } from "../api/client";
 import type { Task, TaskDetail } from "../api/types";
-import { amount, clock, count, duration, money, moment, relative, shortId } from "../format";
+import { amount, clock, count, duration, money, moment, relative, shortId, tokens } from "../format";
 import { t, word, type Key } from "../i18n";
 import { connection, canAct, now, store } from "../live";
 import { affects } from "../live/events";
-import { hasEnded } from "../live/status";
+import { labelOf } from "../live/label";
+import { hasEnded, waitsForReply } from "../live/status";
 import { sanitize, sanitizeLine } from "../markdown/sanitize";
 import { Markdown } from "../markdown/lazy";
 import { go, href } from "../router";
-import { Actions } from "../ui/actions";
+import { actionKeys, Actions } from "../ui/actions";
 import { Diff, escapeHiddenDiff, Json } from "../ui/code";
+import { Copy } from "../ui/copy";
 import { useDraft, useEnd, useKeys, useLoad, useTitle } from "../ui/hooks";
 import { Icon } from "../ui/icons";
 import {
+  Age,
   AgentName,
   attempt,
   Elapsed,
@@ -27,8 +30,9 @@ import {
   ProblemNotice,
   waitingText,
 } from "../ui/parts";
-import { RequestCard } from "../ui/request";
-import { RulingLine, Transcript } from "../ui/transcript";
+import { RequestCard, useRequestKeys } from "../ui/request";
+import { RulingLine, Transcript, transcriptText } from "../ui/transcript";
+import { Checklist } from "../ui/todos";
 import { Lazy } from "../ui/lazy";
 import { isOpen } from "../live/store";
 
@@ -107,8 +111,9 @@ function View({ task, tab, reload }: { task: TaskDetail; tab: string; reload: ()
   );
   const open = (to: Tab) => go({ page: "task", id: task.task_id, tab: to }, true);
   const step = (by: number) => open(tabs[(tabs.indexOf(shown) + by + tabs.length) % tabs.length]!);
-  useTitle(task.label);
-  useKeys({ "]": () => step(1), "[": () => step(-1) });
+  useTitle(labelOf(task));
+  useKeys({ "]": () => step(1), "[": () => step(-1), ...actionKeys(() => task) });
+  useRequestKeys();
   return (
     <div class="page">
       <Header task={task} />
@@ -144,13 +149,14 @@ function View({ task, tab, reload }: { task: TaskDetail; tab: string; reload: ()
       <div id="panel" role="tabpanel" aria-labelledby={`tab-${shown}`} class="stack">
         <Panel name={shown} task={task} reload={reload} />
       </div>
-      {running && canAct() && <Steer id={task.task_id} />}
+      {running && canAct() && <Steer id={task.task_id} label={labelOf(task)} />}
     </div>
   );
 }
 
 function Header({ task }: { task: TaskDetail }) {
   const waiting = waitingText(task);
+  const used = tokens(task.total_usage);
   return (
     <header class="stack">
       <div class="row wrap small">
@@ -161,9 +167,13 @@ function Header({ task }: { task: TaskDetail }) {
         <a href={href({ page: "chat", session: task.session_id })} class="mono">
           {sanitizeLine(task.session_id)}
         </a>
+        <span class="row gap-s quiet mono">
+          {shortId(task.task_id)}
+          <Copy what="id" text={() => task.task_id} />
+        </span>
       </div>
       <div class="row wrap">
-        <h1 class="grow">{sanitizeLine(task.label)}</h1>
+        <h1 class="grow">{labelOf(task)}</h1>
         <Actions task={task} />
       </div>
       <div class="row wrap">
@@ -171,9 +181,7 @@ function Header({ task }: { task: TaskDetail }) {
           <StatusText task={task} />
         </span>
         {waiting && (
-          <span
-            class={`tag ${task.waiting_on === "approval" || task.waiting_on === "question" ? "warn" : ""}`}
-          >
+          <span class={`tag ${waitsForReply(task) ? "warn" : ""}`}>
             {hasEnded(task) ? "" : `${t("tasks.column.waiting")}: `}
             {waiting}
           </span>
@@ -181,12 +189,20 @@ function Header({ task }: { task: TaskDetail }) {
         <AgentName name={task.agent} />
         <span class="quiet mono small">{sanitizeLine(task.model)}</span>
         <span class="quiet">
+          <Age at={task.started_at} />
+        </span>
+        <span class="quiet">
           <Elapsed task={task} />
         </span>
         <span class="quiet">
           {t("task.budget.tool_calls")}: {count(task.tool_calls)}
         </span>
-        <span class="quiet">{money(task.total_usage.cost_usd)}</span>
+        {used !== null && (
+          <span class="quiet">
+            {t("tasks.column.tokens")}: {count(used)}
+          </span>
+        )}
+        {task.total_usage.cost_usd !== null && <span class="quiet">{money(task.total_usage.cost_usd)}</span>}
       </div>
       <Progress task={task} />
       {task.delivery === "blocked" && <Blocked task={task} />}
@@ -276,13 +292,19 @@ function Result({ task }: { task: TaskDetail }) {
         </div>
       )}
       {task.result ? (
-        <div class="card">
+        <div class="card copied">
+          <Copy what="result" text={() => sanitize(task.result ?? "")} />
           <Markdown text={task.result} />
         </div>
       ) : (
         !task.error && <p class="quiet">{t("task.noResult")}</p>
       )}
-      {task.todos.length > 0 && <Todos todos={task.todos} />}
+      {task.todos.length > 0 && (
+        <div class="card">
+          <h2>{t("task.todos")}</h2>
+          <Checklist todos={task.todos} />
+        </div>
+      )}
       <details class="card" open={!task.result}>
         <summary>
           <b>{t("task.message")}</b>
@@ -290,24 +312,6 @@ function Result({ task }: { task: TaskDetail }) {
         <Markdown text={task.message} />
       </details>
     </>
-  );
-}
-
-function Todos({ todos }: { todos: TaskDetail["todos"] }) {
-  const sign: Record<string, string> = { completed: "☑", in_progress: "▸", pending: "☐" };
-  return (
-    <div class="card">
-      <h2>{t("task.todos")}</h2>
-      <ul class="todo">
-        {todos.slice(0, 200).map((todo) => (
-          <li class={todo.status === "completed" ? "quiet" : ""}>
-            <span aria-hidden="true">{sign[todo.status] ?? "☐"}</span>
-            <span>{sanitizeLine(todo.text)}</span>
-            <span class="visually-hidden">{word("todo", todo.status)}</span>
-          </li>
-        ))}
-      </ul>
-    </div>
   );
 }
 
@@ -326,11 +330,12 @@ function TranscriptTab({ task }: { task: TaskDetail }) {
   if (!items.data) return <Loading />;
   return (
     <div ref={area} class="stack">
-      {items.data.some((item) => item.call) && (
+      {items.data.length > 0 && (
         <div class="row">
           <button type="button" class="button plain small" onClick={() => setUnfolded(!unfolded)}>
             {t(unfolded ? "item.fold" : "item.unfold")}
           </button>
+          <Copy what="transcript" text={() => transcriptText(items.data ?? [])} named />
         </div>
       )}
       <Transcript key={String(unfolded)} task={id} items={items.data} unfolded={unfolded} />
@@ -387,9 +392,9 @@ export function ChildCard({ id, base = 0 }: { id: string; base?: number }) {
   return (
     <a class="kid" href={href({ page: "task", id, tab: "" })}>
       <span class="row">
-        <b class="grow cut">
+        <b class="grow cut" title={labelOf(task)}>
           {task.depth - base > 1 ? "↳ " : ""}
-          {sanitizeLine(task.label)}
+          {labelOf(task)}
         </b>
         <StatusText task={task} />
       </span>
@@ -411,7 +416,7 @@ function Changes({ task, reload }: { task: TaskDetail; reload: () => void }) {
     (event) => event.task_id === id && affects(event, "changes"),
   );
   const [busy, setBusy] = useState(false);
-  const label = sanitizeLine(task.label);
+  const label = labelOf(task);
   const run = async <T,>(work: Promise<T>, told: (done: T) => string) => {
     setBusy(true);
     const done = await attempt(work, told);
@@ -422,14 +427,14 @@ function Changes({ task, reload }: { task: TaskDetail; reload: () => void }) {
   };
   const apply = () =>
     run(post("/api/tasks/{id}/apply", { path: { id } }), (done) =>
-      t("done.apply", { count: done.files.length }),
+      t("done.apply", { count: done.files.length, label }),
     );
   const discard = () =>
     confirm(
       t("do.discard.sure", { label }),
       t("do.discard"),
       t("do.discard.no"),
-      () => void run(post("/api/tasks/{id}/discard", { path: { id } }), () => t("done.discard")),
+      () => void run(post("/api/tasks/{id}/discard", { path: { id } }), () => t("done.discard", { label })),
     );
   const outcome = task.changes_fate;
   const gone = diff.problem?.status === 404 || diff.problem?.status === 409;
@@ -513,7 +518,7 @@ function Policy({ id }: { id: string }) {
           <tbody>
             {policy.data.tools.map((tool) => (
               <tr key={tool.name}>
-                <td class="mono">{sanitizeLine(tool.name)}</td>
+                <td class="mono whole">{sanitizeLine(tool.name)}</td>
                 <td>
                   <Decision decision={tool.decision} />
                 </td>
@@ -581,13 +586,13 @@ function Audit({ id }: { id: string }) {
         <tbody>
           {audit.data.slice(0, limit).map((at) => (
             <tr key={at.seq}>
-              <td>
+              <td class="whole">
                 <time dateTime={at.at}>{clock(at.at)}</time>
               </td>
               <td>
                 <a href={href({ page: "task", id: at.task_id, tab: "" })}>{sanitizeLine(at.agent)}</a>
               </td>
-              <td class="mono">{sanitizeLine(at.tool)}</td>
+              <td class="mono whole">{sanitizeLine(at.tool)}</td>
               <td>
                 <Json value={at.parameters} open={0} />
               </td>
@@ -677,7 +682,12 @@ function usage(of: Task["usage"]): string {
 
 function Details({ task }: { task: TaskDetail }) {
   const facts: [Key, ComponentChildren][] = [
-    ["detail.id", <code>{task.task_id}</code>],
+    [
+      "detail.id",
+      <>
+        <code>{task.task_id}</code> <Copy what="id" text={() => task.task_id} />
+      </>,
+    ],
     ["detail.session", <code>{sanitizeLine(task.session_id)}</code>],
     ["detail.childSession", <code>{sanitizeLine(task.child_session)}</code>],
     ["detail.agent", sanitizeLine(task.agent)],
@@ -740,14 +750,14 @@ function Details({ task }: { task: TaskDetail }) {
   );
 }
 
-function Steer({ id }: { id: string }) {
+function Steer({ id, label }: { id: string; label: string }) {
   const [text, setText] = useDraft(`steer.${id}`);
   const send = async (event: SubmitEvent) => {
     event.preventDefault();
     if (!text.trim()) return;
     const done = await attempt(
       post("/api/tasks/{id}/steer", { path: { id }, body: { text: text.trim() } }),
-      () => t("done.steer"),
+      () => t("done.steer", { label }),
     );
     if (done !== undefined) setText("");
   };

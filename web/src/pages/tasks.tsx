@@ -7,15 +7,26 @@ import { count, money, tokens } from "../format";
 import { t, word } from "../i18n";
 import { agents, canAct, store } from "../live";
 import { affects } from "../live/events";
-import { STATUSES } from "../live/status";
+import { labelOf } from "../live/label";
+import { STATUSES, waitsForReply } from "../live/status";
 import type { TaskList } from "../live/task-list";
 import { fromQuery, isFiltered, MAX_INDENT, NO_FILTER, toQuery } from "../live/flatten";
 import { sanitizeLine } from "../markdown/sanitize";
 import { go, href, place } from "../router";
-import { act, Actions, possible, type Action } from "../ui/actions";
+import { actionKeys, Actions } from "../ui/actions";
 import { useKeys, useLoad, useTitle } from "../ui/hooks";
 import { Icon, StatusIcon } from "../ui/icons";
-import { AgentName, Elapsed, Progress, StatusText, ProblemNotice, waitingText } from "../ui/parts";
+import { DemoButton } from "../ui/model";
+import {
+  Age,
+  AgentName,
+  Elapsed,
+  Progress,
+  StatusText,
+  ProblemNotice,
+  waitingText,
+  WithCode,
+} from "../ui/parts";
 import { intoView, visible } from "../ui/virtual";
 import { NewTask } from "./new-task";
 
@@ -59,10 +70,10 @@ export function TasksPage({ list }: { list: TaskList }) {
     l: () => list.fold(false),
     h: () => list.fold(true),
     n: () => canAct() && setCreating(true),
-    x: () => actOnSelected(list, "cancel"),
-    p: () => actOnSelected(list, "pause"),
-    r: () => actOnSelected(list, "retry"),
-    D: () => actOnSelected(list, "delete"),
+    ...actionKeys(() => {
+      const id = list.selected.peek();
+      return id ? store.tasks.get(id)?.peek() : undefined;
+    }),
     Escape: () =>
       isFiltered(list.filter.value) ? (list.filter.value = NO_FILTER) : (list.selected.value = null),
   });
@@ -76,19 +87,11 @@ export function TasksPage({ list }: { list: TaskList }) {
         onDown={() => (area.current?.focus(), list.move(0))}
       />
       {problem && <ProblemNotice problem={problem} again={() => void list.refresh()} />}
-      <Tree list={list} area={area} />
+      <Tree list={list} area={area} onNew={() => setCreating(true)} />
       <Selected list={list} />
       {creating && <NewTask onClose={() => setCreating(false)} />}
     </div>
   );
-}
-
-function actOnSelected(list: TaskList, action: Action): void {
-  const id = list.selected.peek();
-  const task = id ? store.tasks.get(id)?.peek() : undefined;
-  if (!task) return;
-  const wanted = action === "pause" && task.paused ? "resume" : action;
-  if (possible(task).includes(wanted)) act(task, wanted);
 }
 
 function Filters({
@@ -109,6 +112,7 @@ function Filters({
     (signal) => get("/api/tasks/stats", { signal }),
     (event) => affects(event, "status"),
   ).data;
+  const asking = new Set(Array.from(store.requests.value.values(), (request) => request.task_id)).size;
   const toggle = (status: Status) => {
     const statuses = set.statuses.includes(status)
       ? set.statuses.filter((other) => other !== status)
@@ -132,22 +136,6 @@ function Filters({
           (event.preventDefault(), onDown())
         }
       />
-      <div class="chips" role="group" aria-label={t("tasks.filter.status")}>
-        {STATUSES.map((status) => (
-          <button
-            type="button"
-            key={status}
-            class="chip"
-            aria-pressed={set.statuses.includes(status)}
-            onClick={() => toggle(status)}
-          >
-            <span class={`status s-${status}`}>
-              <StatusIcon mark={status} />
-            </span>
-            {word("status", status)} <b>{stats ? count(stats[status]) : ""}</b>
-          </button>
-        ))}
-      </div>
       <select
         class="field menu"
         aria-label={t("tasks.filter.agent")}
@@ -175,6 +163,33 @@ function Filters({
           {t("tasks.new")}
         </button>
       )}
+      <div class="chips" role="group" aria-label={t("tasks.filter.status")}>
+        <button
+          type="button"
+          class="chip"
+          aria-pressed={set.needsYou}
+          onClick={() => (filter.value = { ...set, needsYou: !set.needsYou })}
+        >
+          <span class="status s-needs_you">
+            <StatusIcon mark="needs_you" />
+          </span>
+          {t("status.needs_you")} <b>{count(asking)}</b>
+        </button>
+        {STATUSES.map((status) => (
+          <button
+            type="button"
+            key={status}
+            class="chip"
+            aria-pressed={set.statuses.includes(status)}
+            onClick={() => toggle(status)}
+          >
+            <span class={`status s-${status}`}>
+              <StatusIcon mark={status} />
+            </span>
+            {word("status", status)} <b>{stats ? count(stats[status]) : ""}</b>
+          </button>
+        ))}
+      </div>
     </div>
   );
 }
@@ -210,7 +225,16 @@ function Sessions({ list }: { list: TaskList }) {
   );
 }
 
-function Tree({ list, area }: { list: TaskList; area: { current: HTMLDivElement | null } }) {
+function Tree({
+  list,
+  area,
+  onNew,
+}: {
+  list: TaskList;
+  area: { current: HTMLDivElement | null };
+  onNew: () => void;
+}) {
+  const filtered = isFiltered(list.filter.value);
   const [view, setView] = useState({ scroll: list.scroll, height: 600, row: 34 });
   const all = list.lines.value;
   const extent = list.extent.value;
@@ -258,7 +282,7 @@ function Tree({ list, area }: { list: TaskList; area: { current: HTMLDivElement 
         tabIndex={0}
         aria-label={t("tasks.tree")}
         aria-rowcount={all.length + 1}
-        aria-colcount={9}
+        aria-colcount={10}
         aria-activedescendant={shown ? `row-${at}` : undefined}
         onScroll={(event) => setView({ ...view, scroll: (list.scroll = event.currentTarget.scrollTop) })}
       >
@@ -275,7 +299,10 @@ function Tree({ list, area }: { list: TaskList; area: { current: HTMLDivElement 
               {t("tasks.column.agent")}
             </span>
             <span role="columnheader" class="c-waiting">
-              {t("tasks.column.waiting")}
+              {t("tasks.column.detail")}
+            </span>
+            <span role="columnheader" class="c-started num">
+              {t("tasks.column.started")}
             </span>
             <span role="columnheader" class="c-elapsed num">
               {t("tasks.column.elapsed")}
@@ -308,8 +335,26 @@ function Tree({ list, area }: { list: TaskList; area: { current: HTMLDivElement 
         </div>
         {all.length === 0 && !extent.busy && !extent.problem && (
           <div class="none">
-            <p>{isFiltered(list.filter.value) ? t("tasks.empty.filter") : t("tasks.empty")}</p>
-            {!isFiltered(list.filter.value) && <p class="small">{t("tasks.empty.hint")}</p>}
+            <p>{t(filtered ? "tasks.empty.filter" : "tasks.empty")}</p>
+            {filtered ? (
+              <button type="button" class="button" onClick={() => (list.filter.value = NO_FILTER)}>
+                {t("tasks.filter.clear")}
+              </button>
+            ) : (
+              <>
+                {canAct() && (
+                  <div class="row wrap">
+                    <button type="button" class="button primary" onClick={onNew}>
+                      {t("tasks.new")}
+                    </button>
+                    <DemoButton />
+                  </div>
+                )}
+                <p class="small">
+                  <WithCode text={t("tasks.empty.hint")} />
+                </p>
+              </>
+            )}
           </div>
         )}
       </div>
@@ -342,8 +387,7 @@ const Row = memo(function Row({ list, id, depth, kids, open, index, top, selecte
       aria-expanded={kids > 0 ? open : undefined}
       aria-selected={selected}
       style={{ transform: `translateY(${top}px)` }}
-      onClick={() => (list.selected.value = id)}
-      onDblClick={() => go({ page: "task", id, tab: "" })}
+      onClick={(event) => openRow(event, list, id)}
     >
       <div class="name" role="gridcell" style={{ paddingLeft: `${Math.min(depth, MAX_INDENT) * 18}px` }}>
         {kids > 0 ? (
@@ -366,7 +410,7 @@ const Row = memo(function Row({ list, id, depth, kids, open, index, top, selecte
           href={href({ page: "task", id, tab: "" })}
           title={sanitizeLine(task.message).slice(0, 300)}
         >
-          {sanitizeLine(task.label)}
+          {labelOf(task)}
         </a>
         {kids > 0 && !open && <span class="tag">{kids}</span>}
       </div>
@@ -381,10 +425,13 @@ const Row = memo(function Row({ list, id, depth, kids, open, index, top, selecte
       </span>
       <span
         role="gridcell"
-        class={`c-waiting cut ${task.waiting_on === "approval" || task.waiting_on === "question" ? "s-timeout" : "quiet"}`}
+        class={`c-waiting cut ${waitsForReply(task) ? "s-needs_you" : "quiet"}`}
         title={waitingText(task)}
       >
         {waitingText(task)}
+      </span>
+      <span role="gridcell" class="c-started num quiet">
+        <Age at={task.started_at} />
       </span>
       <span role="gridcell" class="c-elapsed num quiet">
         <Elapsed task={task} />
@@ -402,6 +449,14 @@ const Row = memo(function Row({ list, id, depth, kids, open, index, top, selecte
   );
 });
 
+/** Opens the task of a row. A click with a modifier is left to the browser, and one that ends a selection of text. */
+function openRow(event: MouseEvent, list: TaskList, id: string): void {
+  if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+  if (getSelection()?.isCollapsed === false) return;
+  list.selected.value = id;
+  go({ page: "task", id, tab: "" });
+}
+
 function Selected({ list }: { list: TaskList }) {
   const id = list.selected.value;
   const task = id ? store.tasks.get(id)?.value : undefined;
@@ -415,11 +470,7 @@ function Selected({ list }: { list: TaskList }) {
           : t("tasks.shown", { count: shown, shown: `${shown}${done ? "" : "+"}` })}
       </span>
       {task && (
-        <div
-          class="row wrap"
-          role="group"
-          aria-label={t("tasks.chosen", { label: sanitizeLine(task.label) })}
-        >
+        <div class="row wrap" role="group" aria-label={t("tasks.chosen", { label: labelOf(task) })}>
           <a class="button small" href={href({ page: "task", id: task.task_id, tab: "" })}>
             {t("do.open")}
           </a>

@@ -4,9 +4,10 @@ import { getPage } from "../api/client";
 import { moment } from "../format";
 import { t, word } from "../i18n";
 import { store } from "../live";
-import { sanitizeLine } from "../markdown/sanitize";
+import { labelOf } from "../live/label";
 import { go } from "../router";
 import { useLoad, useTitle } from "../ui/hooks";
+import { DemoButton } from "../ui/model";
 import { Loading, ProblemNotice } from "../ui/parts";
 import { TimelineView } from "../timeline/view";
 
@@ -49,12 +50,19 @@ export function TimelinePage({ id }: { id: string | null }) {
               <option
                 key={task.task_id}
                 value={task.task_id}
-              >{`${moment(task.created_at)}  ${sanitizeLine(task.label)}  (${word("status", task.status)})`}</option>
+              >{`${moment(task.created_at)}  ${labelOf(task)}  (${word("status", task.status)})`}</option>
             ))}
           </select>
         </label>
       </div>
-      {id ? <TimelineView key={id} id={id} tall /> : <p class="none">{t("timeline.empty")}</p>}
+      {id ? (
+        <TimelineView key={id} id={id} tall />
+      ) : (
+        <div class="none">
+          <p>{t("timeline.empty")}</p>
+          <DemoButton />
+        </div>
+      )}
     </div>
   );
 }

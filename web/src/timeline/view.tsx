@@ -4,6 +4,7 @@ import { get } from "../api/client";
 import type { Timeline } from "../api/types";
 import { clock, duration } from "../format";
 import { t, word } from "../i18n";
+import { labelFor } from "../live";
 import { sanitizeLine } from "../markdown/sanitize";
 import { go, href } from "../router";
 import { memo } from "../ui/memo";
@@ -212,7 +213,7 @@ function Chart({ timeline, tall }: { timeline: Timeline; tall: boolean }) {
         </div>
         <div class="tip" id="timeline-told" role="status">
           {track && span ? (
-            `${t("timeline.span", { label: sanitizeLine(track.label), kind: `${word("wait", span.kind)}${span.name ? ` (${sanitizeLine(span.name)})` : ""}`, time: duration(span.until - span.from), from: clock(span.from) })}${span.critical ? ` · ${t("timeline.critical")}` : ""}`
+            `${t("timeline.span", { label: labelFor(track.id, track.label), kind: `${word("wait", span.kind)}${span.name ? ` (${sanitizeLine(span.name)})` : ""}`, time: duration(span.until - span.from), from: clock(span.from) })}${span.critical ? ` · ${t("timeline.critical")}` : ""}`
           ) : (
             <span class="quiet">{t("timeline.chart")}</span>
           )}
@@ -262,9 +263,9 @@ const TrackRow = memo(
             class="cut"
             tabIndex={-1}
             href={href({ page: "task", id: track.id, tab: "" })}
-            title={sanitizeLine(track.label)}
+            title={labelFor(track.id, track.label)}
           >
-            {sanitizeLine(track.label)}
+            {labelFor(track.id, track.label)}
           </a>
         </div>
         <svg aria-hidden="true" width={width} height={ROW}>
@@ -318,7 +319,9 @@ function AsTable({ list }: { list: Track[] }) {
                 return (
                   <tr key={track.id}>
                     <td>
-                      <a href={href({ page: "task", id: track.id, tab: "" })}>{sanitizeLine(track.label)}</a>
+                      <a href={href({ page: "task", id: track.id, tab: "" })}>
+                        {labelFor(track.id, track.label)}
+                      </a>
                     </td>
                     <td>
                       <AgentName name={track.agent} />

@@ -2,6 +2,7 @@
 import { useMemo, useState } from "preact/hooks";
 import { t } from "../i18n";
 import { sanitize, escapeHidden } from "../markdown/sanitize";
+import { Copy } from "./copy";
 
 /** Characters of a long text that are shown at first; the user can load more. */
 const FIRST = 12_000;
@@ -20,6 +21,7 @@ export function Pre({ text, safely = sanitize }: { text: string; safely?: Safe }
       <pre class="code" tabIndex={0}>
         {safe}
       </pre>
+      <Copy what="text" text={() => safely(text)} />
       {text.length > limit && <More left={text.length - limit} onMore={() => setLimit(limit + STEP)} />}
     </div>
   );
@@ -61,6 +63,7 @@ export function Diff({ text, safely = sanitize }: { text: string; safely?: Safe 
           <span class={diffKind(line)}>{line || " "}</span>
         ))}
       </pre>
+      <Copy what="text" text={() => lines.join("\n")} />
       {lines.length > limit && (
         <button type="button" class="button small" onClick={() => setLimit(limit + MAX_LINES * 5)}>
           {t("app.more")} ({lines.length - limit})

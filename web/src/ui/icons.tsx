@@ -30,7 +30,7 @@ function Drawing({
   );
 }
 
-export type Mark = Status | "paused";
+export type Mark = Status | "paused" | "needs_you";
 
 export function StatusIcon({ mark }: { mark: Mark }) {
   switch (mark) {
@@ -72,6 +72,12 @@ export function StatusIcon({ mark }: { mark: Mark }) {
           <path d="m4 12 8-8" />
         </Drawing>
       );
+    case "needs_you":
+      return (
+        <Drawing>
+          <path d="M4 11V7a4 4 0 0 1 8 0v4l1.200 1.500H2.800zM6.800 14.500h2.400" />
+        </Drawing>
+      );
     case "paused":
       return (
         <Drawing>
@@ -96,6 +102,7 @@ const PATHS = {
   sun: "M8 5a3 3 0 1 0 0 6 3 3 0 0 0 0-6M8 1.500v1M8 13.500v1M1.500 8h1M13.500 8h1M3.400 3.400l.7.7M11.900 11.900l.7.7M3.400 12.600l.7-.7M11.900 4.100l.7-.7",
   moon: "M13.500 9.500A6 6 0 0 1 6.500 2.500a6 6 0 1 0 7 7z",
   half: "M8 2a6 6 0 1 0 0 12zM8 2a6 6 0 0 1 0 12",
+  copy: "M5.500 5.500h7v8h-7zM3.500 10.500v-8h7",
   list: "M2.500 4h11M2.500 8h11M2.500 12h11",
 } as const;
 

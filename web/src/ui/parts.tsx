@@ -1,32 +1,35 @@
 // Components that every page uses.
-import { signal } from "@preact/signals";
+import { computed, signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useMemo, useRef } from "preact/hooks";
 import { Problem } from "../api/client";
 import type { Balance, Task } from "../api/types";
-import { amount, duration, elapsed } from "../format";
+import { age, amount, DASH, duration, elapsed, moment } from "../format";
 import { lang, t, word } from "../i18n";
-import { agents, now } from "../live";
+import { agents, needsYou, now } from "../live";
 import { hasEnded } from "../live/status";
 import { sanitizeLine } from "../markdown/sanitize";
 import { StatusIcon, type Mark } from "./icons";
 
-export function markOf(task: Pick<Task, "status" | "paused">): Mark {
-  return task.paused && !hasEnded(task) ? "paused" : task.status;
+export function markOf(task: Task): Mark {
+  if (task.paused && !hasEnded(task)) return "paused";
+  return needsYou(task) ? "needs_you" : task.status;
 }
 
-export function StatusText({ task }: { task: Pick<Task, "status" | "paused" | "cancel_requested"> }) {
+export function StatusText({ task }: { task: Task }) {
   const mark = markOf(task);
   const cancelling = task.cancel_requested && !hasEnded(task);
   return (
     <span class={`status s-${mark}`}>
       <StatusIcon mark={mark} />
-      <span class="cut">{cancelling ? t("status.cancelling") : word("status", mark)}</span>
+      <span>{cancelling ? t("status.cancelling") : word("status", mark)}</span>
     </span>
   );
 }
 
+/** Shows the progress of a running task. The status says more than an empty or a full bar. */
 export function Progress({ task }: { task: Task }) {
+  if (hasEnded(task) || task.progress <= 0 || task.progress >= 100) return null;
   return (
     <span class="meter">
       <progress class={`s-${task.status}`} max={100} value={task.progress} aria-label={t("task.progress")} />
@@ -48,7 +51,8 @@ export function AgentName({ name }: { name: string }) {
 
 /** Returns what a task waits for, or why it ended. */
 export function waitingText(task: Task): string {
-  if (hasEnded(task)) return task.reason ? word("reason", task.reason) : "";
+  // The reason "error" says no more than the status.
+  if (hasEnded(task)) return task.reason && task.reason !== "error" ? word("reason", task.reason) : "";
   if (task.queue_position !== null) return t("wait.queue", { place: task.queue_position });
   return task.waiting_on ? word("wait", task.waiting_on) : "";
 }
@@ -57,6 +61,17 @@ export function waitingText(task: Task): string {
 export function Elapsed({ task }: { task: Task }) {
   const running = task.started_at !== null && !hasEnded(task);
   return <>{duration(elapsed(task, running ? now.value : 0))}</>;
+}
+
+/** Shows how long ago something was. Drawn again only when the words change. */
+export function Age({ at }: { at: string | null }) {
+  const words = useMemo(() => computed(() => age(at, now.value)), [at]);
+  if (!at) return <>{DASH}</>;
+  return (
+    <time dateTime={at} title={moment(at)}>
+      {words.value}
+    </time>
+  );
 }
 
 export function Gauge({ balance }: { balance: Balance }) {
@@ -76,6 +91,13 @@ export function Gauge({ balance }: { balance: Balance }) {
           ` · ${t("task.budget.reserved", { reserved: amount(balance.kind, balance.reserved) })}`}
       </span>
     </div>
+  );
+}
+
+/** Draws a text of the page; what is between backquotes becomes code. */
+export function WithCode({ text }: { text: string }) {
+  return (
+    <>{text.split("`").map((part, index) => (index % 2 === 0 ? part : <code key={index}>{part}</code>))}</>
   );
 }
 

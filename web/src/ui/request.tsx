@@ -4,12 +4,12 @@ import { get, post } from "../api/client";
 import type { Approval, Question, Request } from "../api/types";
 import { relative } from "../format";
 import { t, word } from "../i18n";
-import { canAct, now, refreshRequests, store } from "../live";
+import { canAct, labelFor, now, refreshRequests, store } from "../live";
 import { sanitize, escapeHidden, escapeHiddenLine, sanitizeLine } from "../markdown/sanitize";
 import { Markdown } from "../markdown/lazy";
 import { href } from "../router";
 import { Json, looksLikeDiff, Preview } from "./code";
-import { useDraft, useLoad } from "./hooks";
+import { useDraft, useKeys, useLoad } from "./hooks";
 import { AgentName, attempt, Loading, notify, ProblemNotice } from "./parts";
 
 /** The time of a double click, or of a user's reaction to a list that moves. */
@@ -20,7 +20,7 @@ let movedAt = -Infinity;
 export function RequestCard({ request, linked = false }: { request: Request; linked?: boolean }) {
   useLayoutEffect(() => () => void (movedAt = performance.now()), []);
   const title = t(request.kind === "approval" ? "ask.approval" : "ask.question", {
-    label: sanitizeLine(request.label),
+    label: labelFor(request.task_id, request.label),
   });
   return (
     <article
@@ -127,6 +127,24 @@ export function watchWithdrawn(): void {
   });
 }
 
+/**
+ * Lets `y` approve and `d` deny the request that has the focus. If none has it, the first press only selects the
+ * first one: no key decides about a request that the user has not looked at, and none approves a dangerous call.
+ */
+export function useRequestKeys(): void {
+  const decide = (decision: "approve" | "deny") => {
+    const buttons = [...document.querySelectorAll<HTMLButtonElement>(`main article [data-${decision}]`)];
+    const button = buttons.find((one) => one.closest("article")!.contains(document.activeElement));
+    if (!button) {
+      const first = buttons[0]?.closest("article")?.querySelector<HTMLElement>("[data-default]");
+      first?.focus();
+      if (first) notify(t("ask.key.again"));
+    } else if (decision === "approve" && button.closest(".dangerous")) notify(t("ask.key.dangerous"), true);
+    else button.click();
+  };
+  useKeys({ y: () => decide("approve"), d: () => decide("deny") });
+}
+
 function ApprovalForm({ request, approval }: { request: Request; approval: Approval }) {
   const [words, setWords] = useDraft(`words.${request.id}`);
   const [lasting, setLasting] = useState("");
@@ -227,6 +245,7 @@ function ApprovalForm({ request, approval }: { request: Request; approval: Appro
             type="button"
             class={`button ${dangerous ? "primary" : ""}`}
             data-default
+            data-deny
             disabled={busy}
             onClick={deny}
           >
@@ -235,6 +254,7 @@ function ApprovalForm({ request, approval }: { request: Request; approval: Appro
           <button
             type="button"
             class={`button ${dangerous ? "danger" : "primary"}`}
+            data-approve
             disabled={busy}
             onClick={approve}
           >

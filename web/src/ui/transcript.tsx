@@ -10,6 +10,7 @@ import { href } from "../router";
 import { Diff, escapeHiddenDiff, Json, Pre } from "./code";
 import { Icon, StatusIcon } from "./icons";
 import { attempt } from "./parts";
+import { Checklist, todosOf } from "./todos";
 
 /** One entry: a text, or a tool call with its result. */
 export type Entry =
@@ -173,6 +174,28 @@ export function requestedChange(name: string, values: unknown): string | null {
   return null;
 }
 
+/** Returns a code block. Its fence is longer than any in the text. */
+function fenced(text: string, language = ""): string {
+  const longest = Math.max(2, ...[...text.matchAll(/`+/g)].map(([run]) => run.length));
+  const fence = "`".repeat(longest + 1);
+  return `${fence}${language}\n${text.replace(/\n$/, "")}\n${fence}`;
+}
+
+/** Returns a transcript as Markdown, to be copied. */
+export function transcriptText(items: readonly TranscriptItem[]): string {
+  const parts = items.map((item) => {
+    const head = `## ${word("item", item.kind)} · ${clock(item.at)}`;
+    const text = sanitize(item.text).trim();
+    if (item.call) {
+      const values = sanitize(JSON.stringify(item.call.arguments, null, 2) ?? "");
+      return `${head} · ${sanitizeLine(item.call.name)}\n\n${fenced(values, "json")}`;
+    }
+    if (item.result) return `${head} · ${word("outcome", item.result.status)}\n\n${text ? fenced(text) : ""}`;
+    return `${head}\n\n${text}`;
+  });
+  return `${parts.map((part) => part.trim()).join("\n\n")}\n`;
+}
+
 function Call({
   task,
   call,
@@ -189,7 +212,8 @@ function Call({
   const [shown, setShown] = useState<boolean | null>(null);
   const outcome = result?.result;
   const good = outcome?.status === "ok";
-  const seen = shown ?? open;
+  const todos = todosOf(call.call!.name, call.call!.arguments);
+  const seen = shown ?? (open || todos !== null);
   const said = seen && result ? outputOf(result) : null;
   const change = seen ? said?.diff || requestedChange(call.call!.name, call.call!.arguments) : null;
   return (
@@ -202,8 +226,17 @@ function Call({
       >
         <summary>
           <Icon name="chevron" size={12} />
-          <b class="mono">{sanitizeLine(call.call!.name)}</b>
-          <span class="quiet mono cut grow small">{summary(call.call!.arguments)}</span>
+          <b class="mono" title={sanitizeLine(call.call!.name)}>
+            {sanitizeLine(call.call!.name)}
+          </b>
+          <span class={`quiet cut grow small ${todos ? "" : "mono"}`}>
+            {todos
+              ? t("todo.count", {
+                  done: todos.filter((todo) => todo.status === "completed").length,
+                  count: todos.length,
+                })
+              : summary(call.call!.arguments)}
+          </span>
           {outcome ? (
             <span class={`status small ${good ? "s-completed" : "s-failed"}`}>
               <StatusIcon mark={good ? "completed" : "failed"} />
@@ -221,8 +254,14 @@ function Call({
         </summary>
         {seen && (
           <div>
-            <h3>{t("item.arguments")}</h3>
-            <Json value={call.call!.arguments} open={change ? 0 : 2} />
+            {todos ? (
+              <Checklist todos={todos} />
+            ) : (
+              <>
+                <h3>{t("item.arguments")}</h3>
+                <Json value={call.call!.arguments} open={change ? 0 : 2} />
+              </>
+            )}
             {outcome?.ruling && <RulingLine ruling={outcome.ruling} />}
             {change && (
               <>
@@ -230,7 +269,7 @@ function Call({
                 <Diff text={change} safely={escapeHiddenDiff} />
               </>
             )}
-            {said?.rest && (
+            {said?.rest && !(todos && good) && (
               <>
                 <h3>{t("item.output")}</h3>
                 <Pre text={said.rest} />

@@ -40,6 +40,10 @@ impl Host for Binary {
         Ok(Vec::new())
     }
 
+    async fn models(&self) -> Result<Vec<String>, HostError> {
+        Ok(Vec::new())
+    }
+
     async fn skills(&self, _workspace: &Path) -> Result<Vec<SkillRef>, HostError> {
         Ok(Vec::new())
     }

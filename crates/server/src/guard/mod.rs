@@ -36,6 +36,8 @@ use crate::routes::{Access, login};
 
 /// The login form, which needs no credentials.
 pub(crate) const LOGIN: &str = "/login";
+/// The style sheet of the login form, which needs none either.
+pub(crate) const STYLE: &str = "/login/style.css";
 /// The other path that needs no credentials: it only proves the identity of the server.
 pub(crate) const PROOF: &str = "/login/proof";
 
@@ -224,7 +226,8 @@ fn authorize(app: &App, request: &Request) -> Result<Option<(Caller, Access)>, P
     let same_origin = app.names.check_origin(headers)?;
     let looks_or_posts = matches!(*request.method(), Method::GET | Method::HEAD | Method::POST);
     let path = request.uri().path();
-    if path == LOGIN && looks_or_posts || path == PROOF && *request.method() == Method::GET {
+    let looks = *request.method() == Method::GET;
+    if path == LOGIN && looks_or_posts || (path == PROOF || path == STYLE) && looks {
         return Ok(None);
     }
     let found = identify(app, request)?;
@@ -354,13 +357,18 @@ pub(crate) fn peer(request: &Request) -> IpAddr {
 
 /// Returns the cookie of the browser session.
 pub(crate) fn cookie<'a>(app: &App, headers: &'a HeaderMap) -> Option<&'a str> {
+    cookie_named(headers, &app.cookie)
+}
+
+/// Returns the value of a cookie.
+pub(crate) fn cookie_named<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers
         .get_all(header::COOKIE)
         .iter()
         .filter_map(|value| value.to_str().ok())
         .flat_map(|text| text.split(';'))
         .filter_map(|pair| pair.trim().split_once('='))
-        .find(|(shown, _)| *shown == app.cookie)
+        .find(|(shown, _)| *shown == name)
         .map(|(_, value)| value)
 }
 
@@ -371,7 +379,7 @@ fn refusal(app: &App, request: &Request, problem: Problem) -> Response {
         && !access::is_api(request.uri().path())
         && wants_html(request.headers());
     if for_people {
-        return login::needs_login(app.config.lang);
+        return login::needs_login(app, request);
     }
     problem.into_response()
 }

@@ -4,7 +4,9 @@ use axum::Json;
 use axum::extract::State;
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use sortie_protocol::{Agent, ExplainBody, Explained, LayerOpinion, ModelState, Skill};
+use sortie_protocol::{
+    Agent, ExplainBody, Explained, LayerOpinion, ModelChoices, ModelState, Skill,
+};
 use sortie_runtime::{NewRun, PolicySubject, View};
 use utoipa::IntoParams;
 
@@ -80,6 +82,21 @@ pub(crate) async fn models(
     }
     let states = app.runtime.models_state();
     Json(states.into_iter().map(ModelState::from).collect())
+}
+
+#[utoipa::path(get, path = "/api/models/choices", tag = "catalogue",
+    responses((status = 200, body = ModelChoices)))]
+/// Returns the models that a task can name, and the one of tasks that name none.
+pub(crate) async fn choices(
+    State(Shared(app)): State<Shared>,
+) -> Result<Json<ModelChoices>, Problem> {
+    let default = Some(app.config.default_model.clone()).filter(|name| !name.is_empty());
+    let mut models = app.host.models().await?;
+    if let Some(default) = &default {
+        models.retain(|model| model != default);
+        models.insert(0, default.clone());
+    }
+    Ok(Json(ModelChoices { default, models }))
 }
 
 #[utoipa::path(post, path = "/api/policy/explain", tag = "catalogue", request_body = ExplainBody,

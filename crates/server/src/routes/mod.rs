@@ -31,7 +31,7 @@ use utoipa_axum::routes;
 pub(crate) use table::{Access, AccessTable, Routes};
 
 use crate::app::Shared;
-use crate::guard::{LOGIN, PROOF};
+use crate::guard::{LOGIN, PROOF, STYLE};
 use crate::openapi;
 
 /// All routes of the API, each with the access that it needs.
@@ -77,6 +77,7 @@ pub(crate) fn all() -> Routes {
         .add(Access::VIEWER, routes!(catalogue::agent))
         .add(Access::VIEWER, routes!(catalogue::skills))
         .add(Access::VIEWER, routes!(catalogue::models))
+        .add(Access::VIEWER, routes!(catalogue::choices))
         .add(Access::VIEWER, routes!(catalogue::explain))
         .add(Access::VIEWER, routes!(requests::approvals))
         .add(Access::VIEWER, routes!(requests::approval))
@@ -103,5 +104,6 @@ pub(crate) fn all() -> Routes {
 pub(crate) fn outside_the_document() -> Router<Shared> {
     Router::new()
         .route(LOGIN, get(login::form).post(login::submit))
+        .route(STYLE, get(login::style))
         .route(PROOF, get(login::proof))
 }

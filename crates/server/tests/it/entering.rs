@@ -265,6 +265,107 @@ async fn browser_without_a_cookie_gets_the_login_page_in_both_languages() {
     assert!(form.text().await.unwrap().contains("name=\"token\""));
 }
 
+/// Returns the cookies of a response, as a browser would send them back.
+fn cookies(response: &reqwest::Response) -> String {
+    let set = response.headers().get_all(header::SET_COOKIE).iter();
+    let pairs = set.map(|cookie| cookie.to_str().unwrap().split(';').next().unwrap());
+    pairs.collect::<Vec<_>>().join("; ")
+}
+
+fn location(response: &reqwest::Response) -> &str {
+    response.headers()[header::LOCATION].to_str().unwrap()
+}
+
+#[tokio::test]
+async fn login_returns_to_the_address_that_the_browser_asked_for() {
+    let world = World::begin(SAYS_DONE).await;
+    let wanted = "/tasks?q=argon&status=failed";
+    let stopped = world
+        .http
+        .get(world.url(wanted))
+        .header(header::ACCEPT, "text/html");
+    let stopped = stopped.send().await.unwrap();
+    assert_eq!(stopped.status(), 401);
+    let kept = cookies(&stopped);
+    assert!(kept.starts_with("sortie_next_"), "{kept}");
+    let set = stopped.headers()[header::SET_COOKIE].to_str().unwrap();
+    assert!(set.contains("HttpOnly") && set.contains("Path=/login"));
+    let html = stopped.text().await.unwrap();
+    let field = "name=\"next\" value=\"/tasks?q=argon&amp;status=failed\"";
+    assert!(html.contains(field), "{html}");
+    // A pasted token, in the form of that page.
+    let paste = async |next: &str| {
+        let form = [("token", world.tokens.admin.as_str()), ("next", next)];
+        let pasted = world.http.post(world.url("/login")).form(&form);
+        pasted.send().await.unwrap()
+    };
+    let pasted = paste(wanted).await;
+    assert_eq!(pasted.status(), StatusCode::SEE_OTHER);
+    let start = format!("{wanted}#page-key=");
+    assert!(location(&pasted).starts_with(&start));
+    for foreign in ["//evil.example", "https://evil.example", "/\\evil.example"] {
+        let pasted = paste(foreign).await;
+        assert!(location(&pasted).starts_with("/#page-key="), "{foreign}");
+    }
+    // A link, which another tab opens: the cookie carries the address, once.
+    let url = link(&world, &world.tokens.admin).await;
+    let followed = world.typed(&url).header(header::COOKIE, &kept);
+    let followed = followed.send().await.unwrap();
+    assert!(location(&followed).starts_with(&start));
+    assert!(cookies(&followed).contains("sortie_next_"), "removed");
+    let again = link(&world, &world.tokens.admin).await;
+    let again = world
+        .typed(&again)
+        .header(header::COOKIE, cookies(&followed));
+    let again = again.send().await.unwrap();
+    assert!(location(&again).starts_with("/#page-key="));
+}
+
+#[tokio::test]
+async fn used_link_opens_the_page_for_a_browser_that_is_logged_in() {
+    let world = World::begin(SAYS_DONE).await;
+    let url = link(&world, &world.tokens.admin).await;
+    let first = world.typed(&url).send().await.unwrap();
+    let own = Browser::of(&first).cookie;
+    for _ in 0..15 {
+        let again = world.typed(&url).header(header::COOKIE, &own);
+        let again = again.send().await.unwrap();
+        assert_eq!(
+            again.status(),
+            StatusCode::SEE_OTHER,
+            "not a failed attempt"
+        );
+        assert_eq!(location(&again), "/");
+        assert!(again.headers().get(header::SET_COOKIE).is_none());
+    }
+    let stranger = world.typed(&url).send().await.unwrap();
+    assert_eq!(stranger.status(), 401);
+    let html = stranger.text().await.unwrap();
+    assert!(html.contains("role=\"alert\"") && html.contains("name=\"token\""));
+    assert!(!html.contains('`'), "commands are shown as code: {html}");
+}
+
+#[tokio::test]
+async fn login_page_has_a_style_sheet_that_needs_no_credentials() {
+    let world = World::begin(SAYS_DONE).await;
+    let form = world.http.get(world.url("/login"));
+    let form = form.header(header::ACCEPT_LANGUAGE, "zh-CN,zh");
+    let html = form.send().await.unwrap().text().await.unwrap();
+    assert!(html.contains("<html lang=\"zh\">") && html.contains("lang=\"en\""));
+    assert!(!html.contains("<script") && !html.contains("style=") && !html.contains("<style"));
+    assert!(html.contains("href=\"/login/style.css\""), "{html}");
+    let style = world.http.get(world.url("/login/style.css"));
+    let style = style.send().await.unwrap();
+    assert_eq!(style.status(), 200);
+    assert_eq!(
+        style.headers()[header::CONTENT_TYPE],
+        "text/css; charset=utf-8"
+    );
+    assert!(style.text().await.unwrap().contains("light-dark("));
+    let posted = world.http.post(world.url("/login/style.css"));
+    assert_eq!(answer(posted).await.0, 401);
+}
+
 #[tokio::test]
 async fn browser_sessions_end_with_their_key() {
     let world = World::begin(SAYS_DONE).await;

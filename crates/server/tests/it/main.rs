@@ -5,6 +5,7 @@
 )]
 
 mod changes;
+mod compression;
 mod driving;
 mod entering;
 mod idempotency;

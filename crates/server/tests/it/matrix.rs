@@ -61,6 +61,7 @@ const ROUTES: &[(&str, &str, Role, Tenant)] = &[
     ("get", "/api/agents/{name}", Viewer, Own),
     ("get", "/api/skills", Viewer, Own),
     ("get", "/api/models", Viewer, Own),
+    ("get", "/api/models/choices", Viewer, Own),
     ("post", "/api/policy/explain", Viewer, Own),
     ("get", "/api/approvals", Viewer, Own),
     ("get", "/api/approvals/{id}", Viewer, Missing),

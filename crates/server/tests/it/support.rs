@@ -54,6 +54,10 @@ impl Host for Binary {
         }])
     }
 
+    async fn models(&self) -> Result<Vec<String>, HostError> {
+        Ok(vec![MODEL.to_owned(), "offline".to_owned()])
+    }
+
     async fn skills(&self, _workspace: &Path) -> Result<Vec<SkillRef>, HostError> {
         Ok(Vec::new())
     }

@@ -2,6 +2,7 @@
 
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
+use sortie_test_support::stage::MODEL;
 
 use crate::live::Client;
 use crate::support::{SAYS_DONE, World, answer};
@@ -57,6 +58,8 @@ async fn lists_counts_and_sessions_are_limited_to_the_tenant() {
     );
     assert_eq!(state["connections"], json!({"websocket": 0, "sse": 0}));
     assert_eq!(look("/api/models").await, json!([]));
+    let choices = json!({"default": MODEL, "models": [MODEL, "offline"]});
+    assert_eq!(look("/api/models/choices").await, choices, "no load");
     let metrics = as_acme(&world, Method::GET, "/metrics")
         .send()
         .await
