@@ -117,7 +117,7 @@ enum Database {
     /// A file in the home folder.
     File,
     #[cfg(feature = "postgres")]
-    Postgres(Target),
+    Postgres(Box<Target>),
 }
 
 fn unusable(why: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> StoreError {
@@ -184,9 +184,11 @@ impl Options {
     fn postgres(&self, address: &str) -> StoreResult<Database> {
         let target: Target = address.parse().map_err(unusable)?;
         let Some(password) = self.store_password()? else {
-            return Ok(Database::Postgres(target));
+            return Ok(Database::Postgres(Box::new(target)));
         };
-        Ok(Database::Postgres(target.with_password(&password)))
+        Ok(Database::Postgres(Box::new(
+            target.with_password(&password),
+        )))
     }
 
     /// Returns the password of the database from its variable or its file.
