@@ -84,6 +84,22 @@ async fn task_is_created_ends_and_has_all_views() {
 }
 
 #[tokio::test]
+async fn session_id_without_a_colon_belongs_to_the_channel_api() {
+    let world = World::begin(SAYS_DONE).await;
+    let id = world
+        .task(&json!({"message": "x", "session_id": "family"}))
+        .await;
+    let task = world.json(world.get(&format!("/api/tasks/{id}"))).await;
+    assert_eq!(task["session_id"], "api:family");
+    for session in ["family", "api:family"] {
+        let list = format!("/api/tasks?session_id={session}");
+        assert_eq!(world.json(world.get(&list)).await[0]["task_id"], id);
+    }
+    let (status, problem) = answer(world.get("/api/tasks?session_id=:family")).await;
+    assert_eq!((status.as_u16(), slug(&problem)), (400, "bad-request"));
+}
+
+#[tokio::test]
 async fn a_running_task_is_steered_paused_resumed_cancelled_and_deleted() {
     let world = World::begin(LISTS_A_FOLDER).await;
     world.stage.model().block("slow");
@@ -170,7 +186,7 @@ async fn invalid_requests_get_problems_and_never_5xx() {
     )
     .await;
     check(
-        world.post(tasks, &json!({"message": "x", "session_id": "y"})),
+        world.post(tasks, &json!({"message": "x", "session_id": "y:"})),
         400,
         "bad-request",
     )
