@@ -307,12 +307,15 @@ fn subagent_layers(inputs: &PolicyInputs<'_>) -> Vec<PolicyLayer> {
     layers
 }
 
+/// Returns the layer of the default deny. A tool of an MCP server is denied by its last part, so that
+/// a server cannot bring back under `mcp__server__memory_save` what is denied as `memory_save`. To
+/// lift that, the operator has to name the tool with its server.
 fn default_layer(mut lifted: Vec<String>, always: &[&str]) -> PolicyLayer {
     lifted.extend(always.iter().map(|rule| (*rule).to_owned()));
+    let names = DENIED_TO_CHILDREN.iter();
     PolicyLayer {
-        deny: DENIED_TO_CHILDREN
-            .iter()
-            .map(|name| (*name).to_owned())
+        deny: names
+            .flat_map(|name| [(*name).to_owned(), format!("mcp__*__{name}")])
             .collect(),
         except: lifted,
         ..PolicyLayer::new(Layer::Subagent, "default deny")
