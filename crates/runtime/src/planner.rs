@@ -321,11 +321,13 @@ impl Planner {
         let name = request.agent.as_deref().unwrap_or(DEFAULT_CHILD_AGENT);
         let agent = self.child_agent(lang, name)?.clone();
         let settings = self.settings.agent(&agent.name);
-        let allowed_ms = settings.timeout().map(millis);
+        // The operator's limit is that of the agent, else that of all children. A call can only
+        // shorten it: 0 asks for no limit and gets the operator's.
+        let limit_ms = settings.timeout().or(self.settings.child.timeout).map(millis);
         let timeout_ms = request
             .timeout_seconds
-            .map(|seconds| at_most(seconds.saturating_mul(1000), allowed_ms))
-            .or(allowed_ms);
+            .map(|seconds| at_most(seconds.saturating_mul(1000), limit_ms))
+            .or(limit_ms);
         Ok(RunRequest {
             parent: Some((requester, request.mode)),
             session: parent.session.clone(),

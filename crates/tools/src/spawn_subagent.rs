@@ -109,7 +109,7 @@ impl Default for SpawnSubagent {
                         "agentId": {"type": "string", "description": "agent to run"},
                         "model": {"type": "string"},
                         "thinking": {"type": "string"},
-                        "runTimeoutSeconds": {"type": "number", "description": "0: none"},
+                        "runTimeoutSeconds": {"type": "number", "description": "can only shorten the limit"},
                         "cleanup": {"enum": ["keep", "delete"]},
                         "tools": {
                             "type": "object",

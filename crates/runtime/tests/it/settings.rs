@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use sortie_core::agent::ModelChoice;
+use sortie_core::config::AgentConfig;
 use sortie_core::ports::tool::Touches;
 use sortie_core::run::{Cleanup, Status};
 use sortie_test_support::stage::{Play, Stage};
@@ -52,7 +53,7 @@ async fn a_child_has_15_iterations_by_default() {
 }
 
 #[tokio::test]
-async fn timeout_of_the_caller_overrides_the_settings() {
+async fn timeout_of_a_call_can_only_shorten_the_limit() {
     let stage = Play::new(
         r#"
   - when: { agent: main, turn: 1 }
@@ -60,10 +61,25 @@ async fn timeout_of_the_caller_overrides_the_settings() {
       - { tool: spawn_subagent, args: { task: t, label: default } }
       - { tool: spawn_subagent, args: { task: t, label: own, runTimeoutSeconds: 7 } }
       - { tool: spawn_subagent, args: { task: t, label: none, runTimeoutSeconds: 0 } }
+      - { tool: spawn_subagent, args: { task: t, label: longer, runTimeoutSeconds: 900 } }
+      - { tool: spawn_subagent, args: { task: t, label: agent, agentId: code } }
+      - { tool: spawn_subagent, args: { task: t, label: agent none, agentId: code, runTimeoutSeconds: 0 } }
+      - { tool: spawn_subagent, args: { task: t, label: agent shorter, agentId: code, runTimeoutSeconds: 7 } }
+      - { tool: spawn_subagent, args: { task: t, label: agent longer, agentId: code, runTimeoutSeconds: 900 } }
+      - { tool: spawn_subagent, args: { task: t, label: unlimited, agentId: plan, runTimeoutSeconds: 0 } }
   - say: "done"
 "#,
     )
-    .set(|settings| settings.child.timeout = Some(Duration::from_secs(90)))
+    .set(|settings| {
+        settings.child.timeout = Some(Duration::from_secs(90));
+        for (agent, seconds) in [("code", 300), ("plan", 0)] {
+            let config = AgentConfig {
+                timeout_seconds: Some(seconds),
+                ..AgentConfig::default()
+            };
+            settings.agents.insert(agent.to_owned(), config);
+        }
+    })
     .begin()
     .await;
     stage.play("send three").await;
@@ -75,7 +91,13 @@ async fn timeout_of_the_caller_overrides_the_settings() {
     main None
     default Some(90000)
     own Some(7000)
-    none None
+    none Some(90000)
+    longer Some(90000)
+    agent Some(300000)
+    agent none Some(300000)
+    agent shorter Some(7000)
+    agent longer Some(300000)
+    unlimited None
     ");
 }
 
