@@ -9,7 +9,7 @@ use sortie_core::message::{ChildRef, ResultStatus, Todo, TodoStatus, ToolResult}
 use sortie_core::request::{Question, RequestId};
 use sortie_core::run::{EdgeMode, Outcome};
 use sortie_core::words::Lang;
-use sortie_text::{Arg, outcome_error, text, truncate_middle};
+use sortie_text::{Arg, one_line, outcome_error, text, truncate_middle};
 
 /// The most characters of one tool result or announcement that a model reads. About 6,000 tokens:
 /// enough for a long file, far from filling a context with one careless call.
@@ -106,7 +106,7 @@ pub fn announcement_notice(
         lang,
         "announce-header",
         &[
-            ("label", announcement.label.as_str().into()),
+            ("label", label(&announcement.label).into()),
             ("status", status.into()),
         ],
     );
@@ -133,7 +133,7 @@ pub fn announcement_notice(
             &[(
                 "list",
                 some.iter()
-                    .map(|child| format!("{} ({})", child.label, child.run))
+                    .map(|child| format!("{} ({})", label(&child.label), child.run))
                     .collect::<Vec<_>>()
                     .join(", ")
                     .into(),
@@ -206,7 +206,7 @@ pub(crate) fn question_notice(
             &[("list", question.options.join(" | ").into())],
         ));
     }
-    let header = text(lang, "question-header", &[("label", asker.label.into())]);
+    let header = text(lang, "question-header", &[("label", label(asker.label).into())]);
     let guidance = text(
         lang,
         "question-guidance",
@@ -270,6 +270,21 @@ fn status_key(outcome: &Outcome) -> &'static str {
         Outcome::Timeout { .. } => "announce-timeout",
         Outcome::Cancelled { .. } => "announce-cancelled",
     }
+}
+
+/// Returns a label for a line outside a frame. A label is a model's text: in one line, and without the
+/// characters that end a header or begin a mark of a frame, it cannot pass for a line of the runtime.
+fn label(text: &str) -> String {
+    let line: String = one_line(text)
+        .chars()
+        .map(|character| match character {
+            '[' => '(',
+            ']' => ')',
+            '\'' => '’',
+            other => other,
+        })
+        .collect();
+    line.replace("--", "–")
 }
 
 /// Frames a child's text between two lines that it cannot contain: the token is a hash over the
