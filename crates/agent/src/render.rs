@@ -95,12 +95,38 @@ fn closing_line(lang: Lang, announcement: &Announcement) -> String {
     )
 }
 
-/// Returns the message about a finished background child in its parent's history.
+/// Returns the message about background children that finished together, in their parent's history:
+/// one part for each child, and one list of those that are still running.
 pub fn announcement_notice(
     lang: Lang,
-    announcement: &Announcement,
+    announcements: &[Announcement],
     pending: &[&ChildRef],
 ) -> String {
+    let mut notice = String::new();
+    for announcement in announcements {
+        notice.push_str(&announced(lang, announcement));
+    }
+    let pending = match pending {
+        [] => text(lang, "announce-all-done", &[]),
+        some => text(
+            lang,
+            "announce-pending",
+            &[(
+                "list",
+                some.iter()
+                    .map(|child| format!("{} ({})", label(&child.label), child.run))
+                    .collect::<Vec<_>>()
+                    .join(", ")
+                    .into(),
+            )],
+        ),
+    };
+    let guidance = text(lang, "announce-guidance", &[]);
+    format!("{notice}{pending}\n{guidance}")
+}
+
+/// Returns the part of a notice about one child, with a line end.
+fn announced(lang: Lang, announcement: &Announcement) -> String {
     let status = text(lang, status_key(&announcement.outcome), &[]);
     let header = text(
         lang,
@@ -125,25 +151,9 @@ pub fn announcement_notice(
         text(lang, "announce-task", &[]),
         sortie_text::first_chars(&announcement.task, 400),
     );
-    let pending = match pending {
-        [] => text(lang, "announce-all-done", &[]),
-        some => text(
-            lang,
-            "announce-pending",
-            &[(
-                "list",
-                some.iter()
-                    .map(|child| format!("{} ({})", label(&child.label), child.run))
-                    .collect::<Vec<_>>()
-                    .join(", ")
-                    .into(),
-            )],
-        ),
-    };
     let framed = frame(lang, &announcement.child.to_string(), &body);
-    let guidance = text(lang, "announce-guidance", &[]);
     let changed = changed(lang, announcement).unwrap_or_default();
-    format!("{header}\n{framed}\n{changed}{pending}\n{guidance}")
+    format!("{header}\n{framed}\n{changed}")
 }
 
 /// Returns what a child changed in its own worktree, and what the parent can do about it.
