@@ -36,6 +36,8 @@ pub const DENIED_TO_CHILDREN: &[&str] = &[
 ];
 /// The group of all tools that start further runs, whatever their names.
 const SPAWNING: &str = "group:spawn";
+/// The tool that applies the changes of children. A run that cannot have children has no use for it.
+pub const CHANGES_OF_CHILDREN: &str = "changes";
 
 /// The default deny at a depth, and whether a run at that depth may spawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -293,7 +295,7 @@ fn subagent_layers(inputs: &PolicyInputs<'_>) -> Vec<PolicyLayer> {
             layers.push(default_layer(lifted, &[]));
             // The depth is a separate limit: naming a tool does not lift it.
             layers.push(PolicyLayer {
-                deny: vec![SPAWNING.to_owned()],
+                deny: vec![SPAWNING.to_owned(), CHANGES_OF_CHILDREN.to_owned()],
                 ..PolicyLayer::new(Layer::Subagent, "max_depth")
             });
         }

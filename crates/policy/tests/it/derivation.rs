@@ -115,6 +115,26 @@ fn default_deny_depends_on_depth() {
 }
 
 #[test]
+fn changes_of_children_are_offered_only_where_children_are_possible() {
+    let offered = |depth: u32, max_depth: u32| {
+        let mut registered = tools();
+        registered.push(ToolFacts {
+            name: "changes".to_owned(),
+            spellings: Vec::new(),
+            touches: Touches::Files,
+        });
+        let mut child = child();
+        child.parent_tools.push("changes".to_owned());
+        (child.depth, child.max_depth) = (depth, max_depth);
+        let derived = child.derive_among(&registered).unwrap();
+        derived.tools.iter().any(|tool| tool == "changes")
+    };
+    assert!(offered(0, 1), "a root");
+    assert!(!offered(1, 1), "a leaf");
+    assert!(offered(1, 2), "a child that may nest");
+}
+
+#[test]
 fn default_deny_applies_to_the_last_part_of_mcp_names() {
     let offered = |subagents: &str, name: &str| {
         let mut registered = tools();
