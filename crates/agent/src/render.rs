@@ -216,7 +216,11 @@ pub(crate) fn question_notice(
             &[("list", question.options.join(" | ").into())],
         ));
     }
-    let header = text(lang, "question-header", &[("label", label(asker.label).into())]);
+    let header = text(
+        lang,
+        "question-header",
+        &[("label", label(asker.label).into())],
+    );
     let guidance = text(
         lang,
         "question-guidance",

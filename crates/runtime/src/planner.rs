@@ -325,7 +325,10 @@ impl Planner {
         let settings = self.settings.agent(&agent.name);
         // The operator's limit is that of the agent, else that of all children. A call can only
         // shorten it: 0 asks for no limit and gets the operator's.
-        let limit_ms = settings.timeout().or(self.settings.child.timeout).map(millis);
+        let limit_ms = settings
+            .timeout()
+            .or(self.settings.child.timeout)
+            .map(millis);
         let timeout_ms = request
             .timeout_seconds
             .map(|seconds| at_most(seconds.saturating_mul(1000), limit_ms))

@@ -69,7 +69,12 @@ fn no_prompt_denies_a_tool_that_is_offered() {
                 allow.is_none_or(|tools| tools.iter().any(|name| name == tool))
             };
             assert!(has("exec") && has("ask"), "{}", agent.name);
-            for denial in ["run commands, message", "no questions", "运行命令、给", "不提问"] {
+            for denial in [
+                "run commands, message",
+                "no questions",
+                "运行命令、给",
+                "不提问",
+            ] {
                 let prompt = &agent.prompt;
                 assert!(!prompt.contains(denial), "{lang} {}: {denial}", agent.name);
             }

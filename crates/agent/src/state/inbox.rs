@@ -53,9 +53,9 @@ impl RunState {
                 InboxItem::Announcement(announcement) => {
                     Some(PendingNotice::Announced(announcement.clone()))
                 }
-                InboxItem::Steer { .. }
-                | InboxItem::Reply { .. }
-                | InboxItem::Question { .. } => self.notice_text(item).map(PendingNotice::Text),
+                InboxItem::Steer { .. } | InboxItem::Reply { .. } | InboxItem::Question { .. } => {
+                    self.notice_text(item).map(PendingNotice::Text)
+                }
             };
             match (&self.phase, notice) {
                 (_, None) => {}
@@ -75,10 +75,7 @@ impl RunState {
     /// new. All are recorded before the first is rendered: children that report together are not
     /// listed as running.
     fn recorded<'a>(&mut self, items: &'a [InboxItem]) -> Vec<(&'a InboxItem, bool)> {
-        items
-            .iter()
-            .map(|item| (item, self.is_new(item)))
-            .collect()
+        items.iter().map(|item| (item, self.is_new(item))).collect()
     }
 
     /// Returns whether this message is new. A child reports once, and is not waited for afterwards.

@@ -352,13 +352,20 @@ fn waiting_for_named_children_ends_when_the_last_has_reported() {
     notice: [Subagent 'child 7' completed; ready for your review]
     ");
     let notice = last_notice(&player);
-    assert!(notice.contains("\n[Subagent 'child 8' completed"), "{notice}");
+    assert!(
+        notice.contains("\n[Subagent 'child 8' completed"),
+        "{notice}"
+    );
 }
 
 #[test]
 fn children_that_finish_together_share_one_notice_with_one_true_list() {
     for (lang, running, done) in [
-        (Lang::En, "Still running", "None of your background subagents is still running."),
+        (
+            Lang::En,
+            "Still running",
+            "None of your background subagents is still running.",
+        ),
         (Lang::Zh, "仍在运行", "你启动的后台子 Agent 都已不在运行。"),
     ] {
         let report = |child| {

@@ -121,7 +121,9 @@ async fn stats_count_archived_tasks_and_respect_the_session() {
         })
         .await;
     let total = async |query: &str| {
-        let stats = world.json(world.get(&format!("/api/tasks/stats{query}"))).await;
+        let stats = world
+            .json(world.get(&format!("/api/tasks/stats{query}")))
+            .await;
         assert_eq!(stats["total"], stats["completed"], "{stats}");
         stats["total"].as_u64().unwrap()
     };
