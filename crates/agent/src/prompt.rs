@@ -9,6 +9,8 @@ use sortie_core::skill::SkillRef;
 use sortie_core::words::Lang;
 use sortie_text::{first_chars, one_line, t, text};
 
+use crate::builtin;
+
 /// Skills that are listed; more would fill the context of every turn.
 const MAX_SKILLS_NAMED: usize = 100;
 /// Characters of a skill's description.
@@ -22,7 +24,7 @@ pub struct PromptContext<'a> {
     pub lang: Lang,
     /// The agents that the run may send out; empty if it may not.
     pub agents: &'a [AgentDefinition],
-    /// The skills that the run may load.
+    /// The skills that the run may load; empty if it has no tool to load them.
     pub skills: &'a [SkillRef],
     /// The schema that the result has to fit.
     pub result_schema: Option<&'a Value>,
@@ -32,6 +34,10 @@ pub struct PromptContext<'a> {
 pub fn system_prompt(agent: &AgentDefinition, context: &PromptContext<'_>) -> String {
     let mut prompt = agent.prompt.trim_end().to_owned();
     if !context.agents.is_empty() {
+        if builtin::is_main(agent) {
+            prompt.push_str("\n\n");
+            prompt.push_str(builtin::delegating(context.lang).trim_end());
+        }
         prompt.push_str("\n\n");
         prompt.push_str(&text(context.lang, "prompt-agents", &[]));
         for agent in context.agents {

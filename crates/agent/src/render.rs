@@ -9,7 +9,7 @@ use sortie_core::message::{ChildRef, ResultStatus, Todo, TodoStatus, ToolResult}
 use sortie_core::request::{Question, RequestId};
 use sortie_core::run::{EdgeMode, Outcome};
 use sortie_core::words::Lang;
-use sortie_text::{Arg, outcome_error, text, truncate_middle};
+use sortie_text::{Arg, one_line, outcome_error, text, truncate_middle};
 
 /// The most characters of one tool result or announcement that a model reads. About 6,000 tokens:
 /// enough for a long file, far from filling a context with one careless call.
@@ -95,18 +95,44 @@ fn closing_line(lang: Lang, announcement: &Announcement) -> String {
     )
 }
 
-/// Returns the message about a finished background child in its parent's history.
+/// Returns the message about background children that finished together, in their parent's history:
+/// one part for each child, and one list of those that are still running.
 pub fn announcement_notice(
     lang: Lang,
-    announcement: &Announcement,
+    announcements: &[Announcement],
     pending: &[&ChildRef],
 ) -> String {
+    let mut notice = String::new();
+    for announcement in announcements {
+        notice.push_str(&announced(lang, announcement));
+    }
+    let pending = match pending {
+        [] => text(lang, "announce-all-done", &[]),
+        some => text(
+            lang,
+            "announce-pending",
+            &[(
+                "list",
+                some.iter()
+                    .map(|child| format!("{} ({})", label(&child.label), child.run))
+                    .collect::<Vec<_>>()
+                    .join(", ")
+                    .into(),
+            )],
+        ),
+    };
+    let guidance = text(lang, "announce-guidance", &[]);
+    format!("{notice}{pending}\n{guidance}")
+}
+
+/// Returns the part of a notice about one child, with a line end.
+fn announced(lang: Lang, announcement: &Announcement) -> String {
     let status = text(lang, status_key(&announcement.outcome), &[]);
     let header = text(
         lang,
         "announce-header",
         &[
-            ("label", announcement.label.as_str().into()),
+            ("label", label(&announcement.label).into()),
             ("status", status.into()),
         ],
     );
@@ -125,25 +151,9 @@ pub fn announcement_notice(
         text(lang, "announce-task", &[]),
         sortie_text::first_chars(&announcement.task, 400),
     );
-    let pending = match pending {
-        [] => text(lang, "announce-all-done", &[]),
-        some => text(
-            lang,
-            "announce-pending",
-            &[(
-                "list",
-                some.iter()
-                    .map(|child| format!("{} ({})", child.label, child.run))
-                    .collect::<Vec<_>>()
-                    .join(", ")
-                    .into(),
-            )],
-        ),
-    };
     let framed = frame(lang, &announcement.child.to_string(), &body);
-    let guidance = text(lang, "announce-guidance", &[]);
     let changed = changed(lang, announcement).unwrap_or_default();
-    format!("{header}\n{framed}\n{changed}{pending}\n{guidance}")
+    format!("{header}\n{framed}\n{changed}")
 }
 
 /// Returns what a child changed in its own worktree, and what the parent can do about it.
@@ -206,7 +216,11 @@ pub(crate) fn question_notice(
             &[("list", question.options.join(" | ").into())],
         ));
     }
-    let header = text(lang, "question-header", &[("label", asker.label.into())]);
+    let header = text(
+        lang,
+        "question-header",
+        &[("label", label(asker.label).into())],
+    );
     let guidance = text(
         lang,
         "question-guidance",
@@ -270,6 +284,21 @@ fn status_key(outcome: &Outcome) -> &'static str {
         Outcome::Timeout { .. } => "announce-timeout",
         Outcome::Cancelled { .. } => "announce-cancelled",
     }
+}
+
+/// Returns a label for a line outside a frame. A label is a model's text: in one line, and without the
+/// characters that end a header or begin a mark of a frame, it cannot pass for a line of the runtime.
+fn label(text: &str) -> String {
+    let line: String = one_line(text)
+        .chars()
+        .map(|character| match character {
+            '[' => '(',
+            ']' => ')',
+            '\'' => '’',
+            other => other,
+        })
+        .collect();
+    line.replace("--", "–")
 }
 
 /// Frames a child's text between two lines that it cannot contain: the token is a hash over the

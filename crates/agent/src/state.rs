@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use sortie_core::budget::{Balance, BudgetKind};
 use sortie_core::event::{ChildWait, CompactedPart, Event, JournalEntry, StopReason};
 use sortie_core::id::{CallId, Epoch, RunId, Seq};
+use sortie_core::inbox::Announcement;
 use sortie_core::message::{
     Arguments, Block, ChildRef, Message, SharedMessage, Todo, TodoStatus, ToolCall, ToolResult,
     Usage,
@@ -40,6 +41,14 @@ const PROGRESS_PER_ITERATION: u8 = 5;
 /// The most progress of a run that has not ended.
 const PROGRESS_BEFORE_END: u8 = 90;
 
+/// A notice that waits for the results of open calls. An announcement is rendered only when it enters
+/// the history, so that its list of running children is that of the same moment.
+#[derive(Clone, Debug, PartialEq)]
+enum PendingNotice {
+    Text(String),
+    Announced(Box<Announcement>),
+}
+
 /// The state of a run, computed from its journal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunState {
@@ -48,7 +57,10 @@ pub struct RunState {
     phase: Phase,
     history: Vec<SharedMessage>,
     /// Notices that arrived while calls were open; they follow the results.
-    pending_notices: Vec<String>,
+    pending_notices: Vec<PendingNotice>,
+    /// The notice about finished children at the end of the history, and what it announces. Until
+    /// the model reads it, further announcements are added to it.
+    unread_notice: Option<(SharedMessage, Vec<Announcement>)>,
     turn: u32,
     iterations: u32,
     tool_calls: u32,
@@ -226,6 +238,7 @@ impl RunState {
             phase: Phase::AwaitingModel,
             history,
             pending_notices: Vec::new(),
+            unread_notice: None,
             turn: 0,
             iterations: 0,
             tool_calls: 0,
@@ -641,7 +654,7 @@ impl RunState {
     fn push_results(&mut self, results: Vec<ToolResult>) {
         self.push(Message::Tools { results });
         for notice in std::mem::take(&mut self.pending_notices) {
-            self.push(Message::Notice { text: notice });
+            self.push_pending(notice);
         }
     }
 

@@ -106,7 +106,9 @@ pub struct SessionKey(String);
 
 /// A session key without a channel or a chat id.
 #[derive(Debug, thiserror::Error)]
-#[error("invalid session {0:?}: write channel:chat_id, for example cli:direct")]
+#[error(
+    "invalid session {0:?}: write channel:chat_id, for example cli:direct, or an id of your own without a colon"
+)]
 pub struct BadSessionKey(String);
 
 impl SessionKey {
@@ -135,11 +137,14 @@ impl SessionKey {
 impl FromStr for SessionKey {
     type Err = BadSessionKey;
 
+    /// Parses `channel:chat_id`. An id without a channel belongs to the channel `api`: programs
+    /// bring session ids of their own, and few contain a colon.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text.split_once(':') {
             Some((channel, chat)) if !channel.is_empty() && !chat.is_empty() => {
                 Ok(Self(text.to_owned()))
             }
+            None if !text.trim().is_empty() => Ok(Self(format!("api:{text}"))),
             Some(_) | None => Err(BadSessionKey(text.to_owned())),
         }
     }
@@ -227,4 +232,26 @@ impl fmt::Display for Seq {
 pub struct Fence {
     pub run: RunId,
     pub epoch: Epoch,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn session_key_without_a_channel_belongs_to_api() {
+        for (text, expected) in [
+            ("cli:direct", Some("cli:direct")),
+            ("web:a:b", Some("web:a:b")),
+            ("family", Some("api:family")),
+            ("6f1c2b7e-1d1a", Some("api:6f1c2b7e-1d1a")),
+            ("", None),
+            (" ", None),
+            (":family", None),
+            ("api:", None),
+        ] {
+            let key = text.parse::<SessionKey>().ok();
+            assert_eq!(key.as_ref().map(SessionKey::as_str), expected, "{text:?}");
+        }
+    }
 }

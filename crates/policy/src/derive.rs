@@ -36,6 +36,8 @@ pub const DENIED_TO_CHILDREN: &[&str] = &[
 ];
 /// The group of all tools that start further runs, whatever their names.
 const SPAWNING: &str = "group:spawn";
+/// The tool that applies the changes of children. A run that cannot have children has no use for it.
+pub const CHANGES_OF_CHILDREN: &str = "changes";
 
 /// The default deny at a depth, and whether a run at that depth may spawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -293,7 +295,7 @@ fn subagent_layers(inputs: &PolicyInputs<'_>) -> Vec<PolicyLayer> {
             layers.push(default_layer(lifted, &[]));
             // The depth is a separate limit: naming a tool does not lift it.
             layers.push(PolicyLayer {
-                deny: vec![SPAWNING.to_owned()],
+                deny: vec![SPAWNING.to_owned(), CHANGES_OF_CHILDREN.to_owned()],
                 ..PolicyLayer::new(Layer::Subagent, "max_depth")
             });
         }
@@ -307,12 +309,15 @@ fn subagent_layers(inputs: &PolicyInputs<'_>) -> Vec<PolicyLayer> {
     layers
 }
 
+/// Returns the layer of the default deny. A tool of an MCP server is denied by its last part, so that
+/// a server cannot bring back under `mcp__server__memory_save` what is denied as `memory_save`. To
+/// lift that, the operator has to name the tool with its server.
 fn default_layer(mut lifted: Vec<String>, always: &[&str]) -> PolicyLayer {
     lifted.extend(always.iter().map(|rule| (*rule).to_owned()));
+    let names = DENIED_TO_CHILDREN.iter();
     PolicyLayer {
-        deny: DENIED_TO_CHILDREN
-            .iter()
-            .map(|name| (*name).to_owned())
+        deny: names
+            .flat_map(|name| [(*name).to_owned(), format!("mcp__*__{name}")])
             .collect(),
         except: lifted,
         ..PolicyLayer::new(Layer::Subagent, "default deny")

@@ -29,8 +29,8 @@ use serde_json::Value;
 pub use at_use::AtUse;
 pub use compiled::{Compiled, MAX_RULES};
 pub use derive::{
-    AgentRules, DENIED_TO_CHILDREN, DefaultDeny, Denial, Parent, PolicyInputs, RunPolicy,
-    SubagentRules, derive_policy,
+    AgentRules, CHANGES_OF_CHILDREN, DENIED_TO_CHILDREN, DefaultDeny, Denial, Parent, PolicyInputs,
+    RunPolicy, SubagentRules, derive_policy,
 };
 pub use explain::{Explanation, LayerView, Opinion, View};
 pub use hash::hash;

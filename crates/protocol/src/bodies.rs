@@ -93,7 +93,7 @@ pub struct NewTask {
     /// The reasoning effort.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinking: Option<String>,
-    /// `channel:chat_id`.
+    /// `channel:chat_id`; an id without a colon means `api:{id}`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1)]
     pub session_id: Option<String>,

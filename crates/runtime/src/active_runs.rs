@@ -87,11 +87,6 @@ impl ActiveRuns {
         }
     }
 
-    /// Returns how many runs are executed.
-    pub(crate) fn count(&self) -> usize {
-        self.lock().len()
-    }
-
     /// Returns all active claims.
     pub(crate) fn fences(&self) -> Vec<Fence> {
         self.lock().values().map(|entry| entry.fence).collect()

@@ -168,15 +168,6 @@ impl Engine {
     pub(crate) fn lease_until(&self) -> Timestamp {
         self.clock.now().plus_ms(millis(self.settings().lease))
     }
-
-    /// Returns how many slots for children are free, as far as this process knows. The caller
-    /// itself occupies one too, usually in the main lane.
-    pub(crate) fn free_slots(&self) -> u32 {
-        let busy = u32::try_from(self.active_runs.count().saturating_sub(1)).unwrap_or(u32::MAX);
-        let lanes = self.settings().lanes;
-        let limit = lanes.subagent.min(lanes.per_tree).min(lanes.per_parent);
-        limit.saturating_sub(busy)
-    }
 }
 
 /// Logs a failure of the store that its caller survives.

@@ -27,8 +27,8 @@ use sortie_core::tenant::Tenant;
 use sortie_core::time::Timestamp;
 use sortie_core::words::Lang;
 use sortie_policy::{
-    AgentRules, DefaultDeny, Denial, Parent, PolicyInputs, RunPolicy, SubagentRules, ToolFacts,
-    derive_policy,
+    AgentRules, CHANGES_OF_CHILDREN, DefaultDeny, Denial, Parent, PolicyInputs, RunPolicy,
+    SubagentRules, ToolFacts, derive_policy,
 };
 use sortie_text::{first_chars, one_line, t, text};
 
@@ -46,6 +46,8 @@ const LONGEST_TIMEOUT_MS: u64 = 100 * 365 * 24 * 3_600 * 1_000;
 pub const MODELS_IN_FILES: [&str; 2] = ["script:", "replay:"];
 /// The model name that means the parent's model.
 pub(crate) const INHERIT: &str = "inherit";
+/// The tool that loads skills.
+const SKILL_TOOL: &str = "skill";
 /// The agent of a spawn that names none.
 const DEFAULT_CHILD_AGENT: &str = "general";
 
@@ -321,11 +323,16 @@ impl Planner {
         let name = request.agent.as_deref().unwrap_or(DEFAULT_CHILD_AGENT);
         let agent = self.child_agent(lang, name)?.clone();
         let settings = self.settings.agent(&agent.name);
-        let allowed_ms = settings.timeout().map(millis);
+        // The operator's limit is that of the agent, else that of all children. A call can only
+        // shorten it: 0 asks for no limit and gets the operator's.
+        let limit_ms = settings
+            .timeout()
+            .or(self.settings.child.timeout)
+            .map(millis);
         let timeout_ms = request
             .timeout_seconds
-            .map(|seconds| at_most(seconds.saturating_mul(1000), allowed_ms))
-            .or(allowed_ms);
+            .map(|seconds| at_most(seconds.saturating_mul(1000), limit_ms))
+            .or(limit_ms);
         Ok(RunRequest {
             parent: Some((requester, request.mode)),
             session: parent.session.clone(),
@@ -412,7 +419,10 @@ impl Planner {
             .toolbox
             .facts()
             .iter()
-            .filter(|tool| self.settings.subagents_enabled || tool.touches != Touches::Runs)
+            .filter(|tool| {
+                self.settings.subagents_enabled
+                    || (tool.touches != Touches::Runs && tool.name != CHANGES_OF_CHILDREN)
+            })
             .cloned()
             .collect();
         let policy = &self.settings.policy;
@@ -646,6 +656,8 @@ impl Planner {
         let may_delegate = tools
             .iter()
             .any(|tool| tool == "task" || tool == "spawn_subagent");
+        // Without the tool that loads them, skills would only be names.
+        let may_load_skills = tools.iter().any(|tool| tool == SKILL_TOOL);
         let mut allowed = self.agents.children().to_vec();
         allowed.retain(|child| may_delegate && self.is_allowed(child));
         agent.prompt = system_prompt(
@@ -653,7 +665,7 @@ impl Planner {
             &PromptContext {
                 lang,
                 agents: &allowed,
-                skills,
+                skills: if may_load_skills { skills } else { &[] },
                 result_schema,
             },
         );

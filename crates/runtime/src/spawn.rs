@@ -14,7 +14,10 @@ use sortie_core::ports::tool::{
     ManageRequest, Spawned, Spawner, ToolAnswer, ToolFailure, ToolOutcome, ToolReply,
 };
 use sortie_core::request::{Answerer, OpenRequest, Reply, RequestFilter, RequestKind};
-use sortie_core::run::{Cancellation, CancelledBy, Outcome, RunRecord, RunSpec, SpawnRequest};
+use sortie_core::run::{
+    Cancellation, CancelledBy, EdgeMode, Lane, Outcome, RunRecord, RunSpec, SpawnRequest, Status,
+    WaitingOn,
+};
 use sortie_core::time::Timestamp;
 use sortie_core::words::Lang;
 use sortie_text::{first_chars, outcome_error, t, text};
@@ -30,6 +33,8 @@ const LISTED_RESULT_CHARS: usize = 200;
 /// Attempts to admit a child while the store fails, about a minute. Nothing else of the run could
 /// be written meanwhile either; a cancel or a deadline ends the wait.
 const MAX_ADMIT_ATTEMPTS: u32 = 64;
+/// Reads of a queue position while the scheduler claims and ends runs beside them.
+const MAX_POSITION_READS: u32 = 4;
 
 /// Starts and manages children for one call of one run.
 pub(crate) struct RunSpawner<'a> {
@@ -58,6 +63,7 @@ impl Spawner for RunSpawner<'_> {
             not_after: self.not_after,
         };
         let run = self.engine.clock.new_run_id();
+        let mode = request.mode;
         let spec = self
             .engine
             .planner
@@ -69,6 +75,8 @@ impl Spawner for RunSpawner<'_> {
             label: spec.label.clone(),
         };
         let announces = spec.announce.reaches_parent();
+        // No await before the admission: calls of one reply run concurrently, and their order in the
+        // queue is that in the reply.
         crash::point(Point::BeforeAdmit);
         let admission = self
             .admit(child.run, &spec)
@@ -78,16 +86,23 @@ impl Spawner for RunSpawner<'_> {
         match admission {
             Admission::Admitted { queue_position } => {
                 self.engine.publish_admission(child.run, &spec);
+                let queue_position = match mode {
+                    EdgeMode::Background => self.waiting_position(child.run, queue_position).await,
+                    // A caller that waits for the result is not told a position.
+                    EdgeMode::Blocking => None,
+                };
                 Ok(Spawned {
                     child,
-                    queue_position: Some(queue_position)
-                        .filter(|position| *position > self.engine.free_slots()),
+                    queue_position,
                     announces,
                 })
             }
             Admission::Existing { run } => Ok(Spawned {
                 child: ChildRef { run, ..child },
-                queue_position: None,
+                queue_position: match mode {
+                    EdgeMode::Background => self.waiting_position(run, u32::MAX).await,
+                    EdgeMode::Blocking => None,
+                },
                 announces,
             }),
             Admission::Refused(refusal) => {
@@ -132,6 +147,63 @@ impl RunSpawner<'_> {
                 result => return result,
             }
         }
+    }
+
+    /// Returns the position of a child that has to wait for a slot; `None` if it runs, or gets a slot
+    /// in the next pass of the scheduler. The runs that the free slots take are not ahead of it, nor
+    /// are those that were admitted after it.
+    ///
+    /// Free slots and position are read one after the other. If the free slots changed around the
+    /// read of the position, the scheduler claimed a run or one ended, and both are read again.
+    async fn waiting_position(&self, child: RunId, at_admission: u32) -> Option<u32> {
+        let mut free = self.free_slots().await.ok()?;
+        let mut position = self.queue_position(child).await?;
+        for _ in 0..MAX_POSITION_READS {
+            let after = self.free_slots().await.ok()?;
+            if after == free {
+                break;
+            }
+            free = after;
+            position = self.queue_position(child).await?;
+        }
+        let waiting = position.min(at_admission).checked_sub(free);
+        waiting.filter(|position| *position > 0)
+    }
+
+    /// Returns the position of a run in the queue of its lane, if it is queued.
+    async fn queue_position(&self, run: RunId) -> Option<u32> {
+        let record = self.engine.store.get(run).await.ok()?;
+        record.queue_position
+    }
+
+    /// Returns how many more children of this run the scheduler would claim now.
+    async fn free_slots(&self) -> StoreResult<u32> {
+        let lanes = self.engine.settings().lanes;
+        let counts = self.engine.store.lanes().await?;
+        let claimed = counts.iter().find(|count| count.lane == Lane::Subagent);
+        let claimed = claimed.map_or(0, |count| count.claimed);
+        let mut free = u64::from(lanes.subagent).saturating_sub(claimed);
+        let parent = ListFilter {
+            parent: Some(self.claim.fence.run),
+            ..ListFilter::default()
+        };
+        let tree = ListFilter {
+            root: Some(self.spec.root),
+            ..ListFilter::default()
+        };
+        for (limit, filter) in [(lanes.per_parent, parent), (lanes.per_tree, tree)] {
+            // Otherwise the lane is full first.
+            if limit < lanes.subagent {
+                let running = ListFilter {
+                    statuses: vec![Status::Running],
+                    ..filter
+                };
+                let running = self.engine.store.list(running).await?;
+                let busy = running.iter().filter(|record| has_slot(record)).count();
+                free = free.min(u64::from(limit).saturating_sub(busy as u64));
+            }
+        }
+        Ok(u32::try_from(free).unwrap_or(u32::MAX))
     }
 
     async fn list(&self) -> ToolReply {
@@ -355,6 +427,17 @@ impl RunSpawner<'_> {
             ],
         )
     }
+}
+
+/// Returns whether a running child occupies a slot: one that waits is parked or queued again.
+fn has_slot(record: &RunRecord) -> bool {
+    let waits = match record.summary.waiting_on {
+        Some(WaitingOn::Children | WaitingOn::Approval | WaitingOn::Question | WaitingOn::Slot) => {
+            true
+        }
+        Some(WaitingOn::Model | WaitingOn::Tool | WaitingOn::RateLimit) | None => false,
+    };
+    record.lane == Lane::Subagent && !waits
 }
 
 /// Returns why the store refused a run, as a sentence for the caller.

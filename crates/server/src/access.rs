@@ -265,7 +265,8 @@ impl App {
     }
 }
 
-/// Parses `channel:chat_id`; without one, the caller has a session of its own.
+/// Parses `channel:chat_id`, or an id of the channel `api`; without one, the caller has a session of
+/// its own.
 pub(crate) fn session(caller: &Caller, wanted: Option<&str>) -> Result<SessionKey, Problem> {
     /// The longest session key.
     const MAX_SESSION_CHARS: usize = 200;

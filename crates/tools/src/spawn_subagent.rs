@@ -109,7 +109,7 @@ impl Default for SpawnSubagent {
                         "agentId": {"type": "string", "description": "agent to run"},
                         "model": {"type": "string"},
                         "thinking": {"type": "string"},
-                        "runTimeoutSeconds": {"type": "number", "description": "0: none"},
+                        "runTimeoutSeconds": {"type": "number", "description": "can only shorten the limit"},
                         "cleanup": {"enum": ["keep", "delete"]},
                         "tools": {
                             "type": "object",
@@ -173,18 +173,27 @@ impl Tool for SpawnSubagent {
 /// Returns the immediate result of a call that starts a child in the background.
 pub(crate) fn started(lang: Lang, spawned: Spawned) -> ToolAnswer {
     let (label, id) = (&spawned.child.label, spawned.child.run);
-    let mut text = match lang {
-        Lang::En => {
-            format!("Subagent [{label}] started (ID: {id}). I will notify you when it finishes.")
+    // The text of a child that started and reports is a contract.
+    let state = match (lang, spawned.queue_position) {
+        (Lang::En, None) => format!("Subagent [{label}] started (ID: {id})."),
+        (Lang::En, Some(position)) => {
+            format!("Subagent [{label}] is queued at position {position} (ID: {id}).")
         }
-        Lang::Zh => format!("子 Agent [{label}] 已启动 (ID: {id})。完成后我会通知你。"),
+        (Lang::Zh, None) => format!("子 Agent [{label}] 已启动 (ID: {id})。"),
+        (Lang::Zh, Some(position)) => {
+            format!("子 Agent [{label}] 正在排队，位置：{position} (ID: {id})。")
+        }
     };
-    if let Some(position) = spawned.queue_position {
-        text.push_str(&match lang {
-            Lang::En => format!("\nIt waits in the queue at position {position}."),
-            Lang::Zh => format!("\n正在排队，位置：{position}。"),
-        });
-    }
+    let text = match (lang, spawned.announces) {
+        (Lang::En, true) => format!("{state} I will notify you when it finishes."),
+        (Lang::En, false) => format!(
+            "{state} No notice follows when it finishes; read its result with subagents, action get."
+        ),
+        (Lang::Zh, true) => format!("{state}完成后我会通知你。"),
+        (Lang::Zh, false) => {
+            format!("{state}完成后不会通知；用 subagents 的 get 查看结果。")
+        }
+    };
     ToolAnswer {
         text,
         spawned: spawned.announces.then_some(spawned.child),
@@ -343,40 +352,39 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn answer_reports_start_or_queue_position() {
-        let check = async |lang: Lang, queue_position: Option<u32>, expected: &str| {
+    async fn answer_reports_start_or_queue_position_and_whether_a_notice_follows() {
+        let check = async |lang: Lang, queue_position: Option<u32>, announces, expected: &str| {
             let delegation = Delegation {
                 lang,
                 queue_position,
+                announces,
                 ..Delegation::default()
             };
             let answer = spawn(json!({"task": "t"}), &delegation).await.unwrap();
-            assert_eq!(
-                answer
-                    .text
-                    .replace(&delegation.child().run.to_string(), "ID"),
-                expected
-            );
+            let text = answer
+                .text
+                .replace(&delegation.child().run.to_string(), "ID");
+            assert_eq!(text, expected);
+            assert_eq!(answer.spawned.is_some(), announces);
         };
-        check(
-            Lang::En,
-            None,
-            "Subagent [child] started (ID: ID). I will notify you when it finishes.",
-        )
-        .await;
-        check(
-            Lang::Zh,
-            None,
-            "子 Agent [child] 已启动 (ID: ID)。完成后我会通知你。",
-        )
-        .await;
-        check(Lang::En, Some(3), "Subagent [child] started (ID: ID). I will notify you when it finishes.\nIt waits in the queue at position 3.").await;
-        check(
-            Lang::Zh,
-            Some(3),
-            "子 Agent [child] 已启动 (ID: ID)。完成后我会通知你。\n正在排队，位置：3。",
-        )
-        .await;
+        let (en, zh) = (Lang::En, Lang::Zh);
+        let started = "Subagent [child] started (ID: ID). I will notify you when it finishes.";
+        check(en, None, true, started).await;
+        let started = "子 Agent [child] 已启动 (ID: ID)。完成后我会通知你。";
+        check(zh, None, true, started).await;
+        let queued = "Subagent [child] is queued at position 3 (ID: ID). I will notify you when it finishes.";
+        check(en, Some(3), true, queued).await;
+        let queued = "子 Agent [child] 正在排队，位置：3 (ID: ID)。完成后我会通知你。";
+        check(zh, Some(3), true, queued).await;
+        let silent = "Subagent [child] started (ID: ID). No notice follows when it finishes; read its result with subagents, action get.";
+        check(en, None, false, silent).await;
+        let silent =
+            "子 Agent [child] 已启动 (ID: ID)。完成后不会通知；用 subagents 的 get 查看结果。";
+        check(zh, None, false, silent).await;
+        let both = "Subagent [child] is queued at position 3 (ID: ID). No notice follows when it finishes; read its result with subagents, action get.";
+        check(en, Some(3), false, both).await;
+        let both = "子 Agent [child] 正在排队，位置：3 (ID: ID)。完成后不会通知；用 subagents 的 get 查看结果。";
+        check(zh, Some(3), false, both).await;
     }
 
     #[tokio::test]

@@ -120,6 +120,7 @@ impl BlobReader for Folder {
 pub(crate) struct Delegation {
     pub(crate) lang: Lang,
     pub(crate) queue_position: Option<u32>,
+    pub(crate) announces: bool,
     pub(crate) refusal: Option<String>,
     pub(crate) permits: Arc<dyn Permits>,
     pub(crate) sandbox: SandboxMode,
@@ -132,6 +133,7 @@ impl Default for Delegation {
         Self {
             lang: Lang::En,
             queue_position: None,
+            announces: true,
             refusal: None,
             permits: Arc::new(Rules::default()),
             // Tests of the confinement itself use a real sandbox.
@@ -170,7 +172,7 @@ impl Spawner for Delegation {
         Ok(Spawned {
             child: self.child(),
             queue_position: self.queue_position,
-            announces: true,
+            announces: self.announces,
         })
     }
 

@@ -23,6 +23,9 @@ const LOOKING: &[&str] = &[
     "web_search",
 ];
 
+/// The name of the main agent.
+const MAIN: &str = "main";
+
 /// Returns the agents that a parent can send out, in a language.
 pub fn builtin_agents(lang: Lang) -> Vec<AgentDefinition> {
     vec![explore(lang), plan(lang), code(lang), general(lang)]
@@ -33,8 +36,23 @@ pub fn main_agent(lang: Lang) -> AgentDefinition {
     let prompt = prompt(lang, include_str!("main.en.md"), include_str!("main.zh.md"));
     AgentDefinition {
         color: None,
-        ..agent("main", t!(lang, "agent-main-when"), prompt)
+        ..agent(MAIN, t!(lang, "agent-main-when"), prompt)
     }
+}
+
+/// Returns the chapter of the main agent's prompt about sending subagents out. It is separate from
+/// the prompt, because a run without subagents must not read it.
+pub(crate) const fn delegating(lang: Lang) -> &'static str {
+    prompt(
+        lang,
+        include_str!("delegating.en.md"),
+        include_str!("delegating.zh.md"),
+    )
+}
+
+/// Returns whether an agent is the built-in main agent, whose prompt the chapter completes.
+pub(crate) fn is_main(agent: &AgentDefinition) -> bool {
+    agent.source == AgentSource::BuiltIn && agent.name == MAIN
 }
 
 fn explore(lang: Lang) -> AgentDefinition {

@@ -2,11 +2,12 @@
 
 use std::fmt::Write as _;
 
-use sortie_core::agent::{AgentDefinition, ModelChoice};
+use sortie_core::agent::{AgentDefinition, AgentSource, ModelChoice};
 use sortie_core::id::RunId;
 use sortie_core::words::Lang;
 
-use super::{builtin_agents, main_agent};
+use super::{builtin_agents, delegating, main_agent};
+use crate::prompt::{PromptContext, system_prompt};
 
 /// Bytes of a child's prompt. In Chinese this is about as many tokens as in English.
 const MAX_CHILD_PROMPT_BYTES: usize = 1_500;
@@ -15,10 +16,70 @@ const MAX_MAIN_PROMPT_BYTES: usize = 2_200;
 /// Characters of a line in the list of agents that the main prompt ends with.
 const MAX_WHEN_CHARS: usize = 140;
 
+/// Returns all agents; the main one with its chapter about delegating.
 fn all(lang: Lang) -> Vec<AgentDefinition> {
     let mut agents = builtin_agents(lang);
-    agents.push(main_agent(lang));
+    let main = main_agent(lang);
+    let prompt = format!("{}\n{}", main.prompt, delegating(lang));
+    agents.push(AgentDefinition { prompt, ..main });
     agents
+}
+
+/// Returns the prompt of an agent that may send these agents out.
+fn composed(agent: &AgentDefinition, lang: Lang, agents: &[AgentDefinition]) -> String {
+    let context = PromptContext {
+        lang,
+        agents,
+        skills: &[],
+        result_schema: None,
+    };
+    system_prompt(agent, &context)
+}
+
+#[test]
+fn only_a_run_that_may_delegate_reads_about_delegating() {
+    for (lang, words) in [
+        (Lang::En, ["# Delegating", "subagent", "spawn_subagent"]),
+        (Lang::Zh, ["# 委派", "子 Agent", "spawn_subagent"]),
+    ] {
+        let with = composed(&main_agent(lang), lang, &builtin_agents(lang));
+        let without = composed(&main_agent(lang), lang, &[]);
+        for word in words {
+            assert!(with.contains(word), "{lang} {word}: {with}");
+            assert!(!without.contains(word), "{lang} {word}: {without}");
+        }
+        let own = AgentDefinition {
+            prompt: "Be brief.".to_owned(),
+            source: AgentSource::User,
+            ..main_agent(lang)
+        };
+        let own = composed(&own, lang, &builtin_agents(lang));
+        assert!(!own.contains(words[0]), "{lang}: {own}");
+    }
+}
+
+/// `exec` and `ask` are offered to all of them: a prompt that denies commands or questions makes the
+/// model doubt its tools.
+#[test]
+fn no_prompt_denies_a_tool_that_is_offered() {
+    for lang in Lang::ALL {
+        for agent in builtin_agents(*lang) {
+            let has = |tool: &str| {
+                let allow = agent.tools.allow.as_ref();
+                allow.is_none_or(|tools| tools.iter().any(|name| name == tool))
+            };
+            assert!(has("exec") && has("ask"), "{}", agent.name);
+            for denial in [
+                "run commands, message",
+                "no questions",
+                "运行命令、给",
+                "不提问",
+            ] {
+                let prompt = &agent.prompt;
+                assert!(!prompt.contains(denial), "{lang} {}: {denial}", agent.name);
+            }
+        }
+    }
 }
 
 #[test]

@@ -1,25 +1,24 @@
 //! Applies inbox messages to the state of a run.
 
-use sortie_core::inbox::InboxItem;
-use sortie_core::message::{ChildRef, Message, ResultStatus, ToolResult};
+use std::sync::Arc;
+
+use sortie_core::inbox::{Announcement, InboxItem};
+use sortie_core::message::{ChildRef, Message, ResultStatus, SharedMessage, ToolResult};
 use sortie_core::run::Outcome;
 use sortie_text::text;
 
-use super::{Phase, RunState};
+use super::{PendingNotice, Phase, RunState};
 use crate::batch::CallStatus;
 use crate::render;
 
 impl RunState {
     pub(super) fn inbox_taken(&mut self, items: &[InboxItem]) {
-        for item in items {
+        for (item, is_new) in self.recorded(items) {
             match item {
-                InboxItem::Announcement(_) => {
+                InboxItem::Announcement(announcement) => {
                     self.repeats.invalidate();
-                    if self.is_new(item)
-                        && !self.answer_blocking_call(item)
-                        && let Some(notice) = self.notice_text(item)
-                    {
-                        self.push_notice(notice);
+                    if is_new && !self.answer_blocking_call(item) {
+                        self.announce(announcement);
                     }
                 }
                 InboxItem::Reply {
@@ -46,22 +45,37 @@ impl RunState {
     /// Adds messages that arrived too late to the history, for a run that continues from it. They
     /// answer no call and change nothing else: the outcome was decided without them.
     pub(super) fn inbox_unread(&mut self, items: &[InboxItem]) {
-        for item in items {
-            if !self.is_new(item) {
+        for (item, is_new) in self.recorded(items) {
+            if !is_new {
                 continue;
             }
-            if let Some(text) = self.notice_text(item) {
-                match self.phase {
-                    Phase::RunningCalls(_) => self.pending_notices.push(text),
+            let notice = match item {
+                InboxItem::Announcement(announcement) => {
+                    Some(PendingNotice::Announced(announcement.clone()))
+                }
+                InboxItem::Steer { .. } | InboxItem::Reply { .. } | InboxItem::Question { .. } => {
+                    self.notice_text(item).map(PendingNotice::Text)
+                }
+            };
+            match (&self.phase, notice) {
+                (_, None) => {}
+                (Phase::RunningCalls(_), Some(notice)) => self.pending_notices.push(notice),
+                (
                     Phase::AwaitingModel
                     | Phase::AwaitingChildren
                     | Phase::Concluding(_)
-                    | Phase::Ended(_) => {
-                        self.push(Message::Notice { text });
-                    }
-                }
+                    | Phase::Ended(_),
+                    Some(notice),
+                ) => self.push_pending(notice),
             }
         }
+    }
+
+    /// Records the announcements among these messages, and returns each message with whether it is
+    /// new. All are recorded before the first is rendered: children that report together are not
+    /// listed as running.
+    fn recorded<'a>(&mut self, items: &'a [InboxItem]) -> Vec<(&'a InboxItem, bool)> {
+        items.iter().map(|item| (item, self.is_new(item))).collect()
     }
 
     /// Returns whether this message is new. A child reports once, and is not waited for afterwards.
@@ -75,16 +89,59 @@ impl RunState {
         }
     }
 
-    /// Returns how the model reads a message; a reply is the result of a call instead.
+    /// Adds the result of a background child to the history, behind the results of open calls.
+    fn announce(&mut self, announcement: &Announcement) {
+        match self.phase {
+            Phase::RunningCalls(_) => self
+                .pending_notices
+                .push(PendingNotice::Announced(Box::new(announcement.clone()))),
+            Phase::AwaitingModel | Phase::Concluding(_) | Phase::Ended(_) => {
+                self.push_announcement(announcement.clone());
+            }
+            Phase::AwaitingChildren => {
+                self.push_announcement(announcement.clone());
+                self.phase = Phase::AwaitingModel;
+            }
+        }
+    }
+
+    /// Appends an announcement. If the history ends with a notice about other children, which the
+    /// model has not read yet, one notice with one list replaces it.
+    pub(super) fn push_announcement(&mut self, announcement: Announcement) {
+        let mut group = match self.unread_notice.take() {
+            Some((notice, group)) if self.ends_with(&notice) => {
+                self.history.pop();
+                group
+            }
+            Some(_) | None => Vec::new(),
+        };
+        group.push(announcement);
+        let pending: Vec<&ChildRef> = self.children.values().collect();
+        let text = render::announcement_notice(self.spec.lang, &group, &pending);
+        let notice = Arc::new(Message::Notice { text });
+        self.history.push(Arc::clone(&notice));
+        self.unread_notice = Some((notice, group));
+    }
+
+    fn ends_with(&self, message: &SharedMessage) -> bool {
+        let last = self.history.last();
+        last.is_some_and(|last| Arc::ptr_eq(last, message))
+    }
+
+    pub(super) fn push_pending(&mut self, notice: PendingNotice) {
+        match notice {
+            PendingNotice::Text(text) => self.push(Message::Notice { text }),
+            PendingNotice::Announced(announcement) => self.push_announcement(*announcement),
+        }
+    }
+
+    /// Returns how the model reads a message. A reply is the result of a call instead, and an
+    /// announcement is rendered when it enters the history.
     fn notice_text(&self, item: &InboxItem) -> Option<String> {
         let lang = self.spec.lang;
         match item {
-            InboxItem::Announcement(announcement) => {
-                let pending: Vec<&ChildRef> = self.children.values().collect();
-                Some(render::announcement_notice(lang, announcement, &pending))
-            }
             InboxItem::Steer { from, text } => Some(render::steer_notice(lang, *from, text)),
-            InboxItem::Reply { .. } => None,
+            InboxItem::Announcement(_) | InboxItem::Reply { .. } => None,
             InboxItem::Question {
                 request,
                 child,
@@ -144,7 +201,7 @@ impl RunState {
 
     pub(super) fn push_notice(&mut self, notice: String) {
         match self.phase {
-            Phase::RunningCalls(_) => self.pending_notices.push(notice),
+            Phase::RunningCalls(_) => self.pending_notices.push(PendingNotice::Text(notice)),
             Phase::AwaitingModel | Phase::Concluding(_) | Phase::Ended(_) => {
                 self.push(Message::Notice { text: notice });
             }

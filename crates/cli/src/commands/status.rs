@@ -110,7 +110,12 @@ async fn state(settings: &Settings) -> Result<State, Problem> {
 /// Returns the counts of tasks by status, and how many requests wait for an approver.
 async fn work(settings: &Settings) -> Result<(Stats, usize), Problem> {
     let store = settings.options.read_store()?;
-    let stats = store.stats(ListFilter::default()).await?;
+    // Archived tasks count too, as in `sortie tasks stats`.
+    let every_task = ListFilter {
+        archived: true,
+        ..ListFilter::default()
+    };
+    let stats = store.stats(every_task).await?;
     let requests = store.requests(RequestFilter::default()).await?;
     Ok((stats.into(), requests.len()))
 }

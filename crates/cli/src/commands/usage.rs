@@ -19,7 +19,7 @@ use crate::table;
 /// no cost.
 #[derive(Debug, Args)]
 pub(crate) struct Usage {
-    /// Shows only this session, written channel:chat_id
+    /// Shows only this session, written channel:chat_id; ID alone means api:ID
     #[arg(long, value_name = "SESSION")]
     session: Option<SessionKey>,
     /// Prints the result as JSON

@@ -126,6 +126,9 @@ fn the_list_is_a_tree_of_unique_ids() {
     assert_eq!(filtered(&["--status", "completed"]), "dig top");
     assert_eq!(filtered(&["--status", "running"]), "");
     assert_eq!(filtered(&["--session", "web:1"]), "");
+    // An id without a channel means api:direct, not cli:direct.
+    assert_eq!(filtered(&["--session", "direct"]), "");
+    assert_eq!(filtered(&["--session", "cli:direct"]), "dig top");
     assert_eq!(filtered(&["--limit", "1"]), "dig");
 }
 

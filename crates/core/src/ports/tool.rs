@@ -253,6 +253,7 @@ pub trait Spawner: Send + Sync {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spawned {
     pub child: ChildRef,
+    /// The position of a child that waits for a slot; `None` if it runs or is about to.
     pub queue_position: Option<u32>,
     /// Whether the result is announced to the caller; not for a silent child.
     pub announces: bool,

@@ -2,10 +2,11 @@
 
 use sortie_core::agent::ToolSelection;
 use sortie_core::policy::{Mode, Policy, PolicyLayer, Rules};
+use sortie_core::ports::tool::Touches;
 use sortie_core::run::ToolNarrowing;
 use sortie_policy::{
     AgentRules, Compiled, DENIED_TO_CHILDREN, DefaultDeny, Denial, Parent, PolicyInputs, RunPolicy,
-    SubagentRules, derive_policy, hash,
+    SubagentRules, ToolFacts, derive_policy, hash,
 };
 
 use crate::stage::{layer, policy, shown, strings, tools, with_call, word};
@@ -53,8 +54,12 @@ fn child() -> Child<'static> {
 
 impl Child<'_> {
     fn derive_policy(&self) -> Result<RunPolicy, Denial> {
+        self.derive_among(&tools())
+    }
+
+    fn derive_among(&self, registered: &[ToolFacts]) -> Result<RunPolicy, Denial> {
         derive_policy(&PolicyInputs {
-            registered: &tools(),
+            registered,
             depth: self.depth,
             parent: (self.depth > 0).then_some(Parent {
                 agent: self.parent_agent,
@@ -107,6 +112,61 @@ fn default_deny_depends_on_depth() {
     );
     check(|_| (), LEAF);
     check(|child| child.max_depth = 2, &format!("{LEAF} task"));
+}
+
+#[test]
+fn changes_of_children_are_offered_only_where_children_are_possible() {
+    let offered = |depth: u32, max_depth: u32| {
+        let mut registered = tools();
+        registered.push(ToolFacts {
+            name: "changes".to_owned(),
+            spellings: Vec::new(),
+            touches: Touches::Files,
+        });
+        let mut child = child();
+        child.parent_tools.push("changes".to_owned());
+        (child.depth, child.max_depth) = (depth, max_depth);
+        let derived = child.derive_among(&registered).unwrap();
+        derived.tools.iter().any(|tool| tool == "changes")
+    };
+    assert!(offered(0, 1), "a root");
+    assert!(!offered(1, 1), "a leaf");
+    assert!(offered(1, 2), "a child that may nest");
+}
+
+#[test]
+fn default_deny_applies_to_the_last_part_of_mcp_names() {
+    let offered = |subagents: &str, name: &str| {
+        let mut registered = tools();
+        registered.push(ToolFacts {
+            name: name.to_owned(),
+            spellings: Vec::new(),
+            touches: Touches::Services,
+        });
+        let mut child = child();
+        child.parent_tools.push(name.to_owned());
+        if !subagents.is_empty() {
+            child.subagents.allow = Some(strings(subagents));
+        }
+        let derived = child.derive_among(&registered).unwrap();
+        derived.tools.iter().any(|tool| tool == name)
+    };
+    for denied in [
+        "mcp__notes__memory_save",
+        "mcp__notes__Memory_Search",
+        "mcp__notes__memory_anything",
+        "mcp__chat__message",
+        "mcp__desk__screenshot",
+        "mcp__other-agent__spawn_subagent",
+        "mcp__a_b__task",
+    ] {
+        assert!(!offered("", denied), "{denied}");
+        assert!(!offered("read_file, memory_*, message", denied), "{denied}");
+        assert!(offered(&format!("read_file, {denied}"), denied), "{denied}");
+    }
+    for permitted in ["mcp__srv__task_list", "mcp__memory_bank__get"] {
+        assert!(offered("", permitted), "{permitted}");
+    }
 }
 
 #[test]

@@ -72,7 +72,7 @@ async fn spawning_a_child_without_tools_is_refused_with_the_reason() {
     insta::assert_snapshot!(stage.seen("main", 2).await, @r#"
     user: go
     assistant: spawn_subagent{"agentId":"explore","label":"bare","task":"t","tools":{"allow":[]}}
-    result 1-0 error: Agent 'explore' would have no tool left, so it was not started. Taken away: read_file (spawn), list_dir (spawn), glob (spawn), grep (spawn), write_file (agent), edit_file (agent), exec (spawn), todo_write (spawn), task (subagent), spawn_subagent (subagent), subagents (subagent), changes (agent), ask (spawn). Allow at least one of them, or choose another agent.
+    result 1-0 error: Agent 'explore' would have no tool left, so it was not started. Taken away: read_file (spawn), list_dir (spawn), glob (spawn), grep (spawn), write_file (agent), edit_file (agent), exec (spawn), todo_write (spawn), task (subagent), spawn_subagent (subagent), subagents (subagent), changes (subagent), ask (spawn). Allow at least one of them, or choose another agent.
     "#);
 }
 
@@ -88,7 +88,7 @@ async fn an_agent_without_any_tool_is_refused_too() {
     };
     assert_eq!(refusal.reason, RefusalReason::NoToolLeft);
     insta::assert_snapshot!(refusal.message, @r#"
-    Agent 'bare' would have no tool left, so it was not started. Taken away: read_file (agent), list_dir (agent), glob (agent), grep (agent), write_file (agent), edit_file (agent), exec (agent), todo_write (agent), task (subagent), spawn_subagent (subagent), subagents (subagent), changes (agent), ask (agent). Allow at least one of them, or choose another agent.
+    Agent 'bare' would have no tool left, so it was not started. Taken away: read_file (agent), list_dir (agent), glob (agent), grep (agent), write_file (agent), edit_file (agent), exec (agent), todo_write (agent), task (subagent), spawn_subagent (subagent), subagents (subagent), changes (subagent), ask (agent). Allow at least one of them, or choose another agent.
     "#);
     assert!(stage.records().await.is_empty());
 }

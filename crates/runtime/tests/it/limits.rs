@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use sortie_core::run::{Status, WaitingOn};
+use sortie_core::words::Lang;
 use sortie_runtime::Lanes;
 use sortie_test_support::stage::{Play, Stage};
 
@@ -82,11 +83,77 @@ async fn concurrency_is_limited_and_the_queue_follows_priority_and_age() {
     let seen = stage.seen("main", 3).await;
     let at = seen.find("result 2-0").expect("the second answers");
     insta::assert_snapshot!(seen[at..], @r"
-    result 2-0 ok: Subagent [c3] started (ID: <c3>). I will notify you when it finishes. ⏎ It waits in the queue at position 1.
-    result 2-1 ok: Subagent [c4] started (ID: <c4>). I will notify you when it finishes. ⏎ It waits in the queue at position 2.
-    result 2-2 ok: Subagent [c5] started (ID: <c5>). I will notify you when it finishes. ⏎ It waits in the queue at position 3.
-    result 2-3 ok: Subagent [c6] started (ID: <c6>). I will notify you when it finishes. ⏎ It waits in the queue at position 1.
+    result 2-0 ok: Subagent [c3] is queued at position 1 (ID: <c3>). I will notify you when it finishes.
+    result 2-1 ok: Subagent [c4] is queued at position 2 (ID: <c4>). I will notify you when it finishes.
+    result 2-2 ok: Subagent [c5] is queued at position 3 (ID: <c5>). I will notify you when it finishes.
+    result 2-3 ok: Subagent [c6] is queued at position 1 (ID: <c6>). I will notify you when it finishes.
     ");
+}
+
+/// Returns the answers to four spawns of one reply, where two children may run.
+async fn answers_to_four(lang: Lang, lanes: Lanes) -> String {
+    let stage = Play::speaking(
+        lang,
+        r#"
+  - when: { agent: main, turn: 1 }
+    calls:
+      - { tool: spawn_subagent, args: { task: t, label: c1 } }
+      - { tool: spawn_subagent, args: { task: t, label: c2 } }
+      - { tool: spawn_subagent, args: { task: t, label: c3 } }
+      - { tool: spawn_subagent, args: { task: t, label: c4, announce: silent } }
+  - say: "done"
+"#,
+    )
+    .set(|settings| settings.lanes = lanes)
+    .begin()
+    .await;
+    let labels = ["c1", "c2", "c3", "c4"];
+    for label in labels {
+        stage.model().block(label);
+    }
+    let main = stage.start("send four").await;
+    stage.until_prompted("main", 2).await;
+    let seen = stage.seen("main", 2).await;
+    for label in labels {
+        stage.model().release(label);
+    }
+    stage.end_of(main).await;
+    let at = seen.find("result 1-0").expect("the answers");
+    seen[at..].to_owned()
+}
+
+/// All four are admitted before the scheduler claims the first, or after: the answers are the same.
+#[tokio::test]
+async fn children_are_reported_as_started_or_queued_with_their_true_position() {
+    let lane_is_full = Lanes {
+        main: 4,
+        subagent: 2,
+        per_parent: 2,
+        per_tree: 2,
+    };
+    let parent_is_full = Lanes {
+        subagent: 8,
+        per_tree: 8,
+        ..lane_is_full
+    };
+    for lanes in [lane_is_full, parent_is_full] {
+        let english = answers_to_four(Lang::En, lanes).await;
+        let chinese = answers_to_four(Lang::Zh, lanes).await;
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(english, @r"
+            result 1-0 ok: Subagent [c1] started (ID: <c1>). I will notify you when it finishes.
+            result 1-1 ok: Subagent [c2] started (ID: <c2>). I will notify you when it finishes.
+            result 1-2 ok: Subagent [c3] is queued at position 1 (ID: <c3>). I will notify you when it finishes.
+            result 1-3 ok: Subagent [c4] is queued at position 2 (ID: <c4>). No notice follows when it finishes; read its result with subagents, action get.
+            ");
+            insta::assert_snapshot!(chinese, @r"
+            result 1-0 ok: 子 Agent [c1] 已启动 (ID: <c1>)。完成后我会通知你。
+            result 1-1 ok: 子 Agent [c2] 已启动 (ID: <c2>)。完成后我会通知你。
+            result 1-2 ok: 子 Agent [c3] 正在排队，位置：1 (ID: <c3>)。完成后我会通知你。
+            result 1-3 ok: 子 Agent [c4] 正在排队，位置：2 (ID: <c4>)。完成后不会通知；用 subagents 的 get 查看结果。
+            ");
+        }
+    }
 }
 
 /// Starts three children where only two may run, and shows them while those two are blocked.

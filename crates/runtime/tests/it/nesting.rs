@@ -55,7 +55,7 @@ async fn a_child_cannot_spawn_under_any_name() {
     result 1-4 denied: Denied: spawn_subagent may not be called here
     result 1-5 denied: Denied: sessions_spawn may not be called here
     result 1-6 denied: Denied: subagents may not be called here
-    result 1-7 error: Error: there is no tool 'delegate'. You can call: read_file, list_dir, glob, grep, write_file, edit_file, exec, todo_write, changes, ask.
+    result 1-7 error: Error: there is no tool 'delegate'. You can call: read_file, list_dir, glob, grep, write_file, edit_file, exec, todo_write, ask.
     "#);
 }
 

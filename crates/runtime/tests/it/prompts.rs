@@ -6,14 +6,18 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use sortie_core::agent::AgentDefinition;
+use sortie_core::agent::{AgentDefinition, ToolSelection};
 use sortie_core::id::RunId;
 use sortie_core::ports::model::ModelRequest;
-use sortie_core::ports::workspace::{Collected, Worktrees};
+use sortie_core::ports::tool::Touches;
+use sortie_core::ports::workspace::{Collected, Skills, Worktrees};
 use sortie_core::run::{Changes, Isolation, Status, Worktree};
+use sortie_core::skill::{SkillRef, SkillSource};
 use sortie_core::words::Lang;
 use sortie_runtime::NewRun;
 use sortie_test_support::stage::{MODEL, Play, Stage};
+
+use crate::props::Canary;
 
 const EVERYBODY: &str = r#"
   - when: { agent: main, turn: 1 }
@@ -186,4 +190,67 @@ async fn worktree_path_replaces_only_the_workspace_of_the_prompt() {
         "{system}"
     );
     assert!(system.ends_with(&place), "{system}");
+}
+
+/// One skill, in every workspace.
+#[derive(Debug)]
+struct OneSkill;
+
+impl Skills for OneSkill {
+    fn in_workspace(&self, workspace: &Path) -> Vec<SkillRef> {
+        vec![SkillRef {
+            name: "release-notes".to_owned(),
+            description: "Writes release notes.".to_owned(),
+            folder: workspace.to_owned(),
+            source: SkillSource::Project,
+        }]
+    }
+
+    fn in_operators_folder(&self, _: &Path, _: &str) -> Result<Vec<SkillRef>, String> {
+        Ok(Vec::new())
+    }
+
+    fn in_folder(&self, _: &Path, _: &str) -> Result<Vec<SkillRef>, String> {
+        Ok(Vec::new())
+    }
+}
+
+#[tokio::test]
+async fn a_child_is_shown_only_skills_and_tools_that_it_can_use() {
+    for lang in Lang::ALL {
+        let mut play = Play::speaking(
+            *lang,
+            r#"
+  - when: { agent: main, turn: 1 }
+    calls:
+      - { tool: task, args: { description: reader, prompt: p, subagent_type: reader } }
+      - { tool: task, args: { description: general, prompt: p, subagent_type: general } }
+  - say: "done"
+"#,
+        );
+        play.skills = Arc::new(OneSkill);
+        play.more_tools = vec![Canary::new("skill", Touches::Nothing)];
+        let general = play.agents.find("general").expect("it is built in").clone();
+        play.agents.add(AgentDefinition {
+            name: "reader".to_owned(),
+            tools: ToolSelection {
+                allow: Some(vec!["read_file".to_owned()]),
+                deny: Vec::new(),
+            },
+            ..general
+        });
+        let stage = play.begin().await;
+        stage.play("send two").await;
+        for (label, shows_skill, shows_changes) in [
+            ("main", true, true),
+            ("general", true, false),
+            ("reader", false, false),
+        ] {
+            let request = stage.model().request(label, 1).expect("its request");
+            let has = |name: &str| request.tools.iter().any(|tool| tool.name == name);
+            let shown = request.system.contains("release-notes");
+            assert_eq!((shown, has("skill")), (shows_skill, shows_skill), "{label}");
+            assert_eq!(has("changes"), shows_changes, "{label}");
+        }
+    }
 }

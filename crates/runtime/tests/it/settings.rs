@@ -4,8 +4,10 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use sortie_core::agent::ModelChoice;
+use sortie_core::config::AgentConfig;
 use sortie_core::ports::tool::Touches;
 use sortie_core::run::{Cleanup, Status};
+use sortie_core::words::Lang;
 use sortie_test_support::stage::{Play, Stage};
 
 use crate::props::{Canary, agent};
@@ -52,7 +54,7 @@ async fn a_child_has_15_iterations_by_default() {
 }
 
 #[tokio::test]
-async fn timeout_of_the_caller_overrides_the_settings() {
+async fn timeout_of_a_call_can_only_shorten_the_limit() {
     let stage = Play::new(
         r#"
   - when: { agent: main, turn: 1 }
@@ -60,10 +62,25 @@ async fn timeout_of_the_caller_overrides_the_settings() {
       - { tool: spawn_subagent, args: { task: t, label: default } }
       - { tool: spawn_subagent, args: { task: t, label: own, runTimeoutSeconds: 7 } }
       - { tool: spawn_subagent, args: { task: t, label: none, runTimeoutSeconds: 0 } }
+      - { tool: spawn_subagent, args: { task: t, label: longer, runTimeoutSeconds: 900 } }
+      - { tool: spawn_subagent, args: { task: t, label: agent, agentId: code } }
+      - { tool: spawn_subagent, args: { task: t, label: agent none, agentId: code, runTimeoutSeconds: 0 } }
+      - { tool: spawn_subagent, args: { task: t, label: agent shorter, agentId: code, runTimeoutSeconds: 7 } }
+      - { tool: spawn_subagent, args: { task: t, label: agent longer, agentId: code, runTimeoutSeconds: 900 } }
+      - { tool: spawn_subagent, args: { task: t, label: unlimited, agentId: plan, runTimeoutSeconds: 0 } }
   - say: "done"
 "#,
     )
-    .set(|settings| settings.child.timeout = Some(Duration::from_secs(90)))
+    .set(|settings| {
+        settings.child.timeout = Some(Duration::from_secs(90));
+        for (agent, seconds) in [("code", 300), ("plan", 0)] {
+            let config = AgentConfig {
+                timeout_seconds: Some(seconds),
+                ..AgentConfig::default()
+            };
+            settings.agents.insert(agent.to_owned(), config);
+        }
+    })
     .begin()
     .await;
     stage.play("send three").await;
@@ -75,7 +92,13 @@ async fn timeout_of_the_caller_overrides_the_settings() {
     main None
     default Some(90000)
     own Some(7000)
-    none None
+    none Some(90000)
+    longer Some(90000)
+    agent Some(300000)
+    agent none Some(300000)
+    agent shorter Some(7000)
+    agent longer Some(300000)
+    unlimited None
     ");
 }
 
@@ -365,6 +388,25 @@ async fn only_allowed_agents_are_sent_out() {
 }
 
 #[tokio::test]
+async fn disabled_subagents_remove_the_delegation_chapter() {
+    for (lang, chapter) in [(Lang::En, "# Delegating"), (Lang::Zh, "# 委派")] {
+        for enabled in [true, false] {
+            let stage = Play::speaking(lang, "  - say: \"done\"\n")
+                .set(|settings| settings.subagents_enabled = enabled)
+                .begin()
+                .await;
+            stage.play("say something").await;
+            let request = stage.model().request("main", 1).expect("its request");
+            let system = &request.system;
+            assert_eq!(system.contains(chapter), enabled, "{lang}: {system}");
+            assert_eq!(system.contains("explore"), enabled, "{lang}: {system}");
+            let has_changes = request.tools.iter().any(|tool| tool.name == "changes");
+            assert_eq!(has_changes, enabled, "{lang}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn disabled_subagents_remove_the_delegation_tools() {
     let stage = Play::new(
         r#"
@@ -382,8 +424,8 @@ async fn disabled_subagents_remove_the_delegation_tools() {
     insta::assert_snapshot!(stage.seen("main", 2).await, @r#"
     user: send some
     assistant: task{"description":"a","prompt":"p","subagent_type":"code"} spawn_subagent{"task":"t"}
-    result 1-0 denied: Denied: task may not be called here (decided by: grant: task is not among the tools of this run), so nothing ran. Do not look for a way around it: use the tools you have (read_file, list_dir, glob, grep, write_file, edit_file, exec, todo_write, changes, ask), or say in your report what you could not do.
-    result 1-1 denied: Denied: spawn_subagent may not be called here (decided by: grant: spawn_subagent is not among the tools of this run), so nothing ran. Do not look for a way around it: use the tools you have (read_file, list_dir, glob, grep, write_file, edit_file, exec, todo_write, changes, ask), or say in your report what you could not do.
+    result 1-0 denied: Denied: task may not be called here (decided by: grant: task is not among the tools of this run), so nothing ran. Do not look for a way around it: use the tools you have (read_file, list_dir, glob, grep, write_file, edit_file, exec, todo_write, ask), or say in your report what you could not do.
+    result 1-1 denied: Denied: spawn_subagent may not be called here (decided by: grant: spawn_subagent is not among the tools of this run), so nothing ran. Do not look for a way around it: use the tools you have (read_file, list_dir, glob, grep, write_file, edit_file, exec, todo_write, ask), or say in your report what you could not do.
     "#);
     assert_eq!(stage.records().await.len(), 1);
 }

@@ -271,15 +271,31 @@ fn sinks(caller: &Caller, places: &[String]) -> Result<Vec<SinkAddress>, Problem
         .collect()
 }
 
-#[utoipa::path(get, path = "/api/tasks/stats", tag = "tasks",
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct StatsQuery {
+    /// Only tasks of this session.
+    #[param(min_length = 1)]
+    session_id: Option<String>,
+}
+
+#[utoipa::path(get, path = "/api/tasks/stats", tag = "tasks", params(StatsQuery),
     responses((status = 200, body = Stats)))]
-/// Returns the number of tasks by status.
+/// Returns the number of tasks by status, archived tasks included.
 pub(crate) async fn stats(
     State(Shared(app)): State<Shared>,
     caller: Caller,
+    QueryParams(which): QueryParams<StatsQuery>,
 ) -> Result<Json<Stats>, Problem> {
+    let session = match &which.session_id {
+        None => None,
+        Some(session) => Some(access::session(&caller, Some(session))?),
+    };
     let filter = ListFilter {
+        session,
         tenant: caller.tenant().cloned(),
+        archived: true,
         ..ListFilter::default()
     };
     Ok(Json(app.runtime.stats(filter).await?.into()))

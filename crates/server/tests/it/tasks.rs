@@ -1,11 +1,13 @@
 //! Tests of tasks over the API: creation, lists, views, changes and deletion.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use reqwest::{Method, header};
 use serde_json::{Value, json};
+use sortie_test_support::stage::Play;
 
-use crate::support::{SAYS_DONE, World, answer, slug};
+use crate::support::{SAYS_DONE, World, answer, patient, slug};
 
 const LISTS_A_FOLDER: &str = r#"
   - when: { turn: 1 }
@@ -81,6 +83,54 @@ async fn task_is_created_ends_and_has_all_views() {
         (&stats["total"], &stats["completed"]),
         (&json!(1), &json!(1))
     );
+}
+
+#[tokio::test]
+async fn session_id_without_a_colon_belongs_to_the_channel_api() {
+    let world = World::begin(SAYS_DONE).await;
+    let id = world
+        .task(&json!({"message": "x", "session_id": "family"}))
+        .await;
+    let task = world.json(world.get(&format!("/api/tasks/{id}"))).await;
+    assert_eq!(task["session_id"], "api:family");
+    for session in ["family", "api:family"] {
+        let list = format!("/api/tasks?session_id={session}");
+        assert_eq!(world.json(world.get(&list)).await[0]["task_id"], id);
+    }
+    let (status, problem) = answer(world.get("/api/tasks?session_id=:family")).await;
+    assert_eq!((status.as_u16(), slug(&problem)), (400, "bad-request"));
+}
+
+#[tokio::test]
+async fn stats_count_archived_tasks_and_respect_the_session() {
+    let archives_at_once = Play::new(SAYS_DONE).set(|set| set.archive_after = Some(Duration::ZERO));
+    let world = World::of(archives_at_once, patient()).await;
+    for session in ["family", "web:1", "web:1"] {
+        let id = world
+            .task(&json!({"message": "x", "session_id": session}))
+            .await;
+        world.until_status(&id, "completed").await;
+    }
+    // Tasks are archived at the start of the next process.
+    let world = world.restart().await;
+    world
+        .stage
+        .until("all tasks are archived", async || {
+            let list = world.json(world.get("/api/tasks")).await;
+            list.as_array().unwrap().is_empty().then_some(())
+        })
+        .await;
+    let total = async |query: &str| {
+        let stats = world
+            .json(world.get(&format!("/api/tasks/stats{query}")))
+            .await;
+        assert_eq!(stats["total"], stats["completed"], "{stats}");
+        stats["total"].as_u64().unwrap()
+    };
+    assert_eq!(total("").await, 3);
+    assert_eq!(total("?session_id=web:1").await, 2);
+    assert_eq!(total("?session_id=family").await, 1);
+    assert_eq!(total("?session_id=web:2").await, 0);
 }
 
 #[tokio::test]
@@ -170,7 +220,7 @@ async fn invalid_requests_get_problems_and_never_5xx() {
     )
     .await;
     check(
-        world.post(tasks, &json!({"message": "x", "session_id": "y"})),
+        world.post(tasks, &json!({"message": "x", "session_id": "y:"})),
         400,
         "bad-request",
     )

@@ -22,7 +22,7 @@ pub(crate) struct List {
     /// Lists only tasks with this status
     #[arg(long, value_enum)]
     status: Option<StatusArgument>,
-    /// Lists only tasks of this session, written channel:chat_id
+    /// Lists only tasks of this session, written channel:chat_id; ID alone means api:ID
     #[arg(long, value_name = "SESSION")]
     session: Option<SessionKey>,
     /// Lists only children of this task

@@ -15,7 +15,7 @@ use crate::table;
 /// Counts tasks by status
 #[derive(Debug, Args)]
 pub(crate) struct Stats {
-    /// Counts only tasks of this session, written channel:chat_id
+    /// Counts only tasks of this session, written channel:chat_id; ID alone means api:ID
     #[arg(long, value_name = "SESSION")]
     session: Option<SessionKey>,
     /// Prints the result as JSON
