@@ -552,7 +552,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Returns the number of tasks by status. */
+        /** Returns the number of tasks by status, archived tasks included. */
         get: operations["tasks_stats"];
         put?: never;
         post?: never;
@@ -1820,7 +1820,7 @@ export interface components {
             report_to?: string[];
             /** @description The JSON schema of the result. */
             result_schema?: Record<string, never> | null;
-            /** @description `channel:chat_id`. */
+            /** @description `channel:chat_id`; an id without a colon means `api:{id}`. */
             session_id?: string | null;
             /**
              * Format: double
@@ -3785,7 +3785,10 @@ export interface operations {
     };
     tasks_stats: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Only tasks of this session. */
+                session_id?: string;
+            };
             header?: never;
             path?: never;
             cookie?: never;
