@@ -94,10 +94,10 @@ fn obey(words: impl Iterator<Item = OsString>) -> Result<ExitCode, Problem> {
 fn carry_out(order: Order, gathered: &mut Gathered) -> io::Result<()> {
     match order {
         Order::Parent { process } => {
-            gathered.lifeline = Some(program::Lifeline::of_parent(process)?)
+            gathered.lifeline = Some(program::Lifeline::of_parent(process)?);
         }
         Order::Lifeline { pass_on } => {
-            gathered.lifeline = Some(program::Lifeline::of_input(pass_on)?)
+            gathered.lifeline = Some(program::Lifeline::of_input(pass_on)?);
         }
         Order::Join { list } => {
             let joined = files::write_existing(&list, "0");

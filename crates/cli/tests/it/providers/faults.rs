@@ -385,7 +385,7 @@ fn an_unknown_tool_is_an_answer_for_the_model() {
                 seen.last_message().contains("teleport"),
                 "{}",
                 seen.last_message()
-            )
+            );
         })
         .check();
 }
