@@ -51,8 +51,7 @@ pub(crate) fn make_database(database: &Path) -> Done<()> {
             remove(&with_suffix(&draft, suffix)).map_err(broken)?;
         }
         drop(open_private_file(&draft).map_err(broken)?);
-        // Closing the only connection checkpoints the log.
-        drop(schema::open_for_writing(&draft)?);
+        schema::create(&draft)?;
         atomic_file::rename(&draft, database).map_err(broken)?;
     }
     // SQLite copies the permissions of this file to its other files.

@@ -103,6 +103,18 @@ pub(crate) fn open_for_writing(path: &Path) -> Done<Connection> {
     Ok(Connection::Sqlite(connection))
 }
 
+/// Writes the tables into a new database that no other process knows. Flushes nothing: the caller
+/// flushes the complete file before it gets its name.
+pub(crate) fn create(path: &Path) -> Done<()> {
+    let connection = Sqlite::open(path)?;
+    connection.pragma_update(None, "synchronous", "OFF")?;
+    // The mode is part of the file. Whether the file system supports it is checked when the store
+    // is opened.
+    connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
+    migrate(&connection, MIGRATIONS)
+    // Closing the only connection moves the log into the file.
+}
+
 /// Opens an existing database for reading; `None` if it has no tables yet.
 pub(crate) fn open_for_reading(path: &Path) -> Done<Option<Connection>> {
     let Some(connection) = existing(path)? else {
