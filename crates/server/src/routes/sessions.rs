@@ -318,6 +318,11 @@ pub(crate) async fn revoke(
     QueryParams(rule): QueryParams<Rule>,
 ) -> Result<Json<Revoked>, Problem> {
     let (session, tenant, folder) = match rule.workspace {
+        Some(folder) if folder.is_empty() => {
+            return Err(Problem::bad(
+                "the workspace is empty: give the folder of the grant",
+            ));
+        }
         // Background tasks have grants too, and are not turns of the session.
         Some(folder) => {
             let session = access::session(&caller, Some(&id))?;
