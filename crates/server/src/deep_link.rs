@@ -19,7 +19,8 @@ const KEPT_SECONDS: u32 = 600;
 pub(crate) fn of_page(address: &str) -> Option<&str> {
     let path = address.split('?').next().unwrap_or_default();
     let is_ours = address.starts_with('/')
-        && !address.starts_with("//")
+        && !path.contains("//")
+        && !path.split('/').any(is_dots)
         && address.len() <= MAX_BYTES
         && address.bytes().all(|byte| byte.is_ascii_graphic())
         && !address.contains(['\\', '#'])
@@ -27,6 +28,13 @@ pub(crate) fn of_page(address: &str) -> Option<&str> {
         && path != LOGIN
         && !path.starts_with("/login/");
     (is_ours && address != "/").then_some(address)
+}
+
+/// Returns whether a browser resolves this part of a path against the parts before it. With what
+/// follows, `/.//host` would name another host.
+fn is_dots(part: &str) -> bool {
+    let plain = part.to_ascii_lowercase().replace("%2e", ".");
+    matches!(plain.as_str(), "." | "..")
 }
 
 /// Returns the address that the browser asked for last.
@@ -74,6 +82,9 @@ mod tests {
             "/",
             "tasks",
             "//evil.example/x",
+            "/.//evil.example",
+            "/%2E%2e/tasks",
+            "/tasks//x",
             "/\\evil.example",
             "https://evil.example",
             "/tasks#page-key=x",

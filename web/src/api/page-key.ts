@@ -13,7 +13,7 @@ let unstored: string | null = null;
 export function takePageKey(): void {
   if (!location.hash.startsWith(FRAGMENT)) return;
   const key = location.hash.slice(FRAGMENT.length);
-  history.replaceState(null, "", location.pathname + location.search);
+  history.replaceState(null, "", location.origin + location.pathname + location.search);
   if (!SHAPE.test(key)) return;
   try {
     localStorage.setItem(NAME, key);
