@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use sortie_core::ports::tool::{Permits, ToolContext, ToolFailure};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::task::JoinError;
 
 use crate::confine::{Kept, Workspace};
@@ -16,6 +16,9 @@ const MAX_WORK_TIME: Duration = Duration::from_secs(20);
 /// The most calls whose file work runs at once; others wait. Without a limit a hundred children
 /// that read a file make a hundred threads, which cost more than the reading.
 const MAX_WORKERS: usize = 16;
+
+/// The longest wait for a place: longer than the longest walk.
+const MAX_WAIT: Duration = Duration::from_secs(60);
 
 static WORKERS: Semaphore = Semaphore::const_new(MAX_WORKERS);
 
@@ -57,18 +60,9 @@ impl Drop for StopOnDrop {
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce(&Stop) -> Result<T, ToolFailure> + Send + 'static,
 ) -> Result<T, ToolFailure> {
-    let place = WORKERS
-        .acquire()
-        .await
-        .map_err(|closed| ToolFailure::new(format!("Error: the tool cannot start ({closed}).")))?;
     let guard = StopOnDrop(Stop::new());
     let stop = guard.0.clone();
-    let working = tokio::task::spawn_blocking(move || {
-        // Kept until the work ends: dropping the call does not end its thread.
-        let _place = place;
-        work(&stop)
-    });
-    flatten(working.await)
+    flatten(tokio::task::spawn_blocking(move || work(&stop)).await)
 }
 
 /// Runs blocking work on the files of a call's workspace. The policy of the call decides about each
@@ -81,11 +75,26 @@ pub(crate) async fn in_workspace<T: Send + 'static>(
     let root = context.workspace.to_owned();
     let kept = Arc::clone(kept);
     let permits = Arc::clone(context.permits);
+    let place = place(MAX_WAIT).await?;
     blocking(move |stop| {
+        // Kept until the work ends: dropping the call does not end its thread.
+        let _place = place;
         let workspace = Workspace::open(&root)?.keeping(&kept)?;
         work(&workspace.behind(gate(permits, stop.clone())), stop)
     })
     .await
+}
+
+/// Waits for a place among the calls that do file work. The wait is bounded: work on a file system
+/// that hangs keeps its place for ever.
+async fn place(max_wait: Duration) -> Result<SemaphorePermit<'static>, ToolFailure> {
+    match tokio::time::timeout(max_wait, WORKERS.acquire()).await {
+        Ok(Ok(place)) => Ok(place),
+        Ok(Err(_)) | Err(_) => Err(ToolFailure::new(format!(
+            "Error: {MAX_WORKERS} other calls are using files and none has ended within {} s. Nothing was done; try again later, or report this.",
+            max_wait.as_secs()
+        ))),
+    }
 }
 
 /// Returns the gate of a call; it denies everything once the call is dropped.
@@ -139,6 +148,18 @@ mod tests {
         begin.recv().unwrap();
         drop(call);
         end.recv_timeout(Duration::from_secs(10)).unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_call_waits_for_a_place_only_so_long() {
+        let mut taken = Vec::new();
+        for _ in 0..MAX_WORKERS {
+            taken.push(place(MAX_WAIT).await.unwrap());
+        }
+        let refused = place(Duration::ZERO).await.unwrap_err().to_string();
+        assert!(refused.contains("try again later"), "{refused}");
+        taken.pop();
+        assert!(place(Duration::ZERO).await.is_ok());
     }
 
     #[test]
