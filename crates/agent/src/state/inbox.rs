@@ -11,6 +11,11 @@ use super::{PendingNotice, Phase, RunState};
 use crate::batch::CallStatus;
 use crate::render;
 
+/// Announcements in one notice.
+const MAX_GROUP: usize = 32;
+/// The size of a notice, in bytes, after which no further announcement joins it.
+const MAX_GROUP_BYTES: usize = 8_000;
+
 impl RunState {
     pub(super) fn inbox_taken(&mut self, items: &[InboxItem]) {
         for (item, is_new) in self.recorded(items) {
@@ -106,10 +111,11 @@ impl RunState {
     }
 
     /// Appends an announcement. If the history ends with a notice about other children, which the
-    /// model has not read yet, one notice with one list replaces it.
+    /// model has not read yet, one notice with one list replaces it. A group is bounded: compaction
+    /// shortens a notice as a whole, and each new member renders the group again.
     pub(super) fn push_announcement(&mut self, announcement: Announcement) {
         let mut group = match self.unread_notice.take() {
-            Some((notice, group)) if self.ends_with(&notice) => {
+            Some((notice, group)) if has_room(&notice, &group) && self.ends_with(&notice) => {
                 self.history.pop();
                 group
             }
@@ -231,4 +237,13 @@ impl RunState {
             self.result = Some(result);
         }
     }
+}
+
+/// Returns whether another announcement may join a notice.
+fn has_room(notice: &Message, group: &[Announcement]) -> bool {
+    let bytes = match notice {
+        Message::Notice { text } => text.len(),
+        Message::User { .. } | Message::Assistant { .. } | Message::Tools { .. } => 0,
+    };
+    group.len() < MAX_GROUP && bytes < MAX_GROUP_BYTES
 }

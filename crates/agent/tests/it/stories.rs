@@ -359,6 +359,30 @@ fn waiting_for_named_children_ends_when_the_last_has_reported() {
 }
 
 #[test]
+fn a_long_notice_takes_no_further_announcement() {
+    let mut player = Player::new(spec());
+    let call = ("spawn_subagent", json!({"task": 1}));
+    player.call(&[call.clone(), call]);
+    player.spawned("1-0", 7).spawned("1-1", 8);
+    let report = |child, text: &str| {
+        let outcome = Outcome::Completed {
+            text: text.to_owned(),
+        };
+        announcement(child, EdgeMode::Background, "1-0", outcome)
+    };
+    player.push(Event::InboxTaken {
+        unread: false,
+        items: vec![report(7, &"long ".repeat(2_000)), report(8, "short")],
+    });
+    let notice = last_notice(&player);
+    assert!(notice.contains("short"), "{notice}");
+    assert!(
+        !notice.contains("long"),
+        "compaction would shorten both: {notice}"
+    );
+}
+
+#[test]
 fn children_that_finish_together_share_one_notice_with_one_true_list() {
     for (lang, running, done) in [
         (
