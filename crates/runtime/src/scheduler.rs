@@ -78,7 +78,19 @@ pub(crate) async fn keep_leases(engine: Arc<Engine>, stop: CancellationToken) {
         }
         if let Err(error) = heartbeat(&engine).await {
             store_failed("renew leases", &error);
+            if matches!(error, StoreError::Locked { .. }) {
+                stop_all(&engine);
+            }
         }
+    }
+}
+
+/// Stops every executor: another process owns the store now and runs the same tasks.
+fn stop_all(engine: &Engine) {
+    for fence in engine.active_runs.fences() {
+        engine
+            .active_runs
+            .signal(fence.run, |signals| signals.lost = true);
     }
 }
 
