@@ -44,6 +44,8 @@ pub(crate) fn open_for_writing(target: &Target, owner: &Owner) -> Done<Connectio
         migrate(client)?;
         let text = serde_json::to_string(&owner)?;
         client.execute("UPDATE store_info SET owner = $1 WHERE id = 1", &[&text])?;
+        // Of sessions that ended long ago.
+        client.batch_execute("DELETE FROM commit_tokens WHERE at < now() - INTERVAL '1 day'")?;
         Ok(())
     };
     let session = Session::open(target, Box::new(on_connect))?;

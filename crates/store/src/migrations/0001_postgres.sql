@@ -1,5 +1,13 @@
 -- Triggers and sums of the store on PostgreSQL, and what only this database needs.
 
+-- The last transaction of each session that changed something: whether it was committed, although
+-- its answer was lost.
+CREATE TABLE commit_tokens (
+    session TEXT PRIMARY KEY,
+    token   BIGINT NOT NULL,
+    at      TIMESTAMPTZ NOT NULL DEFAULT now()
+);
+
 -- The version of the schema, and the process that owns the store: an advisory lock guards it.
 CREATE TABLE store_info (
     id      BIGINT PRIMARY KEY CHECK (id = 1),

@@ -8,7 +8,7 @@
 //! The client blocks its thread, so a session must not be used or opened on a thread that drives an
 //! async runtime; see [`off_runtime`].
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::error::Error;
 use std::fmt;
@@ -30,6 +30,8 @@ use crate::sql::{Begin, Params, Value};
 const CACHED_STATEMENTS: usize = 240;
 /// How long a connection attempt may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a connection may be silent while an answer is due before it counts as lost.
+const SILENCE_LIMIT: Duration = Duration::from_secs(15);
 /// How long to look for the outcome of a commit whose answer was lost.
 const OUTCOME_PATIENCE: Duration = Duration::from_secs(20);
 /// Between two attempts to find it.
@@ -49,6 +51,12 @@ pub struct Target {
 pub struct InvalidTarget(String);
 
 impl Target {
+    /// Returns the password, decoded, if the address contains one.
+    pub fn password(&self) -> Option<String> {
+        let bytes = self.config.get_password()?;
+        Some(String::from_utf8_lossy(bytes).into_owned())
+    }
+
     /// Sets the password, in place of one in the address.
     #[must_use]
     pub fn with_password(mut self, password: &str) -> Self {
@@ -71,6 +79,11 @@ impl FromStr for Target {
             )
         })?;
         config.connect_timeout(CONNECT_TIMEOUT);
+        // Without these a network that drops packets blocks the writer until TCP gives up.
+        config.tcp_user_timeout(SILENCE_LIMIT);
+        config.keepalives_idle(SILENCE_LIMIT / 2);
+        config.keepalives_interval(SILENCE_LIMIT / 6);
+        config.keepalives_retries(3);
         config.application_name("sortie");
         Ok(Self { config })
     }
@@ -107,6 +120,10 @@ pub struct Session {
     target: Target,
     on_connect: OnConnect,
     state: RefCell<State>,
+    /// Names the session in `commit_tokens`, across reconnects.
+    name: String,
+    /// The token of the last transaction that changed something.
+    token: Cell<u64>,
 }
 
 #[derive(Default)]
@@ -131,12 +148,16 @@ enum LostCommit {
 impl Session {
     /// Connects to a server.
     pub(crate) fn open(target: &Target, on_connect: OnConnect) -> Done<Self> {
-        let session = Self {
+        let mut session = Self {
             target: target.clone(),
             on_connect,
             state: RefCell::default(),
+            name: String::new(),
+            token: Cell::new(0),
         };
         session.reconnect()?;
+        let name = session.value("SELECT gen_random_uuid()")?;
+        session.name = name.ok_or_else(|| Fault::Broken("the database gave no name".into()))?;
         Ok(session)
     }
 
@@ -168,8 +189,9 @@ impl Session {
         Ok(())
     }
 
-    /// Commits the transaction. When the connection is lost before the server answers, asks the
-    /// server whether the transaction was committed instead of assuming either.
+    /// Commits the transaction. When the connection is lost before the server answers, looks for
+    /// the transaction's token instead of assuming either. The id of the transaction alone proves
+    /// nothing: after a crash of the server an id without a trace in its log is assigned again.
     pub(crate) fn commit(&self) -> Done<()> {
         let begun = self.state.borrow().transaction;
         let transaction = match begun {
@@ -177,6 +199,15 @@ impl Session {
             Some(Begin::Writing) => self.value("SELECT pg_current_xact_id_if_assigned()")?,
             Some(Begin::Reading) | None => None,
         };
+        if transaction.is_some() {
+            self.token.set(self.token.get() + 1);
+            self.command(&format!(
+                "INSERT INTO commit_tokens (session, token) VALUES ('{}', {})
+                 ON CONFLICT (session) DO UPDATE SET token = EXCLUDED.token, at = now()",
+                self.name,
+                self.token.get()
+            ))?;
+        }
         let committed = self.command("COMMIT");
         self.state.borrow_mut().transaction = None;
         match (committed, transaction) {
@@ -186,12 +217,28 @@ impl Session {
         }
     }
 
-    /// Finds out whether a transaction was committed whose answer was lost.
+    /// Finds out whether a transaction was committed whose answer was lost: its token is there, or
+    /// the server no longer works on it.
     fn find_outcome(&self, transaction: &str) -> Done<()> {
-        let question = format!("SELECT pg_xact_status(CAST('{transaction}' AS xid8))");
+        let question = format!(
+            "SELECT CASE
+                 WHEN EXISTS (SELECT 1 FROM commit_tokens WHERE session = '{}' AND token = {})
+                     THEN 'committed'
+                 WHEN CAST('{transaction}' AS xid8) >= pg_snapshot_xmax(pg_current_snapshot())
+                     THEN 'aborted'
+                 WHEN pg_xact_status(CAST('{transaction}' AS xid8)) = 'in progress'
+                     THEN 'in progress'
+                 ELSE 'aborted' END",
+            self.name,
+            self.token.get()
+        );
         let started = Instant::now();
         while started.elapsed() < OUTCOME_PATIENCE {
-            let outcome = self.reconnect().and_then(|()| self.value(&question));
+            let connected = match self.is_lost() {
+                true => self.reconnect(),
+                false => Ok(()),
+            };
+            let outcome = connected.and_then(|()| self.value(&question));
             match outcome.as_ref().map(Option::as_deref) {
                 Ok(Some("committed")) => return Ok(()),
                 Ok(Some("aborted")) => {
@@ -450,14 +497,18 @@ pub(crate) fn is_transient(source: &(dyn Error + Send + Sync + 'static)) -> bool
     };
     match error.code() {
         None => error.is_closed() || is_io(error),
-        Some(code) => [
-            SqlState::T_R_SERIALIZATION_FAILURE,
-            SqlState::T_R_DEADLOCK_DETECTED,
-            SqlState::ADMIN_SHUTDOWN,
-            SqlState::CRASH_SHUTDOWN,
-            SqlState::CANNOT_CONNECT_NOW,
-        ]
-        .contains(code),
+        Some(code) => {
+            let aborted = [
+                SqlState::T_R_SERIALIZATION_FAILURE,
+                SqlState::T_R_DEADLOCK_DETECTED,
+                SqlState::ADMIN_SHUTDOWN,
+                SqlState::CRASH_SHUTDOWN,
+                SqlState::CANNOT_CONNECT_NOW,
+            ]
+            .contains(code);
+            // A session that was idle for too long, and a broken connection (class 08).
+            aborted || matches!(code.code(), "57P05" | "25P03") || code.code().starts_with("08")
+        }
     }
 }
 
