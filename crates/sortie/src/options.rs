@@ -210,12 +210,16 @@ impl Options {
     /// Returns the passwords of the database, in the address and beside it, for the redactor.
     pub(crate) fn store_passwords(&self) -> Vec<String> {
         let address = self.config.store.as_ref().map(Secret::expose);
-        let in_address = address
-            .and_then(|address| address.split_once("://")?.1.rsplit_once('@'))
+        let decoded = address
+            .and_then(|address| address.parse::<Target>().ok())
+            .and_then(|target| target.password());
+        // As the address spells it, percent-encoded.
+        let spelled = address
+            .and_then(|address| address.split_once("://")?.1.split_once('@'))
             .and_then(|(user, _)| user.split_once(':'))
             .map(|(_, password)| password.to_owned());
         let beside = self.store_password().ok().flatten();
-        in_address.into_iter().chain(beside).collect()
+        [decoded, spelled, beside].into_iter().flatten().collect()
     }
 
     #[cfg(not(feature = "postgres"))]
