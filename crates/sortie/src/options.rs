@@ -210,9 +210,12 @@ impl Options {
     /// Returns the passwords of the database, in the address and beside it, for the redactor.
     pub(crate) fn store_passwords(&self) -> Vec<String> {
         let address = self.config.store.as_ref().map(Secret::expose);
+        #[cfg(feature = "postgres")]
         let decoded = address
             .and_then(|address| address.parse::<Target>().ok())
             .and_then(|target| target.password());
+        #[cfg(not(feature = "postgres"))]
+        let decoded = None;
         // As the address spells it, percent-encoded.
         let spelled = address
             .and_then(|address| address.split_once("://")?.1.split_once('@'))
