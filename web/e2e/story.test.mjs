@@ -306,7 +306,7 @@ describe("the real server", { skip: BIN ? false : "SORTIE_BIN is not set" }, () 
     const at = await enter();
     const { page } = at;
     await at.go("/tasks");
-    await page.getByRole("button", { name: "New task" }).click();
+    await page.getByRole("search").getByRole("button", { name: "New task" }).click();
     await page.getByRole("dialog").getByLabel("Instruction").fill("survey by the button");
     await page.getByRole("dialog").getByRole("button", { name: "Start" }).click();
     await page.getByRole("tab", { name: /^Children/ }).click();

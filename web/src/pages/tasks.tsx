@@ -333,7 +333,7 @@ function Tree({
             />
           ))}
         </div>
-        {all.length === 0 && !extent.busy && !extent.problem && (
+        {all.length === 0 && extent.done && !extent.busy && !extent.problem && (
           <div class="none">
             <p>{t(filtered ? "tasks.empty.filter" : "tasks.empty")}</p>
             {filtered ? (
