@@ -1,24 +1,18 @@
 //! The HTTP client from which every outbound request starts.
 //!
-//! All clients share one TLS configuration. It uses ring, which builds in seconds and needs no
-//! code generator, and it reads the root certificates of the machine at the first TLS handshake: a
-//! program that only talks to a server on loopback never reads them, and starts without any.
+//! All clients share one TLS configuration, which reads the root certificates of the machine at the
+//! first TLS handshake: a program that only talks to a server on loopback never reads them, and
+//! starts without any.
 
-use std::fmt;
-use std::sync::{Arc, LazyLock, OnceLock};
+use std::sync::OnceLock;
 
 use reqwest::{ClientBuilder, redirect};
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, ring};
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
-use rustls_platform_verifier::Verifier;
+use rustls::ClientConfig;
+
+use crate::tls::{self, Roots, Verification};
 
 /// Protocols that a client offers in the TLS handshake, in order of preference.
 const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
-
-static PROVIDER: LazyLock<Arc<CryptoProvider>> =
-    LazyLock::new(|| Arc::new(ring::default_provider()));
 
 /// Returns a builder for a client that follows no redirects, sends no referer, uses no proxy and
 /// reads nothing from the environment. A redirect would send the caller's key to a host that is not
@@ -29,85 +23,21 @@ pub fn client() -> ClientBuilder {
         .redirect(redirect::Policy::none())
         .referer(false)
         .user_agent(concat!("sortie/", env!("CARGO_PKG_VERSION")));
-    match tls() {
-        Ok(tls) => builder.tls_backend_preconfigured(tls),
+    match shared_tls() {
+        Some(tls) => builder.tls_backend_preconfigured(tls),
         // `build` reports that there is no TLS; ring supports every version, so this is unreachable.
-        Err(_) => builder,
+        None => builder,
     }
 }
 
 /// Returns the shared configuration; copies of it share one cache of TLS sessions.
-fn tls() -> Result<ClientConfig, Error> {
-    static SHARED: OnceLock<Result<ClientConfig, Error>> = OnceLock::new();
+fn shared_tls() -> Option<ClientConfig> {
+    static SHARED: OnceLock<Option<ClientConfig>> = OnceLock::new();
     let made = SHARED.get_or_init(|| {
-        let mut config = ClientConfig::builder_with_provider(Arc::clone(&PROVIDER))
-            .with_safe_default_protocol_versions()?
-            .dangerous()
-            .with_custom_certificate_verifier(Arc::new(LazyVerifier::default()))
-            .with_no_client_auth();
-        config.alpn_protocols = PROTOCOLS.iter().map(|name| name.to_vec()).collect();
-        Ok(config)
+        let verification = Verification::Name(Roots::Machine);
+        tls::client_config(&verification, &PROTOCOLS).ok()
     });
     made.clone()
-}
-
-/// The verifier of the platform, made when the first certificate arrives. A failure to read the
-/// root certificates fails that handshake, and the next one reads them again.
-#[derive(Default)]
-struct LazyVerifier(OnceLock<Verifier>);
-
-impl LazyVerifier {
-    fn get(&self) -> Result<&Verifier, Error> {
-        if let Some(verifier) = self.0.get() {
-            return Ok(verifier);
-        }
-        let made = Verifier::new(Arc::clone(&PROVIDER))?;
-        Ok(self.0.get_or_init(|| made))
-    }
-}
-
-impl fmt::Debug for LazyVerifier {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("LazyVerifier")
-    }
-}
-
-impl ServerCertVerifier for LazyVerifier {
-    fn verify_server_cert(
-        &self,
-        end_entity: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-        server_name: &ServerName<'_>,
-        ocsp_response: &[u8],
-        now: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        self.get()?
-            .verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.get()?.verify_tls12_signature(message, cert, dss)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.get()?.verify_tls13_signature(message, cert, dss)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        PROVIDER
-            .signature_verification_algorithms
-            .supported_schemes()
-    }
 }
 
 #[cfg(test)]
@@ -116,13 +46,15 @@ mod tests {
     use std::net::TcpListener;
     use std::path::Path;
     use std::process::{Command, Stdio};
+    use std::sync::Arc;
     use std::thread;
 
-    use rustls::pki_types::PrivateKeyDer;
     use rustls::pki_types::pem::PemObject as _;
+    use rustls::pki_types::{CertificateDer, PrivateKeyDer};
     use rustls::{ServerConfig, ServerConnection, Stream};
 
     use super::*;
+    use crate::tls::PROVIDER;
 
     const CERTIFICATE: &[u8] = include_bytes!("../tests/tls/localhost.pem");
     const KEY: &[u8] = include_bytes!("../tests/tls/localhost.key");

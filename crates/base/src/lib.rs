@@ -19,6 +19,8 @@ pub mod regular_file;
 pub mod retry_after;
 pub mod secret;
 pub mod sse;
+#[cfg(feature = "tls")]
+pub mod tls;
 pub mod token_bucket;
 pub mod truncate;
 pub mod wildcard;

@@ -33,6 +33,7 @@ const MAX_GROUPS_BYTES: u64 = 4 * 1024 * 1024;
 const GROUP_WRITES: u32 = 0o020;
 const OTHERS_WRITE: u32 = 0o002;
 const READ_BY_OTHERS: u32 = 0o044;
+const EVERYBODY_READS: u32 = 0o004;
 const SEARCHED_BY_OTHERS: u32 = 0o011;
 const ANYTHING_FOR_OTHERS: u32 = 0o077;
 const STICKY: u32 = 0o1000;
@@ -505,6 +506,11 @@ fn private_groups(text: &str, user: u32, group: u32) -> Vec<u32> {
 /// Returns whether other users than the owner may change a file.
 pub fn others_may_write(metadata: &fs::Metadata) -> bool {
     metadata.permissions().mode() & (GROUP_WRITES | OTHERS_WRITE) != 0
+}
+
+/// Returns whether every user may read a file.
+pub fn everybody_may_read(metadata: &fs::Metadata) -> bool {
+    metadata.permissions().mode() & EVERYBODY_READS != 0
 }
 
 /// Creates a folder that only its owner can enter, and missing folders above it, independent of the umask.

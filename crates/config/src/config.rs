@@ -57,7 +57,7 @@ pub struct Config {
         "pattern" = "^[A-Z_][A-Z0-9_]{0,127}$"
     ))]
     pub store_password_env: Option<String>,
-    /// File that contains the password of the database.
+    /// File that contains the password of the database; refused if every user can read it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub store_password_file: Option<String>,
     /// Settings of the main agent.

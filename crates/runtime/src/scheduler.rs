@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use sortie_core::ports::store::{Claim, Claimed, Heartbeat, RecoverScope, StoreError, StoreResult};
+use sortie_core::time::Timestamp;
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
@@ -231,14 +232,33 @@ async fn wait_until_due(engine: &Engine) -> Duration {
     }
 }
 
+/// Renews the leases, then frees those that have expired. Frees none after a renewal that waited
+/// for the store for longer than a lease: the leases of all active runs have expired meanwhile,
+/// and the next heartbeat renews them.
 async fn heartbeat(engine: &Engine) -> StoreResult<()> {
+    let lease_until = engine.lease_until();
+    renew_leases(engine, lease_until).await?;
+    if engine.clock.now() >= lease_until {
+        return renew_leases(engine, engine.lease_until()).await;
+    }
+    let report = engine.recover(RecoverScope::Expired).await?;
+    if !report.resumed.is_empty() {
+        engine.wakeups.scheduler.notify_one();
+    }
+    for run in report.resumed {
+        engine.publisher.record_changed(run).await;
+    }
+    Ok(())
+}
+
+async fn renew_leases(engine: &Engine, lease_until: Timestamp) -> StoreResult<()> {
     let fences = engine.active_runs.fences();
     if !fences.is_empty() {
         let report = engine
             .store
             .heartbeat(Heartbeat {
                 fences,
-                lease_until: engine.lease_until(),
+                lease_until,
             })
             .await?;
         for run in report.lost {
@@ -261,13 +281,6 @@ async fn heartbeat(engine: &Engine) -> StoreResult<()> {
                 .active_runs
                 .signal(run, |signals| signals.inbox = true);
         }
-    }
-    let report = engine.recover(RecoverScope::Expired).await?;
-    if !report.resumed.is_empty() {
-        engine.wakeups.scheduler.notify_one();
-    }
-    for run in report.resumed {
-        engine.publisher.record_changed(run).await;
     }
     Ok(())
 }

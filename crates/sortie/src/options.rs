@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use sortie_base::{private_files, regular_file};
 use sortie_config::{Config, Secret, TrustStore};
 use sortie_core::ports::store::{Replied, StoreError, StoreResult};
 use sortie_core::request::{Reply, RequestId};
@@ -21,6 +22,8 @@ use crate::{Environment, settings};
 
 /// The file in the configuration folder that lists trusted folders.
 pub const TRUST_FILE: &str = "trust.json";
+/// More than any password.
+const MAX_PASSWORD_BYTES: u64 = 64 * 1024;
 
 /// What a caller hands over: folders, configuration, environment.
 #[derive(Clone, Debug)]
@@ -127,6 +130,22 @@ fn unusable(why: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> StoreEr
     }
 }
 
+/// Reads the password of a database from a file that only its owner and its group may read.
+fn read_password(path: &Path) -> Result<String, String> {
+    let shown = path.display();
+    let unread = |error: std::io::Error| format!("cannot read {shown}: {error}");
+    let file = regular_file::open_followed(path).map_err(unread)?;
+    let metadata = file.metadata().map_err(unread)?;
+    if private_files::everybody_may_read(&metadata) || private_files::others_may_write(&metadata) {
+        return Err(format!(
+            "other users can read or change the password in {shown}; \
+             change the password of the database, and run: chmod 600 {shown}"
+        ));
+    }
+    let bytes = regular_file::read_all(file, MAX_PASSWORD_BYTES).map_err(unread)?;
+    String::from_utf8(bytes).map_err(|_| format!("the password in {shown} is not UTF-8"))
+}
+
 impl Options {
     /// Locks the store for this process. Fails with `StoreError::Locked` while another process holds
     /// it.
@@ -202,8 +221,7 @@ impl Options {
             return Ok(None);
         };
         let path = self.workspace.join(path);
-        let unread = |error| unusable(format!("cannot read {}: {error}", path.display()));
-        let text = std::fs::read_to_string(&path).map_err(unread)?;
+        let text = read_password(&path).map_err(unusable)?;
         Ok(Some(text.trim_end_matches(['\r', '\n']).to_owned()))
     }
 

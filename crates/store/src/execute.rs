@@ -26,6 +26,9 @@ pub trait Query: Send + Sync + fmt::Debug {
 /// Runs transitions. Each is atomic, and durable when it returns. A job may run more than once, and
 /// only its last run takes effect.
 pub trait Execute: Query {
+    /// Returns why the database does not answer at the moment, so that transitions wait.
+    fn outage(&self) -> Option<String>;
+
     fn write<T, F>(
         &self,
         doing: &'static str,
@@ -83,6 +86,10 @@ impl Query for Inline {
 }
 
 impl Execute for Inline {
+    fn outage(&self) -> Option<String> {
+        None
+    }
+
     async fn write<T, F>(&self, doing: &'static str, job: F) -> StoreResult<T>
     where
         T: Send + 'static,

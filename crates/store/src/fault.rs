@@ -59,6 +59,17 @@ impl Fault {
         }
     }
 
+    /// Whether the database is away, and may be back later.
+    pub(crate) fn is_outage(&self) -> bool {
+        match self {
+            #[cfg(feature = "postgres")]
+            Self::Broken(source) => postgres::is_outage_of(source.as_ref()),
+            #[cfg(not(feature = "postgres"))]
+            Self::Broken(_) => false,
+            Self::Refused(_) => false,
+        }
+    }
+
     pub(crate) fn not_found(run: RunId) -> Self {
         Self::Refused(StoreError::NotFound(run.to_string()))
     }

@@ -18,6 +18,7 @@ mod execute;
 mod fault;
 mod files;
 mod lock;
+mod outage;
 #[cfg(test)]
 mod plans;
 mod ports;
@@ -52,7 +53,7 @@ use crate::writer::Threaded;
 pub use crate::lock::Owner;
 pub use crate::row::undetermined_columns;
 #[cfg(feature = "postgres")]
-pub use crate::sql::postgres::{InvalidTarget, Target};
+pub use crate::sql::target::{InvalidTarget, Target};
 pub use crate::transitions::rebuild::Fold;
 
 /// The file name of the database.

@@ -232,6 +232,12 @@ impl<E: Execute> Registry for SqlStore<E> {
     }
 
     async fn probe(&self) -> StoreResult<()> {
+        if let Some(reason) = self.execute.outage() {
+            return Err(StoreError::Failed {
+                doing: "reach its database",
+                source: reason.into(),
+            });
+        }
         self.execute.write("write", schema::touch).await
     }
 

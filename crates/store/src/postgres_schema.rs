@@ -1,5 +1,6 @@
 //! The schema of a store on PostgreSQL, and the advisory lock of its owner.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use postgres::Client;
@@ -9,8 +10,10 @@ use sortie_core::ports::store::StoreError;
 use crate::execute::wait;
 use crate::fault::{Done, Fault};
 use crate::lock::Owner;
+use crate::outage::Outage;
 use crate::schema::{self, SchemaError, TABLES};
-use crate::sql::postgres::{Session, Target};
+use crate::sql::postgres::Session;
+use crate::sql::target::Target;
 use crate::sql::{self, Connection};
 
 /// The migrations after the tables, in order.
@@ -37,7 +40,11 @@ const PATIENCE_WITH_THE_DEAD: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Opens the database for the writer: takes the lock and migrates.
-pub(crate) fn open_for_writing(target: &Target, owner: &Owner) -> Done<Connection> {
+pub(crate) fn open_for_writing(
+    target: &Target,
+    owner: &Owner,
+    outage: Arc<Outage>,
+) -> Done<Connection> {
     let owner = owner.clone();
     let on_connect = move |client: &mut Client| {
         lock(client, &owner)?;
@@ -48,14 +55,14 @@ pub(crate) fn open_for_writing(target: &Target, owner: &Owner) -> Done<Connectio
         client.batch_execute("DELETE FROM commit_tokens WHERE at < now() - INTERVAL '1 day'")?;
         Ok(())
     };
-    let session = Session::open(target, Box::new(on_connect))?;
+    let session = Session::open(target, Box::new(on_connect), outage)?;
     Ok(Connection::Postgres(Box::new(session)))
 }
 
 /// Opens the database beside the process that owns it, to read it or to leave a reply; `None` if it
 /// has no tables yet.
 pub(crate) fn open_existing(target: &Target) -> Done<Option<Connection>> {
-    let session = Session::open(target, Box::new(|_| Ok(())))?;
+    let session = Session::open(target, Box::new(|_| Ok(())), Arc::default())?;
     let connection = Connection::Postgres(Box::new(session));
     let Some(version) = version_of(&connection)? else {
         return Ok(None);

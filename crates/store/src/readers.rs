@@ -13,7 +13,9 @@ use crate::fault::{Done, Fault};
 use crate::postgres_schema;
 use crate::schema;
 #[cfg(feature = "postgres")]
-use crate::sql::postgres::{Target, off_runtime};
+use crate::sql::postgres::off_runtime;
+#[cfg(feature = "postgres")]
+use crate::sql::target::Target;
 use crate::sql::{Begin, Connection};
 
 /// Concurrent queries; more wait. Queries are short, and each connection has its own cache.

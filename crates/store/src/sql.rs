@@ -7,6 +7,10 @@
 mod connection;
 #[cfg(feature = "postgres")]
 pub(crate) mod postgres;
+#[cfg(feature = "postgres")]
+pub(crate) mod target;
+#[cfg(feature = "postgres")]
+mod tls;
 mod value;
 
 use std::error::Error;

@@ -17,12 +17,13 @@ use crate::fault::{Done, Fault};
 use crate::lock::Lock;
 #[cfg(feature = "postgres")]
 use crate::lock::Owner;
+use crate::outage::Outage;
 #[cfg(feature = "postgres")]
 use crate::postgres_schema;
 use crate::readers::{Readers, Source};
 use crate::schema;
 #[cfg(feature = "postgres")]
-use crate::sql::postgres::Target;
+use crate::sql::target::Target;
 use crate::sql::{Begin, Connection};
 
 /// Transitions that share one commit; more would delay the answer of the first.
@@ -35,6 +36,7 @@ pub struct Threaded {
     jobs: Option<mpsc::Sender<Box<dyn Job>>>,
     thread: Option<JoinHandle<()>>,
     readers: Readers,
+    outage: Arc<Outage>,
 }
 
 impl Threaded {
@@ -43,8 +45,10 @@ impl Threaded {
         let connection = schema::open_for_writing(path)?;
         let readers = Readers::open(Source::File(path.to_owned()))?;
         let (jobs, waiting) = mpsc::channel(MAX_WAITING);
+        let outage = Arc::<Outage>::default();
+        let of_writer = Arc::clone(&outage);
         let thread = spawn(move || {
-            serve(&connection, waiting);
+            serve(&connection, waiting, &of_writer);
             drop(connection);
             drop(lock);
         })?;
@@ -52,6 +56,7 @@ impl Threaded {
             jobs: Some(jobs),
             thread: Some(thread),
             readers,
+            outage,
         })
     }
 
@@ -62,8 +67,11 @@ impl Threaded {
         let (jobs, waiting) = mpsc::channel(MAX_WAITING);
         let (opened, opening) = std::sync::mpsc::channel();
         let (writer, owner) = (target.clone(), owner.clone());
+        let outage = Arc::<Outage>::default();
+        let of_writer = Arc::clone(&outage);
         let thread = spawn(move || {
-            let connection = match postgres_schema::open_for_writing(&writer, &owner) {
+            let of_session = Arc::clone(&of_writer);
+            let connection = match postgres_schema::open_for_writing(&writer, &owner, of_session) {
                 Ok(connection) => connection,
                 Err(fault) => {
                     opened.send(Err(fault)).ok();
@@ -71,7 +79,7 @@ impl Threaded {
                 }
             };
             if opened.send(Ok(())).is_ok() {
-                serve(&connection, waiting);
+                serve(&connection, waiting, &of_writer);
             }
             drop(connection);
             drop(lock);
@@ -83,6 +91,7 @@ impl Threaded {
             jobs: Some(jobs),
             thread: Some(thread),
             readers,
+            outage,
         })
     }
 }
@@ -95,8 +104,10 @@ fn spawn(job: impl FnOnce() + Send + 'static) -> Done<JoinHandle<()>> {
 }
 
 impl Drop for Threaded {
-    /// Waits until all queued transitions are committed and the lock is free.
+    /// Waits until all queued transitions are committed, or have failed because the database does
+    /// not answer, and the lock is free.
     fn drop(&mut self) {
+        self.outage.close();
         drop(self.jobs.take());
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
@@ -125,6 +136,10 @@ impl Query for Threaded {
 }
 
 impl Execute for Threaded {
+    fn outage(&self) -> Option<String> {
+        self.outage.reason()
+    }
+
     async fn write<T, F>(&self, doing: &'static str, job: F) -> StoreResult<T>
     where
         T: Send + 'static,
@@ -148,10 +163,12 @@ impl Execute for Threaded {
 }
 
 /// Runs until all senders are dropped and all jobs are answered.
-fn serve(connection: &Connection, mut waiting: mpsc::Receiver<Box<dyn Job>>) {
+fn serve(connection: &Connection, mut waiting: mpsc::Receiver<Box<dyn Job>>, outage: &Outage) {
     let mut batch = Vec::with_capacity(MAX_BATCH);
     while waiting.blocking_recv_many(&mut batch, MAX_BATCH) > 0 {
-        let failure = commit(connection, &mut batch).err().map(CommitFailure::new);
+        let committed = commit(connection, &mut batch, outage);
+        outage.end();
+        let failure = committed.err().map(CommitFailure::new);
         if let Some(error) = &failure {
             tracing::error!(%error, jobs = batch.len(), "could not commit");
             connection.roll_back();
@@ -162,12 +179,18 @@ fn serve(connection: &Connection, mut waiting: mpsc::Receiver<Box<dyn Job>>) {
     }
 }
 
-/// Runs a batch in one transaction, again if the database aborted it.
-fn commit(connection: &Connection, batch: &mut [Box<dyn Job>]) -> Done<()> {
-    execute::again(|| {
-        connection.roll_back();
-        attempt(connection, batch)
-    })
+/// Runs a batch in one transaction, again if the database aborted it or does not answer.
+fn commit(connection: &Connection, batch: &mut [Box<dyn Job>], outage: &Outage) -> Done<()> {
+    loop {
+        let committed = execute::again(|| {
+            connection.roll_back();
+            attempt(connection, batch).inspect_err(|fault| outage.record(fault))
+        });
+        match committed {
+            Err(fault) if fault.is_outage() && outage.wait() => {}
+            committed => return committed,
+        }
+    }
 }
 
 /// Runs a batch in one transaction. A job that fails rolls back only its own changes.
@@ -185,15 +208,33 @@ fn attempt(connection: &Connection, batch: &mut [Box<dyn Job>]) -> Done<()> {
 
 /// Why a batch was not committed. Every job of the batch gets it.
 #[derive(Clone, Debug, thiserror::Error)]
-#[error("the transaction was not committed")]
-struct CommitFailure(#[source] Arc<dyn Error + Send + Sync>);
+enum CommitFailure {
+    /// Another process owns the store now.
+    #[error("the store is in use by {owner}")]
+    Locked { owner: String },
+    #[error("the transaction was not committed")]
+    Broken(#[source] Arc<dyn Error + Send + Sync>),
+}
 
 impl CommitFailure {
     fn new(fault: Fault) -> Self {
-        Self(match fault {
-            Fault::Broken(source) => source.into(),
-            Fault::Refused(error) => Arc::new(error),
-        })
+        match fault {
+            Fault::Refused(StoreError::Locked { owner }) => Self::Locked { owner },
+            Fault::Refused(error) => Self::Broken(Arc::new(error)),
+            Fault::Broken(source) => Self::Broken(source.into()),
+        }
+    }
+
+    fn while_doing(&self, doing: &'static str) -> StoreError {
+        match self {
+            Self::Locked { owner } => StoreError::Locked {
+                owner: owner.clone(),
+            },
+            Self::Broken(_) => StoreError::Failed {
+                doing,
+                source: Box::new(self.clone()),
+            },
+        }
     }
 }
 
@@ -234,7 +275,7 @@ where
         let answer = match (failure, self.result) {
             // Also for a rejection: the state that it depended on may have been rolled back with
             // the batch.
-            (Some(failure), _) => Err(failed(Box::new(failure.clone()))),
+            (Some(failure), _) => Err(failure.while_doing(doing)),
             (None, Some(Ok(value))) => Ok(value),
             (None, Some(Err(fault))) => Err(fault.while_doing(doing)),
             (None, None) => Err(failed("it was not run".into())),
@@ -286,7 +327,7 @@ mod tests {
             answers.push(answer);
         }
         drop(sender);
-        serve(&connection, waiting);
+        serve(&connection, waiting, &Outage::default());
         let answers = answers
             .into_iter()
             .map(|mut answer| match answer.try_recv().unwrap() {

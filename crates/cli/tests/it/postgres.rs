@@ -1,8 +1,14 @@
 //! Tasks in a PostgreSQL database instead of a file.
 
+use std::os::unix::fs::PermissionsExt as _;
+use std::time::{Duration, Instant};
+
 use rustix::process::Signal;
+use serde_json::Value;
 
 use crate::database;
+use crate::database::cluster::{Node, authority};
+use crate::server::request_at;
 use crate::world::World;
 
 const PASSWORD: &str = "s3cret-of-the-database";
@@ -79,4 +85,75 @@ fn a_killed_server_continues_its_tasks_in_a_postgres_database() {
     let tasks = world.tasks();
     assert_eq!(tasks.len(), 2, "{tasks:#?}");
     assert!(tasks.iter().all(|task| task["status"] == "completed"));
+}
+
+#[test]
+fn a_password_file_that_other_users_can_read_is_refused() {
+    let schema = database::schema();
+    let world = World::new().with("SORTIE__STORE", &schema.address(&schema.folder));
+    let file = world.folder().join("password");
+    std::fs::write(&file, format!("{PASSWORD}\n")).unwrap();
+    let path = file.display().to_string();
+    let world = world.with("SORTIE__STORE_PASSWORD_FILE", &path);
+    let allow = |mode| {
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    for mode in [0o644, 0o620] {
+        allow(mode);
+        let refused = world.sortie(&["tasks", "list"]);
+        assert_ne!(refused.code, Some(0));
+        let todo = format!("chmod 600 {path}");
+        assert!(refused.err.contains(&todo), "{}", refused.err);
+        assert!(!refused.err.contains(PASSWORD), "{}", refused.err);
+    }
+    for mode in [0o600, 0o640] {
+        allow(mode);
+        world.ok(&["tasks", "list"]);
+    }
+}
+
+#[test]
+fn a_task_waits_for_the_next_primary_and_readyz_reports_the_outage() {
+    let mut primary = Node::primary();
+    let standby = Node::standby_of(&primary);
+    let address = format!(
+        "postgres://sortie@localhost:{},localhost:{}/postgres?sslmode=verify-full&sslrootcert={}",
+        primary.port,
+        standby.port,
+        authority("ca.pem")
+    );
+    let world = World::new().with("SORTIE__STORE", &address);
+    let model = world.scenario(ONE_CHILD);
+    let _server = world.serve();
+    let token = std::fs::read_to_string(world.home().join("token")).unwrap();
+    let server_address = world.address();
+    let ready = || {
+        let (status, body) = request_at(&server_address, token.trim(), "GET", "/readyz");
+        let health: Value = serde_json::from_str(&body).unwrap();
+        (
+            status,
+            health["reason"].as_str().unwrap_or_default().to_owned(),
+        )
+    };
+    assert_eq!(ready().0, 200);
+    let client = world.start(&["run", "Look around", "--model", &model]);
+    world.until("the child runs", |world| {
+        let mut tasks = world.tasks().into_iter();
+        tasks.any(|task| task["label"] == "find auth" && task["status"] == "running")
+    });
+
+    primary.stop();
+    let started = Instant::now();
+    while !matches!(ready(), (503, reason) if reason.contains("database does not allow writes")) {
+        assert!(started.elapsed() < Duration::from_secs(60), "{:?}", ready());
+    }
+    standby.promote();
+
+    let said = client.end();
+    assert_eq!(said.out, "It is back.\n", "{said:#?}");
+    world.until("the server is ready again", |_| ready().0 == 200);
+    let tasks = world.tasks();
+    assert_eq!(tasks.len(), 2, "{tasks:#?}");
+    assert!(tasks.iter().all(|task| task["status"] == "completed"));
+    world.ok(&["audit", "verify"]);
 }

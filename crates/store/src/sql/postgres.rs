@@ -12,105 +12,28 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::error::Error;
 use std::fmt;
-use std::str::FromStr;
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use bytes::{BufMut as _, BytesMut};
 use postgres::error::SqlState;
 use postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
-use postgres::{Client, NoTls, Row, SimpleQueryMessage, Statement};
+use postgres::{Client, Row, SimpleQueryMessage, Statement};
 
 use crate::execute::wait;
 use crate::fault::{Done, Fault};
+use crate::outage::{Outage, PATIENCE};
+use crate::sql::target::{NoPrimary, Target};
 use crate::sql::value::Kind;
 use crate::sql::{Begin, Params, Value};
 
 /// More than the number of distinct statements of the store.
 const CACHED_STATEMENTS: usize = 240;
-/// How long a connection attempt may take.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a connection may be silent while an answer is due before it counts as lost.
-const SILENCE_LIMIT: Duration = Duration::from_secs(15);
-/// How long to look for the outcome of a commit whose answer was lost.
-const OUTCOME_PATIENCE: Duration = Duration::from_secs(20);
-/// Between two attempts to find it.
+/// Between two attempts to find the outcome of a commit that the server still works on.
 const OUTCOME_PAUSE: Duration = Duration::from_millis(100);
 /// The number of base-10000 digits before the decimal point that fit an `i64`.
 const MAX_NUMERIC_WEIGHT: i16 = 4;
-
-/// A database that a session connects to. Its `Debug` and `Display` never contain the password.
-#[derive(Clone)]
-pub struct Target {
-    config: postgres::Config,
-}
-
-/// Why an address is not usable.
-#[derive(Debug, thiserror::Error)]
-#[error("not a PostgreSQL address: {0}")]
-pub struct InvalidTarget(String);
-
-impl Target {
-    /// Returns the password, decoded, if the address contains one.
-    pub fn password(&self) -> Option<String> {
-        let bytes = self.config.get_password()?;
-        Some(String::from_utf8_lossy(bytes).into_owned())
-    }
-
-    /// Sets the password, in place of one in the address.
-    #[must_use]
-    pub fn with_password(mut self, password: &str) -> Self {
-        self.config.password(password);
-        self
-    }
-}
-
-impl FromStr for Target {
-    type Err = InvalidTarget;
-
-    fn from_str(address: &str) -> Result<Self, InvalidTarget> {
-        let parsed: Result<postgres::Config, _> = address.parse();
-        // The cause names the part that is wrong, never the password.
-        let mut config = parsed.map_err(|error| {
-            InvalidTarget(
-                error
-                    .source()
-                    .map_or_else(|| error.to_string(), ToString::to_string),
-            )
-        })?;
-        config.connect_timeout(CONNECT_TIMEOUT);
-        // Without these a network that drops packets blocks the writer until TCP gives up.
-        config.tcp_user_timeout(SILENCE_LIMIT);
-        config.keepalives_idle(SILENCE_LIMIT / 2);
-        config.keepalives_interval(SILENCE_LIMIT / 6);
-        config.keepalives_retries(3);
-        config.application_name("sortie");
-        Ok(Self { config })
-    }
-}
-
-impl fmt::Display for Target {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        use postgres::config::Host;
-        f.write_str("postgres://")?;
-        for (position, host) in self.config.get_hosts().iter().enumerate() {
-            if position > 0 {
-                f.write_str(",")?;
-            }
-            match host {
-                Host::Tcp(name) => f.write_str(name)?,
-                Host::Unix(path) => write!(f, "{}", path.display())?,
-            }
-        }
-        write!(f, "/{}", self.config.get_dbname().unwrap_or_default())
-    }
-}
-
-impl fmt::Debug for Target {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Target({self})")
-    }
-}
 
 /// Prepares a new session, also after a lost connection: takes the lock of the store.
 type OnConnect = Box<dyn Fn(&mut Client) -> Done<()> + Send>;
@@ -119,6 +42,7 @@ type OnConnect = Box<dyn Fn(&mut Client) -> Done<()> + Send>;
 pub struct Session {
     target: Target,
     on_connect: OnConnect,
+    outage: Arc<Outage>,
     state: RefCell<State>,
     /// Names the session in `commit_tokens`, across reconnects.
     name: String,
@@ -146,11 +70,12 @@ enum LostCommit {
 }
 
 impl Session {
-    /// Connects to a server.
-    pub(crate) fn open(target: &Target, on_connect: OnConnect) -> Done<Self> {
+    /// Connects to a server. Fails at once if that is not possible.
+    pub(crate) fn open(target: &Target, on_connect: OnConnect, outage: Arc<Outage>) -> Done<Self> {
         let mut session = Self {
             target: target.clone(),
             on_connect,
+            outage,
             state: RefCell::default(),
             name: String::new(),
             token: Cell::new(0),
@@ -162,7 +87,7 @@ impl Session {
     }
 
     fn reconnect(&self) -> Done<()> {
-        let mut client = self.target.config.connect(NoTls)?;
+        let mut client = self.target.connect()?;
         // An acknowledged commit must be durable, whatever the server's default is.
         client.batch_execute(
             "SELECT set_config('synchronous_commit', 'on', FALSE)
@@ -233,7 +158,7 @@ impl Session {
             self.token.get()
         );
         let started = Instant::now();
-        while started.elapsed() < OUTCOME_PATIENCE {
+        loop {
             let connected = match self.is_lost() {
                 true => self.reconnect(),
                 false => Ok(()),
@@ -244,12 +169,17 @@ impl Session {
                 Ok(Some("aborted")) => {
                     return Err(Fault::Broken(LostCommit::RolledBack.into()));
                 }
-                // The old session still works on it, or the server is not reachable yet.
-                Ok(_) | Err(Fault::Broken(_)) => {}
-                // Another process owns the store now.
-                Err(Fault::Refused(_)) => break,
+                // The old session still works on it.
+                Ok(_) if started.elapsed() < PATIENCE => wait(OUTCOME_PAUSE),
+                Err(fault) if fault.is_outage() => {
+                    self.outage.record(fault);
+                    if !self.outage.wait() {
+                        break;
+                    }
+                }
+                // Another process owns the store now, or the server rejects the session.
+                Ok(_) | Err(_) => break,
             }
-            wait(OUTCOME_PAUSE);
         }
         Err(Fault::Broken(LostCommit::Unknown.into()))
     }
@@ -271,7 +201,9 @@ impl Session {
 
     /// Executes commands without parameters.
     pub(crate) fn command(&self, sql: &str) -> Done<()> {
-        Ok(self.state.borrow_mut().client()?.batch_execute(sql)?)
+        let mut state = self.state.borrow_mut();
+        let executed = state.client()?.batch_execute(sql);
+        state.checked(executed)
     }
 
     /// Reads the first column of the first row as text.
@@ -291,7 +223,8 @@ impl Session {
         let mut state = self.state.borrow_mut();
         let statement = state.prepare(sql, params)?;
         let changed = with_values(params, |values| {
-            Ok(state.client()?.execute(&statement, values)?)
+            let executed = state.client()?.execute(&statement, values);
+            state.checked(executed)
         })?;
         Ok(usize::try_from(changed).unwrap_or(usize::MAX))
     }
@@ -328,6 +261,18 @@ impl State {
     fn client(&mut self) -> Done<&mut Client> {
         let lost = || Fault::Broken("the connection to the database is lost".into());
         self.client.as_mut().ok_or_else(lost)
+    }
+
+    /// Gives up a session whose server has become read-only: another host is the primary now.
+    fn checked<T>(&mut self, result: Result<T, postgres::Error>) -> Done<T> {
+        let writes = !matches!(self.transaction, Some(Begin::Reading));
+        if let Err(error) = &result
+            && writes
+            && error.code() == Some(&SqlState::READ_ONLY_SQL_TRANSACTION)
+        {
+            self.client = None;
+        }
+        Ok(result?)
     }
 
     fn prepare(&mut self, sql: &str, params: &impl Params) -> Done<Statement> {
@@ -492,24 +437,39 @@ pub(crate) fn is_transient(source: &(dyn Error + Send + Sync + 'static)) -> bool
     if let Some(LostCommit::RolledBack) = source.downcast_ref() {
         return true;
     }
-    let Some(error) = source.downcast_ref::<postgres::Error>() else {
-        return false;
-    };
-    match error.code() {
-        None => error.is_closed() || is_io(error),
-        Some(code) => {
-            let aborted = [
-                SqlState::T_R_SERIALIZATION_FAILURE,
-                SqlState::T_R_DEADLOCK_DETECTED,
-                SqlState::ADMIN_SHUTDOWN,
-                SqlState::CRASH_SHUTDOWN,
-                SqlState::CANNOT_CONNECT_NOW,
-            ]
-            .contains(code);
-            // A session that was idle for too long, and a broken connection (class 08).
-            aborted || matches!(code.code(), "57P05" | "25P03") || code.code().starts_with("08")
-        }
+    let conflicts = [
+        SqlState::T_R_SERIALIZATION_FAILURE,
+        SqlState::T_R_DEADLOCK_DETECTED,
+    ];
+    let code = code_of(source);
+    code.is_some_and(|code| conflicts.contains(code)) || is_outage_of(source)
+}
+
+/// Whether the database is away, and may be back later or on another host.
+pub(crate) fn is_outage_of(source: &(dyn Error + Send + Sync + 'static)) -> bool {
+    if let Some(no_primary) = source.downcast_ref::<NoPrimary>() {
+        return no_primary.is_outage();
     }
+    source
+        .downcast_ref::<postgres::Error>()
+        .is_some_and(is_outage)
+}
+
+/// Whether an error of the client means that the server is away.
+pub(crate) fn is_outage(error: &postgres::Error) -> bool {
+    let Some(code) = error.code() else {
+        return error.is_closed() || is_io(error);
+    };
+    let away = [
+        SqlState::ADMIN_SHUTDOWN,
+        SqlState::CRASH_SHUTDOWN,
+        SqlState::CANNOT_CONNECT_NOW,
+        SqlState::TOO_MANY_CONNECTIONS,
+        // The server was a primary and is a standby now.
+        SqlState::READ_ONLY_SQL_TRANSACTION,
+    ];
+    // A session that was idle for too long, and a broken connection (class 08).
+    away.contains(code) || matches!(code.code(), "57P05" | "25P03") || code.code().starts_with("08")
 }
 
 fn is_io(error: &postgres::Error) -> bool {
@@ -518,12 +478,16 @@ fn is_io(error: &postgres::Error) -> bool {
         .is_some_and(<dyn Error>::is::<std::io::Error>)
 }
 
+fn code_of<'a>(source: &'a (dyn Error + Send + Sync + 'static)) -> Option<&'a SqlState> {
+    source
+        .downcast_ref::<postgres::Error>()
+        .and_then(postgres::Error::code)
+}
+
 /// Whether the server found damaged data.
 pub(crate) fn is_damage(source: &(dyn Error + Send + Sync + 'static)) -> bool {
-    let code = source
-        .downcast_ref::<postgres::Error>()
-        .and_then(postgres::Error::code);
-    code.is_some_and(|code| [SqlState::DATA_CORRUPTED, SqlState::INDEX_CORRUPTED].contains(code))
+    code_of(source)
+        .is_some_and(|code| [SqlState::DATA_CORRUPTED, SqlState::INDEX_CORRUPTED].contains(code))
 }
 
 /// Runs a job on a thread that drives no async runtime, and waits for it.
@@ -560,16 +524,5 @@ mod tests {
         );
         assert_eq!(sum(&[2, 0, 0, 4, 1, 5000]), None);
         assert_eq!(sum(&[1, 5, 0, 0, 1]), None);
-    }
-
-    #[test]
-    fn an_address_is_shown_without_its_password() {
-        let target: Target = "postgres://ada:s3cret@db.example:5433/sortie"
-            .parse()
-            .unwrap();
-        assert_eq!(target.to_string(), "postgres://db.example/sortie");
-        assert!(!format!("{target:?}").contains("s3cret"));
-        let invalid = "postgres://ada:s3cret@db.example:port/sortie".parse::<Target>();
-        assert!(!invalid.unwrap_err().to_string().contains("s3cret"));
     }
 }

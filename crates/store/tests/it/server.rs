@@ -5,6 +5,9 @@
 //! holds a shared lock on the file `users`; a watcher stops the server and deletes its data when it
 //! has found no such lock for twenty seconds.
 
+#[path = "cluster.rs"]
+pub(crate) mod cluster;
+
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::os::unix::net::UnixStream;
