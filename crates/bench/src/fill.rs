@@ -12,7 +12,7 @@ use sortie_core::ports::store::{
 use sortie_core::run::{Outcome, RunSpec, Summary};
 use sortie_core::time::Clock as _;
 use sortie_runtime::ProcessClock;
-use sortie_store::{Owner, SqliteStore};
+use sortie_store::{DurableStore, Owner};
 
 /// Runs that are written at once.
 const BATCH: u32 = 500;
@@ -38,7 +38,7 @@ pub(crate) async fn add_ended_runs(home: &Path, count: u32) -> Result<()> {
         command: "sortie-bench".to_owned(),
         since: clock.now(),
     };
-    let store = SqliteStore::open(home, &owner)?;
+    let store = DurableStore::open(home, &owner)?;
     let template = Template::of(&store).await?;
     let mut added = 0;
     while added < count {
@@ -60,7 +60,7 @@ pub(crate) async fn add_ended_runs(home: &Path, count: u32) -> Result<()> {
 }
 
 impl Template {
-    async fn of(store: &SqliteStore) -> Result<Self> {
+    async fn of(store: &DurableStore) -> Result<Self> {
         let newest = ListFilter {
             limit: 1,
             ..ListFilter::default()
@@ -95,7 +95,7 @@ impl Template {
 }
 
 async fn admit(
-    store: &SqliteStore,
+    store: &DurableStore,
     clock: &ProcessClock,
     template: &Template,
     number: u32,
@@ -121,7 +121,7 @@ async fn admit(
 }
 
 async fn claim(
-    store: &SqliteStore,
+    store: &DurableStore,
     clock: &ProcessClock,
     template: &Template,
     max_concurrent: u32,
@@ -147,7 +147,7 @@ async fn claim(
 }
 
 async fn finish(
-    store: &SqliteStore,
+    store: &DurableStore,
     clock: &ProcessClock,
     template: &Template,
     fence: Fence,

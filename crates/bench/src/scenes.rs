@@ -15,7 +15,7 @@ use sortie_core::ports::store::{Admit, Append, Claim, Journal as _, LaneLimit, R
 use sortie_core::run::{Cancellation, CancelledBy, Lane, RunSpec, Summary};
 use sortie_core::time::Clock;
 use sortie_runtime::{NewRun, Parts, ProcessClock, Runtime, Settings};
-use sortie_store::{Owner, SqliteStore};
+use sortie_store::{DurableStore, Owner};
 use sortie_tools::{ToolSettings, standard_tools};
 
 use crate::authority;
@@ -208,7 +208,7 @@ async fn fill(folder: &Path, finished: u32) -> anyhow::Result<()> {
 }
 
 async fn finish_one(
-    store: &SqliteStore,
+    store: &DurableStore,
     clock: &ProcessClock,
     spec: &RunSpec,
 ) -> anyhow::Result<()> {
@@ -221,7 +221,11 @@ async fn finish_one(
     Ok(())
 }
 
-async fn admit(store: &SqliteStore, clock: &ProcessClock, spec: &RunSpec) -> anyhow::Result<RunId> {
+async fn admit(
+    store: &DurableStore,
+    clock: &ProcessClock,
+    spec: &RunSpec,
+) -> anyhow::Result<RunId> {
     let run = clock.new_run_id();
     let mut spec = spec.clone();
     spec.root = run;
@@ -237,7 +241,7 @@ async fn admit(store: &SqliteStore, clock: &ProcessClock, spec: &RunSpec) -> any
 }
 
 async fn claim_all(
-    store: &SqliteStore,
+    store: &DurableStore,
     clock: &ProcessClock,
     max_concurrent: u32,
 ) -> anyhow::Result<Vec<Fence>> {
@@ -301,13 +305,13 @@ async fn start(folder: &Path, model: FixedModel, settings: Settings) -> anyhow::
     Ok(Runtime::start(parts, settings).await?)
 }
 
-pub(crate) fn open(folder: &Path, clock: ProcessClock) -> anyhow::Result<SqliteStore> {
+pub(crate) fn open(folder: &Path, clock: ProcessClock) -> anyhow::Result<DurableStore> {
     let owner = Owner {
         pid: std::process::id(),
         command: "sortie-bench".to_owned(),
         since: clock.now(),
     };
-    Ok(SqliteStore::open(&folder.join("home"), &owner)?)
+    Ok(DurableStore::open(&folder.join("home"), &owner)?)
 }
 
 fn wide(children: u32) -> Settings {

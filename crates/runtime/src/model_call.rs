@@ -11,7 +11,7 @@ use sortie_core::notification::NotificationKind;
 use sortie_core::ports::model::{
     DeltaSink, Images, ModelAnswer, ModelError, ModelRequest, RateLimitWait,
 };
-use sortie_core::ports::store::{Hold, StoreError};
+use sortie_core::ports::store::{RunDelay, StoreError};
 use sortie_core::run::RunSpec;
 use tokio::sync::watch;
 
@@ -98,11 +98,11 @@ impl ModelCaller {
                     resumes_in_ms: wait.and_then(|wait| wait.resumes_in_ms),
                 },
             );
-            let update = Hold {
+            let update = RunDelay {
                 fence: self.fence,
                 position: wait.map(|wait| wait.position),
             };
-            match self.engine.store.hold(update).await {
+            match self.engine.store.record_delay(update).await {
                 // Another process has claimed the run; the next append fails for that reason.
                 Ok(()) | Err(StoreError::Fenced { .. }) => {}
                 Err(error) => store_failed("record a rate-limit wait", &error),

@@ -16,7 +16,7 @@ use sortie_runtime::ProcessClock;
 use sortie_sandbox::{Offer, Places, probe};
 #[cfg(feature = "postgres")]
 use sortie_store::Target;
-use sortie_store::{Owner, ReadStore, SqliteStore};
+use sortie_store::{DurableStore, Owner, ReadStore};
 
 use crate::{Environment, settings};
 
@@ -108,7 +108,7 @@ pub fn sandbox_helper() -> Result<Option<SandboxHelper>, ExitCode> {
 /// A store that this process has locked, with what its runtime needs besides.
 #[derive(Debug)]
 pub struct OpenStore {
-    pub store: SqliteStore,
+    pub store: DurableStore,
     /// This process, as the lock file names it.
     pub owner: Owner,
     /// The clock that the lock was taken by.
@@ -157,9 +157,9 @@ impl Options {
             since: clock.now(),
         };
         let store = match self.database()? {
-            Database::File => SqliteStore::open(&self.home, &owner)?,
+            Database::File => DurableStore::open(&self.home, &owner)?,
             #[cfg(feature = "postgres")]
-            Database::Postgres(target) => SqliteStore::connect(&self.home, &target, &owner)?,
+            Database::Postgres(target) => DurableStore::connect(&self.home, &target, &owner)?,
         };
         Ok(OpenStore {
             store,
@@ -171,9 +171,9 @@ impl Options {
     /// Opens the store read-only, alongside the process that holds the lock.
     pub fn read_store(&self) -> StoreResult<ReadStore> {
         match self.database()? {
-            Database::File => SqliteStore::open_read_only(&self.home),
+            Database::File => DurableStore::open_read_only(&self.home),
             #[cfg(feature = "postgres")]
-            Database::Postgres(target) => SqliteStore::connect_read_only(&target),
+            Database::Postgres(target) => DurableStore::connect_read_only(&target),
         }
     }
 
@@ -185,9 +185,9 @@ impl Options {
         at: Timestamp,
     ) -> StoreResult<Replied> {
         match self.database()? {
-            Database::File => SqliteStore::leave_reply(&self.home, request, reply, at),
+            Database::File => DurableStore::leave_reply(&self.home, request, reply, at),
             #[cfg(feature = "postgres")]
-            Database::Postgres(target) => SqliteStore::leave_reply_at(&target, request, reply, at),
+            Database::Postgres(target) => DurableStore::leave_reply_at(&target, request, reply, at),
         }
     }
 

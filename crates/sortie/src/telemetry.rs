@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sortie_runtime::Runtime;
-use sortie_store::SqliteStore;
+use sortie_store::DurableStore;
 use sortie_telemetry::{Endpoint, Telemetry, TelemetryConfig};
 use sortie_text::t;
 
@@ -31,7 +31,7 @@ pub(crate) fn start(
     options: &Options,
     notices: &Notices,
     runtime: &Runtime,
-    store: Arc<SqliteStore>,
+    store: Arc<DurableStore>,
 ) -> Option<Telemetry> {
     let config = config(options)?;
     match Telemetry::start(&config, runtime.subscribe(), store) {

@@ -3,7 +3,7 @@
 //!
 //! Every change is a transition: a function over a connection inside a transaction, in
 //! `transitions/`. Both databases run the same functions; `sql` hides which of the two it is.
-//! [`SqliteStore`] sends transitions to one writer thread that commits many at once; [`InlineStore`]
+//! [`DurableStore`] sends transitions to one writer thread that commits many at once; [`InlineStore`]
 //! runs the same functions immediately, for simulations. [`ReadStore`] reads a store that another
 //! process may be writing.
 //!
@@ -70,12 +70,12 @@ pub struct SqlStore<E> {
 }
 
 /// The store of a runtime: durable, with one writer thread, on SQLite or PostgreSQL.
-pub type SqliteStore = SqlStore<Threaded>;
+pub type DurableStore = SqlStore<Threaded>;
 
 /// The store of a simulation or test: every transition runs immediately on the caller's thread.
 pub type InlineStore = SqlStore<Inline>;
 
-impl SqliteStore {
+impl DurableStore {
     /// Opens the store in a folder; creates it if it does not exist. Fails while another process
     /// owns it, with that process's `owner`. Reading needs a Tokio runtime.
     pub fn open(home: &Path, owner: &Owner) -> StoreResult<Self> {
@@ -128,7 +128,7 @@ impl SqliteStore {
 }
 
 #[cfg(feature = "postgres")]
-impl SqliteStore {
+impl DurableStore {
     /// Opens the store in a PostgreSQL database; creates it if the schema is empty. Fails while
     /// another process owns the store or the folder `home` on this machine, with that process's
     /// `owner`. Reading needs a Tokio runtime.
@@ -146,7 +146,7 @@ impl SqliteStore {
     }
 
     /// Leaves a reply for the process that owns the store in a PostgreSQL database; see
-    /// [`SqliteStore::leave_reply`].
+    /// [`DurableStore::leave_reply`].
     pub fn leave_reply_at(
         target: &Target,
         request: &RequestId,
@@ -183,7 +183,7 @@ impl InlineStore {
     }
 }
 
-/// A read-only store, which another process may be writing; see [`SqliteStore::open_read_only`].
+/// A read-only store, which another process may be writing; see [`DurableStore::open_read_only`].
 pub type ReadStore = SqlStore<Readers>;
 
 fn make_home(home: &Path) -> StoreResult<()> {

@@ -10,9 +10,9 @@ use sortie_core::message::Usage;
 use sortie_core::ports::store::{
     Accounts, Admission, Admit, Append, Appended, Archive, Audit, AuditFilter, Begun, CancelReport,
     Charged, Claim, Claimed, Delivered, DeliveryAttempt, EndReport, Finish, Finishing, Heartbeat,
-    HeartbeatReport, Hold, Idempotency, Journal, ListFilter, Outbox, Park, PauseReport, Recover,
-    RecoverReport, Registry, Replied, ReplyTo, Requests, Reserve, Reserved, RunRef, SaveSnapshot,
-    Snapshot, StoreError, StoreResult, Unblock, Undelivered, Update, VerifyReport,
+    HeartbeatReport, Idempotency, Journal, ListFilter, Outbox, Park, PauseReport, Recover,
+    RecoverReport, Registry, Replied, ReplyTo, Requests, Reserve, Reserved, RunDelay, RunRef,
+    SaveSnapshot, Snapshot, StoreError, StoreResult, Unblock, Undelivered, Update, VerifyReport,
 };
 use sortie_core::request::{OpenRequest, RequestFilter, RequestId, SessionGrant};
 use sortie_core::run::{Cancellation, RecordField, RunRecord};
@@ -305,10 +305,10 @@ impl<E: Execute> Journal for SqlStore<E> {
             .await
     }
 
-    async fn hold(&self, hold: Hold) -> StoreResult<()> {
+    async fn record_delay(&self, wait: RunDelay) -> StoreResult<()> {
         self.execute
             .write("record a rate limit", move |connection| {
-                lease::hold(connection, &hold)
+                lease::record_delay(connection, &wait)
             })
             .await
     }

@@ -462,9 +462,9 @@ pub(crate) struct FencedRow {
 }
 
 /// Checks a fence. Every write by an executor starts here.
-pub(crate) fn hold(connection: &Connection, fence: Fence) -> Done<FencedRow> {
+pub(crate) fn fenced(connection: &Connection, fence: Fence) -> Done<FencedRow> {
     let run = fence.run.to_string();
-    let held = sql::first(
+    let found = sql::first(
         connection,
         "SELECT head_seq, head_hash, inbox_count, cancel, account_id, paused FROM runs
          WHERE run_id = ?1 AND phase = 'leased' AND epoch = ?2",
@@ -483,19 +483,19 @@ pub(crate) fn hold(connection: &Connection, fence: Fence) -> Done<FencedRow> {
             })
         },
     )?;
-    held.ok_or(Fault::Refused(StoreError::Fenced { run: fence.run }))
+    found.ok_or(Fault::Refused(StoreError::Fenced { run: fence.run }))
 }
 
 /// Checks a fence, and that the executor knows the whole journal. An executor hands over several
 /// writes at once: if one of them is lost, those behind it are rejected here.
-pub(crate) fn hold_at(connection: &Connection, fence: Fence, follows: Seq) -> Done<FencedRow> {
-    let held = hold(connection, fence)?;
-    let head = held.tail.head();
+pub(crate) fn fenced_at(connection: &Connection, fence: Fence, follows: Seq) -> Done<FencedRow> {
+    let found = fenced(connection, fence)?;
+    let head = found.tail.head();
     if head != follows {
         let run = fence.run;
         return Err(StoreError::NotNext { run, head, follows }.into());
     }
-    Ok(held)
+    Ok(found)
 }
 
 /// Stores the head of a journal in the record.

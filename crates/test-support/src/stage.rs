@@ -23,7 +23,7 @@ use sortie_core::time::Timestamp;
 use sortie_core::words::Lang;
 use sortie_protocol::Task;
 use sortie_runtime::{Agents, FileSink, NewRun, Parts, ProcessClock, Runtime, Settings};
-use sortie_store::{Owner, SqliteStore};
+use sortie_store::{DurableStore, Owner};
 use sortie_tools::{ExecSettings, ToolSettings, standard_tools};
 use tempfile::TempDir;
 use tokio::sync::broadcast;
@@ -294,7 +294,7 @@ impl Stage {
     }
 
     /// Restarts, and runs `between` on the store in between.
-    pub async fn restart_and(self, between: impl AsyncFnOnce(&SqliteStore)) -> Self {
+    pub async fn restart_and(self, between: impl AsyncFnOnce(&DurableStore)) -> Self {
         let (runtime, rest) = self.apart();
         runtime.shut_down().await;
         rest.until_store_is_free().await;
@@ -391,8 +391,8 @@ async fn start(play: &Play, home: &Path, prompter: &Arc<Prompter>) -> Runtime {
         .expect("a runtime")
 }
 
-fn open(home: &Path) -> Result<SqliteStore, StoreError> {
-    SqliteStore::open(
+fn open(home: &Path) -> Result<DurableStore, StoreError> {
+    DurableStore::open(
         home,
         &Owner {
             pid: std::process::id(),

@@ -220,7 +220,7 @@ impl Runtime {
     /// expire, and its inbox keeps messages. It can be cancelled as usual.
     pub async fn pause(&self, run: RunId) -> Result<Vec<RunId>, RuntimeError> {
         let report = self.engine.store.pause(run, self.now()).await?;
-        for run in &report.held {
+        for run in &report.leased {
             self.engine
                 .active_runs
                 .signal(*run, |signals| signals.pause = true);
@@ -231,7 +231,7 @@ impl Runtime {
     /// Resumes a run and all its descendants; returns those that were paused.
     pub async fn unpause(&self, run: RunId) -> Result<Vec<RunId>, RuntimeError> {
         let report = self.engine.store.resume(run, self.now()).await?;
-        for run in &report.held {
+        for run in &report.leased {
             self.engine
                 .active_runs
                 .signal(*run, |signals| signals.pause = false);

@@ -11,7 +11,7 @@ use sortie_core::ports::store::{
 use sortie_core::run::{Lane, Outcome, Summary};
 use sortie_core::time::Clock as _;
 use sortie_runtime::{NewRun, ProcessClock};
-use sortie_store::SqliteStore;
+use sortie_store::DurableStore;
 use sortie_test_support::stage::{Play, Stage};
 
 const ECHO: &str = r#"
@@ -36,7 +36,7 @@ async fn send(stage: &Stage, text: &str) -> RunId {
 }
 
 /// Writes further turns after `first`, as executors would have, but many at once.
-async fn write_turns(store: &SqliteStore, first: RunId) {
+async fn write_turns(store: &DurableStore, first: RunId) {
     let clock = ProcessClock::start();
     let entry = store.first(first).await.expect("a journal");
     let Some(Event::Admitted { spec }) = entry.map(|entry| entry.event) else {

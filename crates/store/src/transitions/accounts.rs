@@ -142,14 +142,14 @@ pub(crate) fn open(connection: &Connection, run: RunId, plan: &Plan) -> Done<()>
 
 /// Reserves an amount for a prompt, all or nothing.
 pub(crate) fn reserve(connection: &Connection, reserve: &Reserve) -> Done<Reserved> {
-    let held = row::hold(connection, reserve.fence)?;
-    let account = held.account.as_deref();
+    let leased = row::fenced(connection, reserve.fence)?;
+    let account = leased.account.as_deref();
     if account.is_none() {
         return Ok(Reserved::Granted {
             balances: Vec::new(),
         });
     }
-    forfeit(connection, &held.tail.run, account)?;
+    forfeit(connection, &leased.tail.run, account)?;
     let lines = lines(connection, account)?;
     let amount = bounded(reserve.amount);
     let short = lines
@@ -164,7 +164,7 @@ pub(crate) fn reserve(connection: &Connection, reserve: &Reserve) -> Done<Reserv
         let wanted = amount.of(line.balance.kind);
         apply(connection, line, reserved(wanted))?;
     }
-    insert_reservation(connection, &held.tail.run, amount)?;
+    insert_reservation(connection, &leased.tail.run, amount)?;
     Ok(Reserved::Granted {
         balances: balances_of(&lines),
     })
@@ -215,8 +215,8 @@ pub(crate) fn charge(
     kind: BudgetKind,
     wanted: u64,
 ) -> Done<Charged> {
-    let held = row::hold(connection, fence)?;
-    let lines = lines(connection, held.account.as_deref())?;
+    let leased = row::fenced(connection, fence)?;
+    let lines = lines(connection, leased.account.as_deref())?;
     let Some(line) = of_kind(&lines, kind) else {
         return Ok(Charged {
             granted: wanted,

@@ -14,7 +14,7 @@ use crate::transitions::{accounts, read};
 /// Admits the run, unless its parent's call already has a child. `body` is its first event.
 pub(crate) fn admit(connection: &Connection, admit: &Admit, body: &str) -> Done<Admission> {
     if let Some(ParentClaim { fence, reached }) = admit.parent {
-        let head = row::hold(connection, fence)?.tail.head();
+        let head = row::fenced(connection, fence)?.tail.head();
         if head < reached {
             let (run, follows) = (fence.run, reached);
             return Err(StoreError::NotNext { run, head, follows }.into());

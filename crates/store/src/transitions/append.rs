@@ -110,7 +110,7 @@ pub(crate) fn append(connection: &Connection, entries: &Entries) -> Done<Appende
         cancel,
         account,
         paused,
-    } = row::hold_at(connection, entries.fence, entries.follows)?;
+    } = row::fenced_at(connection, entries.fence, entries.follows)?;
     let stamp = Stamp {
         at: entries.at,
         epoch: entries.fence.epoch,

@@ -51,8 +51,8 @@ pub(crate) fn finish(connection: &Connection, last: &LastEntries) -> Done<Finish
         outcome,
         unread,
     } = last;
-    let held = row::hold_at(connection, entries.fence, entries.follows)?;
-    if *unread == Unread::First && held.inbox_count > 0 {
+    let leased = row::fenced_at(connection, entries.fence, entries.follows)?;
+    if *unread == Unread::First && leased.inbox_count > 0 {
         return Ok(Finishing::Unread);
     }
     append::append(connection, entries)?;

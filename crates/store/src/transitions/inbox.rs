@@ -122,18 +122,18 @@ pub(crate) fn take_inbox(
     follows: Seq,
     at: Timestamp,
 ) -> Done<Option<JournalEntry>> {
-    let mut held = row::hold_at(connection, fence, follows)?;
+    let mut leased = row::fenced_at(connection, fence, follows)?;
     let stamp = Stamp {
         at,
         epoch: fence.epoch,
     };
-    let Some(event) = move_items(connection, &mut held.tail, stamp)? else {
+    let Some(event) = move_items(connection, &mut leased.tail, stamp)? else {
         return Ok(None);
     };
-    row::save_tail(connection, &held.tail)?;
+    row::save_tail(connection, &leased.tail)?;
     Ok(Some(JournalEntry {
         run: fence.run,
-        seq: held.tail.head(),
+        seq: leased.tail.head(),
         at,
         epoch: fence.epoch,
         event,

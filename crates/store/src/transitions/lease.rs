@@ -1,7 +1,7 @@
 //! Renews and releases leases, and records that a rate limit delays a leased run.
 
 use sortie_core::id::Fence;
-use sortie_core::ports::store::{Heartbeat, HeartbeatReport, Hold};
+use sortie_core::ports::store::{Heartbeat, HeartbeatReport, RunDelay};
 use sortie_core::run::WaitingOn;
 use sortie_core::time::Timestamp;
 
@@ -12,7 +12,7 @@ use crate::transitions::pause;
 
 /// Releases a claimed run to its place in the queue, where it stays while it is paused.
 pub(crate) fn release(connection: &Connection, fence: Fence, at: Timestamp) -> Done<()> {
-    let mut held = row::hold(connection, fence)?;
+    let mut leased = row::fenced(connection, fence)?;
     sql::run(
         connection,
         "UPDATE runs SET phase = 'queued', waiting_on = CASE WHEN paused = 1 THEN NULL ELSE 'slot' END,
@@ -20,11 +20,11 @@ pub(crate) fn release(connection: &Connection, fence: Fence, at: Timestamp) -> D
              deaths_since_progress = CASE WHEN head_seq > head_at_claim THEN 0
                                          ELSE deaths_since_progress END
          WHERE run_id = ?1",
-        [&held.tail.run],
+        [&leased.tail.run],
     )?;
     // Afterwards, because the entry about the pause does not count as progress.
-    if held.paused {
-        pause::journal_pause(connection, &mut held.tail, at, fence.epoch)?;
+    if leased.paused {
+        pause::journal_pause(connection, &mut leased.tail, at, fence.epoch)?;
     }
     Ok(())
 }
@@ -61,16 +61,16 @@ pub(crate) fn heartbeat(connection: &Connection, beat: &Heartbeat) -> Done<Heart
 }
 
 /// Records whether a rate limit delays the run.
-pub(crate) fn hold(connection: &Connection, hold: &Hold) -> Done<()> {
-    let held = row::hold(connection, hold.fence)?;
-    let waiting_on = match hold.position {
+pub(crate) fn record_delay(connection: &Connection, wait: &RunDelay) -> Done<()> {
+    let leased = row::fenced(connection, wait.fence)?;
+    let waiting_on = match wait.position {
         Some(_) => WaitingOn::RateLimit,
         None => WaitingOn::Model,
     };
     sql::run(
         connection,
         "UPDATE runs SET waiting_on = ?2, wait_position = ?3 WHERE run_id = ?1",
-        params![held.tail.run, waiting_on.as_str(), hold.position],
+        params![leased.tail.run, waiting_on.as_str(), wait.position],
     )?;
     Ok(())
 }

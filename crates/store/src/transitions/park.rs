@@ -12,8 +12,8 @@ use crate::transitions::pause;
 
 /// Parks a run until its inbox fills; returns `false` if it has items or a cancellation.
 pub(crate) fn park(connection: &Connection, park: &Park) -> Done<bool> {
-    let mut held = row::hold_at(connection, park.fence, park.follows)?;
-    if held.inbox_count > 0 || held.cancel.is_some() {
+    let mut leased = row::fenced_at(connection, park.fence, park.follows)?;
+    if leased.inbox_count > 0 || leased.cancel.is_some() {
         return Ok(false);
     }
     sql::run(
@@ -22,11 +22,11 @@ pub(crate) fn park(connection: &Connection, park: &Park) -> Done<bool> {
              deaths_since_progress = CASE WHEN head_seq > head_at_claim THEN 0
                                          ELSE deaths_since_progress END
          WHERE run_id = ?1",
-        params![held.tail.run, park.waiting_on.as_str()],
+        params![leased.tail.run, park.waiting_on.as_str()],
     )?;
     // Afterwards, because the entry about the pause does not count as progress.
-    if held.paused {
-        pause::journal_pause(connection, &mut held.tail, park.at, park.fence.epoch)?;
+    if leased.paused {
+        pause::journal_pause(connection, &mut leased.tail, park.at, park.fence.epoch)?;
     }
     Ok(true)
 }

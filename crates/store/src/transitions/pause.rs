@@ -111,7 +111,7 @@ fn apply_one(
             };
             journal(connection, &mut tail, stamp, &change.event())?;
         }
-        StoredPhase::Leased => report.held.push(row.record.run_id),
+        StoredPhase::Leased => report.leased.push(row.record.run_id),
         StoredPhase::Ended => return Ok(()),
     }
     sql::run(

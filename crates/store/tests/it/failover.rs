@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sortie_core::ports::store::*;
-use sortie_store::{Owner, SqliteStore, Target};
+use sortie_store::{DurableStore, Owner, Target};
 
 use crate::owner;
 use crate::server::cluster::{Node, OTHER_NAME, authority};
@@ -19,9 +19,9 @@ fn target(hosts: &[(&str, u16)], options: &str) -> Target {
     address.parse().unwrap()
 }
 
-fn connect(target: &Target) -> StoreResult<SqliteStore> {
+fn connect(target: &Target) -> StoreResult<DurableStore> {
     let home = tempfile::tempdir().unwrap();
-    SqliteStore::connect(home.path(), target, &owner())
+    DurableStore::connect(home.path(), target, &owner())
 }
 
 /// The sessions of stores, and how many of them use TLS.
@@ -146,14 +146,14 @@ async fn a_process_that_finds_another_owner_is_told_so() {
     // A process that exists, so that the first one does not wait for its death.
     let living = Owner { pid: 1, ..owner() };
     let home = tempfile::tempdir().unwrap();
-    let store = SqliteStore::connect(home.path(), &target, &owner()).unwrap();
+    let store = DurableStore::connect(home.path(), &target, &owner()).unwrap();
     let fence = running(&store, 1, spec(1)).await;
     // Another process takes the lock as soon as the session of the first one has ended.
     server.sql(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'sortie'",
     );
     let other = tempfile::tempdir().unwrap();
-    let second = SqliteStore::connect(other.path(), &target, &living).unwrap();
+    let second = DurableStore::connect(other.path(), &target, &living).unwrap();
     let beat = Heartbeat {
         fences: vec![fence],
         lease_until: at(60_000),

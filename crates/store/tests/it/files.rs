@@ -8,7 +8,7 @@ use sortie_core::event::*;
 use sortie_core::id::*;
 use sortie_core::ports::store::*;
 use sortie_core::run::*;
-use sortie_store::SqliteStore;
+use sortie_store::DurableStore;
 use tempfile::TempDir;
 
 use crate::owner;
@@ -18,8 +18,8 @@ fn home() -> TempDir {
     tempfile::tempdir().unwrap()
 }
 
-fn open(home: &Path) -> SqliteStore {
-    SqliteStore::open(home, &owner()).unwrap()
+fn open(home: &Path) -> DurableStore {
+    DurableStore::open(home, &owner()).unwrap()
 }
 
 fn database(home: &Path) -> Connection {
@@ -30,7 +30,7 @@ fn database(home: &Path) -> Connection {
 async fn a_second_process_gets_an_error_that_names_the_owner() {
     let home = home();
     let store = open(home.path());
-    let refused = SqliteStore::open(home.path(), &owner()).unwrap_err();
+    let refused = DurableStore::open(home.path(), &owner()).unwrap_err();
     assert_eq!(
         refused.to_string(),
         "the store is in use by `sortie run check` (pid 123, since 2027-01-15T08:00:00.000Z)"
@@ -48,9 +48,9 @@ async fn a_newer_schema_is_rejected() {
         .unwrap();
     let expected = "the store could not open its database: the store has schema version 99 and \
                     this program knows versions up to 1; use the newer program that made it";
-    let writing = SqliteStore::open(home.path(), &owner()).unwrap_err();
+    let writing = DurableStore::open(home.path(), &owner()).unwrap_err();
     assert_eq!(chain_of(&writing), expected);
-    let reading = SqliteStore::open_read_only(home.path()).unwrap_err();
+    let reading = DurableStore::open_read_only(home.path()).unwrap_err();
     assert_eq!(chain_of(&reading), expected);
 }
 
@@ -162,7 +162,7 @@ async fn records_journals_and_inboxes_survive_a_restart() {
 #[tokio::test]
 async fn reading_works_beside_a_writer_and_without_a_store() {
     let home = home();
-    let reader = SqliteStore::open_read_only(home.path()).unwrap();
+    let reader = DurableStore::open_read_only(home.path()).unwrap();
     assert_eq!(reader.list(ListFilter::default()).await.unwrap(), []);
     assert!(reader.get(run(1)).await.is_err());
     assert!(

@@ -11,7 +11,7 @@ use std::thread;
 use sortie_core::id::Seq;
 use sortie_core::ports::store::*;
 use sortie_core::run::Status;
-use sortie_store::{Owner, SqliteStore, Target};
+use sortie_store::{DurableStore, Owner, Target};
 
 use crate::server::{self, Schema};
 use crate::support::*;
@@ -22,9 +22,9 @@ fn target(schema: &Schema) -> Target {
 }
 
 /// Opens the store in a schema. The lock file of the home stays locked although its folder is gone.
-pub(crate) fn open(schema: &Schema) -> SqliteStore {
+pub(crate) fn open(schema: &Schema) -> DurableStore {
     let home = tempfile::tempdir().unwrap();
-    SqliteStore::connect(home.path(), &target(schema), &owner()).unwrap()
+    DurableStore::connect(home.path(), &target(schema), &owner()).unwrap()
 }
 
 /// Does something to a schema again and again, until it is dropped.
@@ -73,14 +73,14 @@ async fn a_second_process_is_refused_and_reads_beside_the_first() {
     };
     let (home, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let target = target(&schema);
-    let store = SqliteStore::connect(home.path(), &target, &first).unwrap();
+    let store = DurableStore::connect(home.path(), &target, &first).unwrap();
     admit(&store, 1, spec(1)).await;
-    let refused = SqliteStore::connect(other.path(), &target, &owner());
+    let refused = DurableStore::connect(other.path(), &target, &owner());
     assert!(
         matches!(&refused, Err(StoreError::Locked { owner }) if owner.contains("sortie run check")),
         "{refused:?}"
     );
-    let reader = SqliteStore::connect_read_only(&target).unwrap();
+    let reader = DurableStore::connect_read_only(&target).unwrap();
     assert_eq!(reader.get(run(1)).await.unwrap().status, Status::Pending);
     drop(store);
     drop(open(&schema));
@@ -89,7 +89,7 @@ async fn a_second_process_is_refused_and_reads_beside_the_first() {
 #[tokio::test]
 async fn a_store_that_does_not_exist_reads_as_empty() {
     let schema = server::schema();
-    let reader = SqliteStore::connect_read_only(&target(&schema)).unwrap();
+    let reader = DurableStore::connect_read_only(&target(&schema)).unwrap();
     assert!(reader.list(ListFilter::default()).await.unwrap().is_empty());
     let store = open(&schema);
     admit(&store, 1, spec(1)).await;
@@ -101,7 +101,7 @@ async fn a_schema_of_another_application_is_refused() {
     let schema = server::schema();
     schema.sql("CREATE TABLE customers (name TEXT)");
     let home = tempfile::tempdir().unwrap();
-    let refused = SqliteStore::connect(home.path(), &target(&schema), &owner()).unwrap_err();
+    let refused = DurableStore::connect(home.path(), &target(&schema), &owner()).unwrap_err();
     let text = chain_of(&refused);
     assert!(text.contains("belongs to another application"), "{text}");
 }
@@ -260,7 +260,7 @@ async fn a_commit_whose_answer_is_lost_takes_effect_once() {
         let proxy = Proxy::before(&schema);
         let target = schema.address(proxy.folder.path()).parse().unwrap();
         let home = tempfile::tempdir().unwrap();
-        let store = SqliteStore::connect(home.path(), &target, &owner()).unwrap();
+        let store = DurableStore::connect(home.path(), &target, &owner()).unwrap();
         let fence = running(&store, 1, spec(1)).await;
         let head = store.head(run(1)).await;
 

@@ -9,7 +9,7 @@ use sortie_core::budget::*;
 use sortie_core::id::*;
 use sortie_core::ports::store::*;
 use sortie_core::request::*;
-use sortie_store::SqliteStore;
+use sortie_store::DurableStore;
 use tempfile::TempDir;
 
 use crate::audit::make_call;
@@ -21,8 +21,8 @@ fn home() -> TempDir {
     tempfile::tempdir().unwrap()
 }
 
-fn open(home: &Path) -> SqliteStore {
-    SqliteStore::open(home, &owner()).unwrap()
+fn open(home: &Path) -> DurableStore {
+    DurableStore::open(home, &owner()).unwrap()
 }
 
 fn database(home: &Path) -> Connection {
@@ -30,7 +30,7 @@ fn database(home: &Path) -> Connection {
 }
 
 fn leave(home: &Path, number: u32, reply: Reply, millis: i64) -> StoreResult<Replied> {
-    SqliteStore::leave_reply(home, &request_id(number), reply, at(millis))
+    DurableStore::leave_reply(home, &request_id(number), reply, at(millis))
 }
 
 #[tokio::test]
@@ -40,7 +40,7 @@ async fn a_reply_left_by_another_process_reaches_the_run() {
     waiting(&store, 1, spec(1), approval(1, 5_000)).await;
     // The first characters are enough, and the lock of the owner is no obstacle.
     let prefix = RequestId::from_text(&request_id(1).as_str()[..6]);
-    let left = SqliteStore::leave_reply(home.path(), &prefix, approved(Some("make")), at(200));
+    let left = DurableStore::leave_reply(home.path(), &prefix, approved(Some("make")), at(200));
     assert_eq!(left.unwrap(), Replied::Accepted { run: run(1) });
     assert_eq!(state(&store, 1).await, "running approval not_required");
     assert_eq!(store.next_due().await.unwrap(), Some(at(200)));
@@ -207,7 +207,7 @@ async fn after_tampering(sql: &str) -> Vec<String> {
     let changed = database(home.path());
     changed.execute_batch(sql).unwrap();
     drop(changed);
-    let reader = SqliteStore::open_read_only(home.path()).unwrap();
+    let reader = DurableStore::open_read_only(home.path()).unwrap();
     let mut problems = reader.verify_audit().await.unwrap().problems;
     problems.extend(reader.verify(|_| Ok(Vec::new())).await.unwrap().problems);
     let id = run(1).to_string();

@@ -23,7 +23,7 @@ mod suite;
 mod support;
 
 use sortie_core::time::Timestamp;
-use sortie_store::{InlineStore, Owner, SqliteStore};
+use sortie_store::{DurableStore, InlineStore, Owner};
 
 fn owner() -> Owner {
     Owner {
@@ -48,7 +48,7 @@ macro_rules! conformance {
             $($(#[tokio::test]
             async fn $name() {
                 let home = tempfile::tempdir().unwrap();
-                let store = super::SqliteStore::open(home.path(), &super::owner()).unwrap();
+                let store = super::DurableStore::open(home.path(), &super::owner()).unwrap();
                 super::$module::$name(&store).await;
                 super::support::sound(&store).await;
             })+)+

@@ -10,7 +10,7 @@ use crate::support::*;
 fn changed(report: &PauseReport) -> (Vec<u32>, Vec<u32>) {
     (
         numbers(report.changed.iter().map(|about| about.run)),
-        numbers(report.held.iter().copied()),
+        numbers(report.leased.iter().copied()),
     )
 }
 

@@ -1590,16 +1590,16 @@ pub(crate) async fn delete_removes_a_subtree_or_nothing(store: &dyn Store) {
 
 pub(crate) async fn a_rate_limit_wait_shows_in_the_record(store: &dyn Store) {
     let fence = running(store, 1, spec(1)).await;
-    let hold = |position| Hold { fence, position };
-    store.hold(hold(Some(3))).await.unwrap();
+    let wait = |position| RunDelay { fence, position };
+    store.record_delay(wait(Some(3))).await.unwrap();
     assert_eq!(state(store, 1).await, "running rate_limit not_required");
     let record = store.get(run(1)).await.unwrap();
     assert_eq!(record.queue_position, Some(3));
     let listed = store.list(ListFilter::default()).await.unwrap();
     assert_eq!(listed[0].queue_position, Some(3));
-    store.hold(hold(None)).await.unwrap();
+    store.record_delay(wait(None)).await.unwrap();
     assert_eq!(state(store, 1).await, "running model not_required");
-    store.hold(hold(Some(1))).await.unwrap();
+    store.record_delay(wait(Some(1))).await.unwrap();
     // Whatever the run does next ends the wait.
     store
         .append_next(appending(fence, 3, vec![note("it answered")]))
@@ -1614,7 +1614,7 @@ pub(crate) async fn a_rate_limit_wait_shows_in_the_record(store: &dyn Store) {
     };
     assert_fenced(
         store
-            .hold(Hold {
+            .record_delay(RunDelay {
                 fence: late,
                 position: None,
             })

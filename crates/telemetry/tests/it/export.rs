@@ -18,7 +18,7 @@ use sortie_core::ports::model::{
 use sortie_core::run::{Confinement, SandboxMode};
 use sortie_core::time::Timestamp;
 use sortie_runtime::{NewRun, Parts, Runtime, Settings};
-use sortie_store::{Owner, SqliteStore};
+use sortie_store::{DurableStore, Owner};
 use sortie_telemetry::{Capture, Endpoint, Exported, Telemetry, TelemetryConfig};
 use sortie_tools::{ToolSettings, standard_tools};
 use tempfile::TempDir;
@@ -88,7 +88,7 @@ impl Model for Voice {
 /// A runtime whose runs are exported.
 struct World {
     runtime: Runtime,
-    store: Arc<SqliteStore>,
+    store: Arc<DurableStore>,
     telemetry: Telemetry,
     folder: TempDir,
 }
@@ -102,7 +102,7 @@ impl World {
             command: "a test".to_owned(),
             since: Timestamp(0),
         };
-        let store = SqliteStore::open(&folder.path().join("home"), &owner).expect("a store");
+        let store = DurableStore::open(&folder.path().join("home"), &owner).expect("a store");
         let store = Arc::new(store);
         let tools = standard_tools(ToolSettings::default());
         let parts = Parts::new(Arc::clone(&store) as _, Arc::new(Voice), tools);
@@ -143,7 +143,7 @@ impl World {
         run
     }
 
-    async fn end(self) -> (Exported, Arc<SqliteStore>, TempDir) {
+    async fn end(self) -> (Exported, Arc<DurableStore>, TempDir) {
         self.runtime.shut_down().await;
         (self.telemetry.stop(PATIENCE).await, self.store, self.folder)
     }

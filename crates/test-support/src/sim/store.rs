@@ -15,9 +15,9 @@ use sortie_core::message::Usage;
 use sortie_core::ports::store::{
     Accounts, Admission, Admit, Append, Appended, Archive, Audit, AuditFilter, Begun, CancelReport,
     Charged, Claim, Claimed, Delivered, DeliveryAttempt, EndReport, Finish, Finishing, Heartbeat,
-    HeartbeatReport, Hold, Idempotency, Journal, ListFilter, Outbox, Park, PauseReport, Recover,
-    RecoverReport, Registry, Replied, ReplyTo, Requests, Reserve, Reserved, RunRef, SaveSnapshot,
-    Snapshot, StoreError, StoreResult, Unblock, Undelivered, Update, VerifyReport,
+    HeartbeatReport, Idempotency, Journal, ListFilter, Outbox, Park, PauseReport, Recover,
+    RecoverReport, Registry, Replied, ReplyTo, Requests, Reserve, Reserved, RunDelay, RunRef,
+    SaveSnapshot, Snapshot, StoreError, StoreResult, Unblock, Undelivered, Update, VerifyReport,
 };
 use sortie_core::request::{OpenRequest, RequestFilter, RequestId, SessionGrant};
 use sortie_core::run::{Cancellation, RecordField, RunRecord};
@@ -255,7 +255,7 @@ in_turn! {
         park(park: Park) -> bool;
         release(fence: Fence, at: Timestamp) -> ();
         heartbeat(beat: Heartbeat) -> HeartbeatReport;
-        hold(hold: Hold) -> ();
+        record_delay(wait: RunDelay) -> ();
     }
 
     async fn append(&self, append: Append) -> StoreResult<Appended> {

@@ -76,7 +76,7 @@ pub struct Park {
 /// Records that a rate limit delays a leased run, or no longer does. Not an event, so it is not
 /// journaled.
 #[derive(Clone, Copy, Debug)]
-pub struct Hold {
+pub struct RunDelay {
     pub fence: Fence,
     /// Its position among the prompts to the same model; `None` when it is no longer delayed.
     pub position: Option<u32>,

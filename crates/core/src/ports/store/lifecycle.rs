@@ -33,7 +33,7 @@ pub struct RunRef {
 pub struct PauseReport {
     pub changed: Vec<RunRef>,
     /// Changed runs with a lease.
-    pub held: Vec<RunId>,
+    pub leased: Vec<RunId>,
 }
 
 /// A run that ended, for notifications.

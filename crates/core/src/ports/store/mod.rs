@@ -254,7 +254,7 @@ pub trait Journal: Send + Sync {
     /// Renews leases; reports lost leases, cancellations, pauses and waiting items.
     async fn heartbeat(&self, beat: Heartbeat) -> StoreResult<HeartbeatReport>;
     /// Records whether a rate limit delays the run.
-    async fn hold(&self, hold: Hold) -> StoreResult<()>;
+    async fn record_delay(&self, wait: RunDelay) -> StoreResult<()>;
     /// Returns the journal after `after`, checked against its hash chain.
     async fn read(&self, run: RunId, after: Seq) -> StoreResult<Vec<JournalEntry>>;
     /// Returns the beginning of the journal after `after`: at most `max_bytes`, but at least one
