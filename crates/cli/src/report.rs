@@ -8,7 +8,6 @@ use sortie_core::words::Lang;
 use sortie_text::{one_line, outcome_error, strip_sequences, t, truncate_middle};
 
 use crate::engine::Engine;
-use crate::ids::Prefixes;
 use crate::output;
 use crate::problem::Problem;
 use crate::settings::Settings;
@@ -35,9 +34,7 @@ pub(crate) async fn ended(
         }
         Some(outcome) => {
             let children = completed_children(engine, record.run_id).await?;
-            let named = children.iter().chain([record]).map(|run| run.run_id);
-            let prefixes = engine.prefixes(named).await?;
-            not_completed(settings, record, outcome, (&children, &prefixes));
+            not_completed(settings, record, outcome, &children);
             Ok(())
         }
         None => Ok(()),
@@ -96,7 +93,7 @@ fn not_completed(
     settings: &Settings,
     record: &RunRecord,
     outcome: &Outcome,
-    (children, prefixes): (&[RunRecord], &Prefixes),
+    children: &[RunRecord],
 ) {
     let lang = settings.lang;
     let message = strip_sequences(&why(lang, record).unwrap_or_default());
@@ -112,10 +109,10 @@ fn not_completed(
             "kept-child",
             agent = &child.agent,
             label = one_line(&child.label),
-            id = prefixes.short(child.run_id)
+            id = &child.handle
         ));
     }
-    output::note(&t!(lang, "kept-look", id = prefixes.short(record.run_id)));
+    output::note(&t!(lang, "kept-look", id = &record.handle));
 }
 
 /// Returns the descendants of a root that completed, oldest first.

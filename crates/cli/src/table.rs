@@ -9,8 +9,6 @@ use sortie_core::time::Timestamp;
 use sortie_core::words::Lang;
 use sortie_text::{columns, one_line, t, truncate_columns};
 
-use crate::ids::Prefixes;
-
 /// The least and the most columns of the label.
 const LABEL_COLUMNS: (usize, usize) = (12, 48);
 /// If the label gets fewer columns than this, the progress bar is left out in its favour.
@@ -34,7 +32,7 @@ pub(crate) struct TableOptions {
 }
 
 /// Formats tasks as a table.
-pub(crate) fn tasks(records: &[RunRecord], prefixes: &Prefixes, look: TableOptions) -> String {
+pub(crate) fn tasks(records: &[RunRecord], look: TableOptions) -> String {
     let lang = look.lang;
     let head = [
         t!(lang, "column-id"),
@@ -51,7 +49,7 @@ pub(crate) fn tasks(records: &[RunRecord], prefixes: &Prefixes, look: TableOptio
         tree.iter()
             .map(|(depth, record)| {
                 [
-                    prefixes.short(record.run_id),
+                    record.handle.clone(),
                     record.status.to_string(),
                     one_line(&record.agent),
                     label(record, *depth),

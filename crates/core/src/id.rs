@@ -10,6 +10,13 @@ use uuid::Uuid;
 /// The shortest prefix of a run id that the command line and the API accept.
 pub const MIN_PREFIX_CHARS: usize = 8;
 
+/// The length of a new handle. The store gives a run a longer one, up to the second number, only while
+/// another run has the shorter one.
+pub const HANDLE_CHARS: (usize, usize) = (4, 6);
+
+/// The digits of a handle. `i`, `l` and `o` look like other digits and are missing, as is `u`.
+const HANDLE_DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+
 /// The id of a run, called a task in the interfaces. UUIDv7, so ids sort by creation time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -23,6 +30,16 @@ impl RunId {
 
     pub const fn as_u128(self) -> u128 {
         self.0.as_u128()
+    }
+
+    /// Returns the handles that the run can have, the shortest first. They come from a hash of the id:
+    /// ids of the same moment share their first characters, and their hashes do not.
+    pub fn handles(self) -> impl Iterator<Item = String> {
+        let hash = Sha256::digest(self.0.as_bytes());
+        let (shortest, longest) = HANDLE_CHARS;
+        let digit = |byte: &u8| char::from(HANDLE_DIGITS[usize::from(byte % 32)]);
+        let digits: String = hash.iter().take(longest).map(digit).collect();
+        (shortest..=longest).map(move |length| digits[..length].to_owned())
     }
 }
 
@@ -44,6 +61,23 @@ impl FromStr for RunId {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         Uuid::try_parse(text).map(Self)
     }
+}
+
+/// Returns what was typed as a handle in its stored spelling; `None` if it cannot be one. Capital
+/// letters and look-alikes are accepted: `O` is `0`, `I` and `L` are `1`.
+pub fn as_handle(typed: &str) -> Option<String> {
+    let (shortest, longest) = HANDLE_CHARS;
+    if !(shortest..=longest).contains(&typed.len()) {
+        return None;
+    }
+    let stored = |character: char| match character.to_ascii_lowercase() {
+        'o' => Some('0'),
+        'i' | 'l' => Some('1'),
+        other => u8::try_from(other)
+            .is_ok_and(|byte| HANDLE_DIGITS.contains(&byte))
+            .then_some(other),
+    };
+    typed.chars().map(stored).collect()
 }
 
 /// The id of a tool call within its run: `{turn}-{index}`, assigned by Sortie.

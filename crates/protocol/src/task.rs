@@ -20,6 +20,8 @@ pub struct Task {
     /// The id of the run.
     #[schema(value_type = String)]
     pub task_id: RunId,
+    /// The short name that people type, unique in the store: 4 to 6 characters.
+    pub handle: String,
     /// A short name for people.
     pub label: String,
     /// The instruction.
@@ -102,6 +104,7 @@ impl From<&RunRecord> for Task {
     fn from(record: &RunRecord) -> Self {
         Self {
             task_id: record.run_id,
+            handle: record.handle.clone(),
             label: record.label.clone(),
             message: record.task.clone(),
             session_id: record.session.clone(),

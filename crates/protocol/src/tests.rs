@@ -18,6 +18,7 @@ async fn record() -> RunRecord {
     let played = stage.play("look").await;
     RunRecord {
         run_id: run(2),
+        handle: "k7q2".to_owned(),
         child_session: SessionKey::of_child(run(2), "look"),
         session: "web:one".parse().unwrap(),
         tenant: Some("acme".parse().unwrap()),
@@ -58,6 +59,7 @@ async fn task_serialises_to_the_documented_json() {
     insta::assert_json_snapshot!(Task::from(&record().await), @r#"
     {
       "task_id": "00000000-0000-0000-0000-000000000002",
+      "handle": "k7q2",
       "label": "look",
       "message": "look",
       "session_id": "web:one",

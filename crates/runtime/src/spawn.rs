@@ -4,7 +4,7 @@ use std::path::Path;
 
 use async_trait::async_trait;
 use sortie_core::event::ChildWait;
-use sortie_core::id::{CallId, RunId};
+use sortie_core::id::{CallId, RunId, as_handle};
 use sortie_core::inbox::{InboxItem, Sender};
 use sortie_core::message::ChildRef;
 use sortie_core::ports::store::{
@@ -375,12 +375,14 @@ impl RunSpawner<'_> {
             .map_err(|error| ToolFailure::new(error.to_string()))
     }
 
-    /// Finds a child by its id, a prefix of it, or its label.
+    /// Finds a child by its handle, its id, a prefix of that, or its label.
     async fn child(&self, wanted: &str) -> Result<RunRecord, ToolFailure> {
         let wanted = wanted.trim();
         let children = self.children().await?;
+        let handle = as_handle(wanted);
         let mut fitting = children.into_iter().filter(|child| {
             child.label == wanted
+                || handle.as_ref() == Some(&child.handle)
                 || (wanted.len() >= sortie_core::id::MIN_PREFIX_CHARS
                     && child.run_id.to_string().starts_with(wanted))
         });

@@ -6,7 +6,7 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use sortie_core::agent::ModelChoice;
-use sortie_core::id::{MIN_PREFIX_CHARS, RunId, SessionKey};
+use sortie_core::id::{MIN_PREFIX_CHARS, RunId, SessionKey, as_handle};
 use sortie_core::policy::Mode;
 use sortie_core::ports::store::{ListFilter, StoreError};
 use sortie_core::request::OpenRequest;
@@ -29,7 +29,7 @@ pub(crate) fn is_api(path: &str) -> bool {
 }
 
 impl App {
-    /// Returns the task with this id, or with an id that starts with this prefix.
+    /// Returns the task with this id or handle, or with an id that starts with this prefix.
     pub(crate) async fn task(&self, caller: &Caller, id: &str) -> Result<RunRecord, Problem> {
         let run = match id.parse::<RunId>() {
             Ok(run) => run,
@@ -48,6 +48,14 @@ impl App {
     }
 
     async fn by_prefix(&self, caller: &Caller, prefix: &str) -> Result<RunId, Problem> {
+        if as_handle(prefix).is_some() {
+            return match self.runtime.resolve(prefix).await {
+                Err(sortie_runtime::RuntimeError::Store(StoreError::NotFound(_))) => {
+                    Err(no_task(prefix))
+                }
+                found => Ok(found?),
+            };
+        }
         let is_prefix = prefix.len() >= MIN_PREFIX_CHARS
             && prefix
                 .bytes()

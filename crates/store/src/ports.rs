@@ -1,5 +1,7 @@
 //! Implements the store port: each method runs one transition or one query.
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 use sortie_core::audit::{AuditLine, AuditReport};
 use sortie_core::budget::{Balance, BudgetKind};
@@ -173,8 +175,8 @@ impl<E: Execute> Registry for SqlStore<E> {
         self.resolve(prefix).await
     }
 
-    async fn neighbours(&self, runs: Vec<RunId>) -> StoreResult<Vec<RunId>> {
-        self.neighbours(runs).await
+    async fn handles(&self, runs: Vec<RunId>) -> StoreResult<BTreeMap<RunId, String>> {
+        self.handles(runs).await
     }
 
     async fn missing(&self, runs: Vec<RunId>) -> StoreResult<Vec<RunId>> {

@@ -1,5 +1,7 @@
 //! The queries of every kind of store.
 
+use std::collections::BTreeMap;
+
 use sortie_core::audit::{AuditLine, AuditReport};
 use sortie_core::budget::Balance;
 use sortie_core::event::JournalEntry;
@@ -29,7 +31,7 @@ impl<Q: Query> SqlStore<Q> {
             .await
     }
 
-    /// Returns the run whose id begins with a prefix of at least eight characters.
+    /// Returns the run with this handle, or whose id begins with a prefix of at least eight characters.
     pub async fn resolve(&self, prefix: &str) -> StoreResult<RunId> {
         let prefix = prefix.to_owned();
         self.execute
@@ -39,11 +41,11 @@ impl<Q: Query> SqlStore<Q> {
             .await
     }
 
-    /// Returns the ids before and after each of these, among all runs.
-    pub async fn neighbours(&self, runs: Vec<RunId>) -> StoreResult<Vec<RunId>> {
+    /// Returns the handles of these runs; runs that do not exist are left out.
+    pub async fn handles(&self, runs: Vec<RunId>) -> StoreResult<BTreeMap<RunId, String>> {
         self.execute
-            .read("shorten ids", move |connection| {
-                read::neighbours(connection, &runs)
+            .read("read handles", move |connection| {
+                read::handles(connection, &runs)
             })
             .await
     }

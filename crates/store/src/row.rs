@@ -102,6 +102,8 @@ pub(crate) struct NewRow<'a> {
     pub(crate) account: Option<&'a str>,
     /// Whether it is paused because its parent is.
     pub(crate) paused: bool,
+    /// Its name for people.
+    pub(crate) handle: &'a str,
 }
 
 /// What determines a column, and so what can find it altered.
@@ -151,6 +153,7 @@ macro_rules! run_columns {
 run_columns! { new:
     read {
         "run_id" Spec = new.admit.run.to_string(),
+        "handle" State = new.handle,
         "root_id" Spec = new.admit.spec.root.to_string(),
         "parent_id" Spec = new.parent().map(|link| link.run.to_string()),
         "parent_call" Spec = new.parent().map(|link| link.call.as_str()),
@@ -284,6 +287,7 @@ pub(crate) struct BareRecord {
 pub(crate) fn record(row: &Row<'_>) -> Done<BareRecord> {
     let record = RunRecord {
         run_id: word(row, at!("run_id"))?,
+        handle: row.get(at!("handle"))?,
         child_session: word(row, at!("child_session"))?,
         session: word(row, at!("session"))?,
         tenant: optional_word(row, at!("tenant"))?,

@@ -126,6 +126,7 @@ delete-done =
        *[other] Task { $id } is deleted with everything it started: { $count } tasks in all.
     }
 field-id = ID
+field-handle = Handle
 field-label = Label
 field-status = Status
 field-reason = Reason
@@ -175,10 +176,10 @@ error-model = The model cannot be used: { $message }
 hint-model = `sortie models list` shows what can be used; `sortie demo` needs no model.
 error-no-agent = There is no agent '{ $name }'.
 hint-no-agent = Known agents: { $known }.
-error-short-id = '{ $id }' is too short for an id; at least { $min } characters are needed.
+error-short-id = '{ $id }' is neither a handle nor an id; a handle has 4 to 6 characters, and of an id at least { $min } are needed.
 error-not-found = There is no task { $id }.
 error-ambiguous = { $prefix } matches { $count } ids; give more characters.
-hint-id = `sortie tasks list --all` shows the ids.
+hint-id = `sortie tasks list --all` shows the handles.
 error-no-home = This system has no data folder for Sortie.
 hint-no-home = Name one with --home or SORTIE_HOME.
 error-workspace = The folder { $path } cannot be used as the workspace.

@@ -102,6 +102,7 @@ delete-done =
        *[other] 任务 { $id } 及其启动的任务已删除，共 { $count } 个。
     }
 field-id = 编号
+field-handle = 短号
 field-label = 标签
 field-status = 状态
 field-reason = 原因
@@ -151,10 +152,10 @@ error-model = 无法使用该模型：{ $message }
 hint-model = `sortie models list` 显示可用的模型；`sortie demo` 不需要模型。
 error-no-agent = 没有名为 '{ $name }' 的 Agent。
 hint-no-agent = 已知的 Agent：{ $known }。
-error-short-id = '{ $id }' 作为 ID 太短；至少需要 { $min } 个字符。
+error-short-id = '{ $id }' 既不是短号也不是 ID；短号有 4 到 6 个字符，ID 至少需要 { $min } 个字符。
 error-not-found = 没有任务 { $id }。
 error-ambiguous = 有 { $count } 个 ID 以 { $prefix } 开头。
-hint-id = 用 `sortie tasks list --all` 查看 ID。
+hint-id = 用 `sortie tasks list --all` 查看短号。
 error-no-home = 这个系统没有可供 Sortie 使用的数据目录。
 hint-no-home = 请用 --home 或 SORTIE_HOME 指定一个。
 error-workspace = 无法在目录 { $path } 中工作。

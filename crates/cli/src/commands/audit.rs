@@ -12,10 +12,10 @@ use sortie_core::ports::store::{AuditFilter, StoreError};
 use sortie_store::ReadStore;
 use sortie_text::t;
 
-use super::tasks::{prefixes, resolve};
+use super::tasks::{handles, resolve};
 use crate::approval::shown;
 use crate::exit::Exit;
-use crate::ids::Prefixes;
+use crate::ids::Handles;
 use crate::output;
 use crate::problem::Problem;
 use crate::settings::Settings;
@@ -90,9 +90,9 @@ impl Audit {
             };
             let lines = store.audit(filter).await?;
             let tasks: BTreeSet<RunId> = lines.iter().map(|line| line.entry.run).collect();
-            let prefixes = prefixes(&store, tasks.into_iter()).await?;
+            let handles = handles(&store, tasks.into_iter()).await?;
             for line in &lines {
-                self.print_line(line, &prefixes)?;
+                self.print_line(line, &handles)?;
                 after = line.seq;
                 printed += 1;
             }
@@ -107,11 +107,11 @@ impl Audit {
         Ok(Exit::Ok)
     }
 
-    fn print_line(&self, line: &AuditLine, prefixes: &Prefixes) -> Result<(), Problem> {
+    fn print_line(&self, line: &AuditLine, handles: &Handles) -> Result<(), Problem> {
         if self.json {
             output::json_line(line)
         } else {
-            output::text(&words(line, prefixes))
+            output::text(&words(line, handles))
         }
     }
 }
@@ -132,12 +132,12 @@ async fn audited(store: &ReadStore, id: &str) -> Result<RunId, Problem> {
 }
 
 /// Formats a line with the audit's own terms.
-fn words(line: &AuditLine, prefixes: &Prefixes) -> String {
+fn words(line: &AuditLine, handles: &Handles) -> String {
     let entry = &line.entry;
     let mut words = vec![
         format!("{:>4}", line.seq),
         line.at.to_rfc3339(),
-        prefixes.short(entry.run),
+        handles.of(entry.run),
         format!("[{}]", write_out_line(&entry.agent)),
         write_out_line(&entry.tool),
     ];

@@ -203,7 +203,7 @@ async fn recorded(settings: &Settings, id: &str) -> Result<RunSpec, Problem> {
         Some(_) | None => Err(Problem::Nothing(t!(
             settings.lang,
             "policy-no-journal",
-            id = record.run_id.to_string()
+            id = &record.handle
         ))),
     }
 }

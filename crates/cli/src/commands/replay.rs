@@ -30,7 +30,7 @@ use crate::settings::Settings;
 /// byte. With `--from`, a new task continues after that event, with real prompts and tool calls.
 #[derive(Debug, Args)]
 pub(crate) struct Replay {
-    /// Id of the task, or a unique prefix of at least 8 characters
+    /// Handle or id of the task; at least 8 characters of an id
     id: String,
     /// Starts a new task after the event with this number; `sortie tasks events` prints the numbers
     #[arg(long, value_name = "EVENT")]

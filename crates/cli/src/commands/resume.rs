@@ -85,7 +85,7 @@ async fn one(
         output::note(&t!(
             settings.lang,
             "resume-ended",
-            id = record.run_id.to_string(),
+            id = &record.handle,
             status = record.status.as_str()
         ));
     }

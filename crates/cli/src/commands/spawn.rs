@@ -127,7 +127,7 @@ async fn started(
         settings.lang,
         "task-started",
         label = &record.label,
-        id = run.to_string()
+        id = &record.handle
     ));
     Ok(())
 }
@@ -145,7 +145,7 @@ async fn queued(
     match format {
         Format::Json | Format::StreamJson => output::json(&Task::from(&record))?,
         Format::Text => {
-            let (label, id) = (&record.label, run.to_string());
+            let (label, id) = (&record.label, &record.handle);
             output::text(&if in_server {
                 t!(settings.lang, "spawn-in-server", label = label, id = id)
             } else {

@@ -23,7 +23,6 @@ pub(crate) use feed::{Feed, FeedItem};
 pub(crate) use place::{Place, token};
 use remote::Remote;
 
-use crate::ids::Prefixes;
 use crate::problem::Problem;
 use crate::settings::Settings;
 
@@ -146,23 +145,9 @@ impl Engine {
         forward!(self, get(run))
     }
 
-    /// Returns the run whose id begins with `prefix`.
+    /// Returns the run with this handle, or whose id begins with `prefix`.
     pub(crate) async fn resolve(&self, prefix: &str) -> Result<RunId, Problem> {
         forward!(self, resolve(prefix))
-    }
-
-    /// Returns the short ids of these runs, each unique among all runs of the store.
-    pub(crate) async fn prefixes(
-        &self,
-        runs: impl Iterator<Item = RunId>,
-    ) -> Result<Prefixes, Problem> {
-        let mut ids: Vec<RunId> = runs.collect();
-        ids.extend(self.neighbours(ids.clone()).await?);
-        Ok(Prefixes::of(ids.into_iter()))
-    }
-
-    async fn neighbours(&self, runs: Vec<RunId>) -> Result<Vec<RunId>, Problem> {
-        forward!(self, neighbours(runs))
     }
 
     /// Counts the results that were not delivered.

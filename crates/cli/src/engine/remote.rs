@@ -69,10 +69,6 @@ impl Remote {
         self.store.list(filter).await
     }
 
-    pub(super) async fn neighbours(&self, runs: Vec<RunId>) -> StoreResult<Vec<RunId>> {
-        self.store.neighbours(runs).await
-    }
-
     pub(super) async fn undelivered(&self) -> StoreResult<Undelivered> {
         self.store.undelivered().await
     }

@@ -328,8 +328,9 @@ fn spawn_prints_the_id_first_and_then_the_result() {
     ]);
     let task = world.task("look");
     let id = task["task_id"].as_str().unwrap();
+    let handle = task["handle"].as_str().unwrap();
     let started =
-        format!("Subagent [look] started (ID: {id}). I will notify you when it finishes.");
+        format!("Subagent [look] started (ID: {handle}). I will notify you when it finishes.");
     assert_eq!(output.err.lines().next(), Some(started.as_str()));
     assert!(
         output.err.contains("  [explore] look - done (0 tools, 0."),

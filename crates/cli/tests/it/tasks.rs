@@ -1,4 +1,4 @@
-//! `sortie tasks`: all views agree, and prefixes of ids are resolved.
+//! `sortie tasks`: all views agree, and handles and prefixes of ids are resolved.
 
 use serde_json::Value;
 
@@ -27,6 +27,10 @@ fn dug() -> (World, Value, Value) {
 
 fn id(task: &Value) -> &str {
     task["task_id"].as_str().unwrap()
+}
+
+fn handle(task: &Value) -> &str {
+    task["handle"].as_str().unwrap()
 }
 
 #[test]
@@ -94,7 +98,7 @@ fn all_views_agree() {
 }
 
 #[test]
-fn the_list_is_a_tree_of_unique_ids() {
+fn the_list_is_a_tree_of_handles() {
     let (world, top, dig) = dug();
     let list = world.ok(&["tasks", "list"]).out;
     let rows: Vec<Vec<&str>> = list
@@ -108,9 +112,12 @@ fn the_list_is_a_tree_of_unique_ids() {
     assert_eq!(rows[1][1..=4], ["completed", "main", "top", "100%"]);
     assert_eq!(rows[2][1..=5], ["completed", "explore", "└", "dig", "100%"]);
     for (row, task) in [(&rows[1], &top), (&rows[2], &dig)] {
-        assert!(row[0].len() >= 8 && id(task).starts_with(row[0]), "{list}");
-        let found = world.json(&["tasks", "show", row[0], "--json"]);
-        assert_eq!(found["task_id"], task["task_id"]);
+        assert_eq!(row[0], handle(task), "{list}");
+        assert!((4..=6).contains(&row[0].len()), "{list}");
+        for typed in [row[0], &row[0].to_uppercase(), &id(task)[..30]] {
+            let found = world.json(&["tasks", "show", typed, "--json"]);
+            assert_eq!(found["task_id"], task["task_id"]);
+        }
     }
     let filtered = |arguments: &[&str]| {
         let all = world.json(&[&["tasks", "list", "--json"], arguments].concat());
@@ -139,12 +146,20 @@ fn invalid_ids_get_an_explanation() {
         let output = world.sortie(&["tasks", "show", id]);
         assert_eq!((output.code, output.err.as_str()), (Some(code), expected));
     };
-    let hint = "  hint: `sortie tasks list --all` shows the ids.\n";
+    let hint = "  hint: `sortie tasks list --all` shows the handles.\n";
     let shared = &id(&top)[..8];
     check(
-        "0190",
+        "019",
         2,
-        &format!("error: '0190' is too short for an id; at least 8 characters are needed.\n{hint}"),
+        &format!(
+            "error: '019' is neither a handle nor an id; a handle has 4 to 6 characters, and of an \
+             id at least 8 are needed.\n{hint}"
+        ),
+    );
+    check(
+        "0190zz",
+        4,
+        &format!("error: There is no task 0190zz.\n{hint}"),
     );
     check(
         "ffffffff",
@@ -170,7 +185,7 @@ fn a_queued_task_can_be_cancelled_and_deleted() {
         queued,
         format!(
             "Subagent [wait] is queued (ID: {}). `sortie resume` runs it.\n",
-            id(&task)
+            handle(&task)
         )
     );
     assert_eq!(
@@ -193,7 +208,7 @@ fn a_queued_task_can_be_cancelled_and_deleted() {
     let cancelled = world
         .ok(&["tasks", "cancel", id(&task), "--reason", "too late"])
         .out;
-    assert_eq!(cancelled, format!("Task {} is cancelled.\n", id(&task)));
+    assert_eq!(cancelled, format!("Task {} is cancelled.\n", handle(&task)));
     let result = world.sortie(&["tasks", "result", id(&task)]);
     assert_eq!(result.code, Some(130));
     assert_eq!(result.err, "error: Cancelled by a person: too late\n");
@@ -215,7 +230,7 @@ fn an_active_tree_is_cancelled_before_it_is_deleted() {
     world.ok(&["spawn", "wait", "--detach", "--model", &model]);
     let task = world.task("wait");
     let deleted = world.ok(&["tasks", "delete", id(&task)]).out;
-    assert_eq!(deleted, format!("Task {} is deleted.\n", id(&task)));
+    assert_eq!(deleted, format!("Task {} is deleted.\n", handle(&task)));
     assert_eq!(world.tasks(), Vec::<Value>::new());
 }
 
@@ -235,7 +250,7 @@ fn messages_are_chinese_in_a_chinese_locale() {
     let missing = world.sortie(&["tasks", "show", "ffffffff"]).err;
     assert_eq!(
         missing,
-        "错误：没有任务 ffffffff。\n  提示：用 `sortie tasks list --all` 查看 ID。\n"
+        "错误：没有任务 ffffffff。\n  提示：用 `sortie tasks list --all` 查看短号。\n"
     );
     let english = world
         .sortie(&["tasks", "show", "ffffffff", "--lang", "en"])

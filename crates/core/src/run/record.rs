@@ -30,6 +30,8 @@ pub struct Summary {
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunRecord {
     pub run_id: RunId,
+    /// The short name that people see and type; unique in the store.
+    pub handle: String,
     /// The private session: `subagent:{run_id}:{task_hash}`.
     pub child_session: SessionKey,
     /// The session that the run was created for.

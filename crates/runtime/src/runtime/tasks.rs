@@ -1,5 +1,6 @@
 //! Tasks: creating, finding, steering, pausing, cancelling, retrying and deleting them.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use sortie_core::budget::Budget;
@@ -254,14 +255,17 @@ impl Runtime {
         Ok(self.engine.store.get(run).await?)
     }
 
-    /// Finds a run by a prefix of its id.
+    /// Finds a run by its handle, or by a prefix of its id.
     pub async fn resolve(&self, prefix: &str) -> Result<RunId, RuntimeError> {
         Ok(self.engine.store.resolve(prefix).await?)
     }
 
-    /// Returns the ids before and after each of these, among all runs.
-    pub async fn neighbours(&self, runs: Vec<RunId>) -> Result<Vec<RunId>, RuntimeError> {
-        Ok(self.engine.store.neighbours(runs).await?)
+    /// Returns the handles of these runs; runs that do not exist are left out.
+    pub async fn handles(
+        &self,
+        runs: Vec<RunId>,
+    ) -> Result<BTreeMap<RunId, String>, RuntimeError> {
+        Ok(self.engine.store.handles(runs).await?)
     }
 
     /// Counts the results that were not delivered.

@@ -26,7 +26,7 @@ use crate::routes::tasks::{made, refused};
 const MAX_WORDS_CHARS: usize = sortie_core::inbox::MAX_MESSAGE_CHARS;
 
 #[utoipa::path(get, path = "/api/tasks/{id}", tag = "tasks",
-    params(("id" = String, Path, description = "The id, or at least 8 characters of it")),
+    params(("id" = String, Path, description = "The id, at least 8 characters of it, or the handle")),
     responses((status = 200, body = TaskDetail)))]
 /// Returns a task with everything that a detail view needs.
 pub(crate) async fn get(

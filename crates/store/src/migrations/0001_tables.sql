@@ -3,6 +3,8 @@
 -- One row for each run: its admission, its progress, its lease and the head of its journal.
 CREATE TABLE runs (
     run_id                TEXT PRIMARY KEY,
+    -- The short name that people see and type.
+    handle                TEXT NOT NULL,
     root_id               TEXT NOT NULL,
     parent_id             TEXT,
     parent_call           TEXT,
@@ -87,6 +89,7 @@ CREATE TABLE runs (
 
 -- The idempotency key of a spawn: a parent's call has at most one child.
 CREATE UNIQUE INDEX runs_by_call ON runs (parent_id, parent_call) WHERE parent_id IS NOT NULL;
+CREATE UNIQUE INDEX runs_by_handle ON runs (handle);
 CREATE INDEX runs_by_root ON runs (root_id, run_id);
 CREATE INDEX runs_by_session ON runs (session, run_id);
 CREATE INDEX runs_by_status ON runs (status, run_id) WHERE archived_at IS NULL;

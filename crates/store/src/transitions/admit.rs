@@ -30,8 +30,10 @@ pub(crate) fn admit(connection: &Connection, admit: &Admit, body: &str) -> Done<
         Ok(plan) => plan,
         Err(refusal) => return Ok(Admission::Refused(refusal)),
     };
+    let handle = free_handle(connection, admit.run)?;
     let new = NewRow {
         admit,
+        handle: &handle,
         account: plan.account.as_deref(),
         paused: parent_is_paused(connection, admit)?,
     };
@@ -52,6 +54,23 @@ pub(crate) fn admit(connection: &Connection, admit: &Admit, body: &str) -> Done<
     Ok(Admission::Admitted {
         queue_position: position.unwrap_or(1),
     })
+}
+
+/// Returns the shortest handle of the run that no other run has, or its id. Six characters name a
+/// billion runs, so the id is practically never needed.
+fn free_handle(connection: &Connection, run: RunId) -> Done<String> {
+    for handle in run.handles() {
+        let taken: Option<i64> = sql::first(
+            connection,
+            "SELECT 1 FROM runs WHERE handle = ?1",
+            [&handle],
+            |row| row.get(0),
+        )?;
+        if taken.is_none() {
+            return Ok(handle);
+        }
+    }
+    Ok(run.to_string())
 }
 
 /// Returns the run that an earlier attempt of the same admission wrote.

@@ -3,7 +3,7 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
-use sortie_core::id::{BlobId, MIN_PREFIX_CHARS, RunId, Seq};
+use sortie_core::id::{BlobId, MIN_PREFIX_CHARS, RunId, Seq, as_handle};
 use sortie_core::message::Usage;
 use sortie_core::ports::store::{ListFilter, StoreError};
 use sortie_core::run::{Lane, RunRecord, Status};
@@ -55,22 +55,16 @@ pub(crate) fn queue_position(connection: &Connection, run: &str) -> Done<Option<
     Ok(ahead.map(|ahead| ahead.saturating_add(1)))
 }
 
-/// Finds the ids next to one: two steps in the index, however many runs there are.
-const NEIGHBOURS: &str = "SELECT run_id FROM (
-         SELECT run_id FROM runs WHERE run_id < ?1 ORDER BY run_id DESC LIMIT 1) AS before
-     UNION ALL
-     SELECT run_id FROM (SELECT run_id FROM runs WHERE run_id > ?1 ORDER BY run_id LIMIT 1) AS after";
+const HANDLES: &str = "SELECT run_id, handle FROM runs
+     WHERE run_id IN (SELECT value FROM json_each(?1))";
 
-/// Returns the ids before and after each of these, among all runs.
-pub(crate) fn neighbours(connection: &Connection, runs: &[RunId]) -> Done<Vec<RunId>> {
-    let mut found = Vec::with_capacity(2 * runs.len());
-    for run in runs {
-        let next: Vec<RunId> = sql::all(connection, NEIGHBOURS, [run.to_string()], |row| {
-            sql::word(row, 0)
+/// Returns the handles of these runs; runs that do not exist are left out.
+pub(crate) fn handles(connection: &Connection, runs: &[RunId]) -> Done<BTreeMap<RunId, String>> {
+    let found: Vec<(RunId, String)> =
+        sql::all(connection, HANDLES, [json_list(runs)], |row| {
+            Ok((sql::word(row, 0)?, row.get(1)?))
         })?;
-        found.extend(next);
-    }
-    Ok(found)
+    Ok(found.into_iter().collect())
 }
 
 const MISSING: &str = "SELECT value FROM json_each(?1)
@@ -575,6 +569,15 @@ fn escaped(text: &str) -> String {
 
 /// Returns the run whose id begins with a prefix.
 pub(crate) fn resolve(connection: &Connection, typed: &str) -> Done<RunId> {
+    if let Some(handle) = as_handle(typed) {
+        let found = sql::first(
+            connection,
+            "SELECT run_id FROM runs WHERE handle = ?1",
+            [&handle],
+            |row| sql::word(row, 0),
+        )?;
+        return found.ok_or_else(|| StoreError::NotFound(typed.to_owned()).into());
+    }
     let prefix = full_spelling(typed)?;
     // Ids are hexadecimal, so every id with the prefix sorts before the prefix and a `g`.
     let range = [prefix.clone(), format!("{prefix}g")];
@@ -612,7 +615,9 @@ fn full_spelling(typed: &str) -> Done<String> {
         .map(|character| character.to_ascii_lowercase())
         .collect();
     if digits.len() < MIN_PREFIX_CHARS {
-        let text = format!("{typed}: at least {MIN_PREFIX_CHARS} characters of its id are needed");
+        let text = format!(
+            "{typed}: its handle, or at least {MIN_PREFIX_CHARS} characters of its id are needed"
+        );
         return Err(StoreError::NotFound(text).into());
     }
     if !digits.iter().all(char::is_ascii_hexdigit) {

@@ -54,6 +54,7 @@ impl Rebuilder {
             admit: &admit,
             account: None,
             paused: false,
+            handle: "",
         };
         row::insert(&self.memory, new)?;
         let inserted = columns(&self.memory, run)?;

@@ -11,17 +11,40 @@ fn claimed(claims: &[Claimed]) -> Vec<u32> {
     of_fences(&fences)
 }
 
-pub(crate) async fn neighbours_and_missing_ids_are_found(store: &dyn Store) {
+pub(crate) async fn handles_and_missing_ids_are_found(store: &dyn Store) {
     for number in [2, 4, 6, 8] {
         admit(store, number, spec(number)).await;
     }
-    let next = store
-        .neighbours(vec![run(4), run(7), run(1)])
-        .await
-        .unwrap();
-    assert_eq!(numbers(next), [2, 6, 6, 8, 2]);
+    let handles = store.handles(vec![run(4), run(7), run(8)]).await.unwrap();
+    assert_eq!(numbers(handles.keys().copied().collect()), [4, 8]);
+    for (run, handle) in handles {
+        assert_eq!(handle, run.handles().next().unwrap());
+        assert_eq!(store.get(run).await.unwrap().handle, handle);
+        assert_eq!(store.resolve(&handle).await.unwrap(), run);
+        assert_eq!(store.resolve(&handle.to_uppercase()).await.unwrap(), run);
+    }
     let missing = store.missing(vec![run(4), run(5), run(9)]).await.unwrap();
     assert_eq!(numbers(missing), [5, 9]);
+}
+
+pub(crate) async fn runs_with_the_same_short_handle_get_different_ones(store: &dyn Store) {
+    let short = |number| run(number).handles().next().unwrap();
+    let mut seen = std::collections::HashMap::new();
+    let (first, second) = (1..)
+        .find_map(|number| Some((seen.insert(short(number), number)?, number)))
+        .unwrap();
+    for number in [first, second] {
+        admit(store, number, spec(number)).await;
+    }
+    let expected = [
+        (run(first), short(first)),
+        (run(second), run(second).handles().nth(1).unwrap()),
+    ];
+    for (run, handle) in &expected {
+        assert_eq!(store.resolve(handle).await.unwrap(), *run);
+    }
+    let handles = store.handles(vec![run(first), run(second)]).await.unwrap();
+    assert_eq!(handles.into_iter().collect::<Vec<_>>(), expected);
 }
 
 pub(crate) async fn claim_passes_by_long_queues_that_are_at_a_limit(store: &dyn Store) {

@@ -81,7 +81,8 @@ macro_rules! conformance {
 
 conformance! {
     growth {
-        neighbours_and_missing_ids_are_found,
+        handles_and_missing_ids_are_found,
+        runs_with_the_same_short_handle_get_different_ones,
         claim_passes_by_long_queues_that_are_at_a_limit,
         a_deleted_child_still_counts_in_its_tree,
         queue_positions_end_at_a_thousand,

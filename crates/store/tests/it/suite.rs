@@ -1324,14 +1324,15 @@ pub(crate) async fn resolve_finds_by_prefix(store: &dyn Store) {
             Err("0190123456787 matches 2 tasks; give more characters of the id"),
         ),
         ("01901235", Err("there is no task 01901235")),
+        ("0190123", Err("there is no task 0190123")),
         ("01901234zz", Err("there is no task 01901234zz")),
         (
-            "0190123",
-            Err("there is no task 0190123: at least 8 characters of its id are needed"),
+            "019",
+            Err("there is no task 019: its handle, or at least 8 characters of its id are needed"),
         ),
         (
             "",
-            Err("there is no task : at least 8 characters of its id are needed"),
+            Err("there is no task : its handle, or at least 8 characters of its id are needed"),
         ),
         (
             "01901234-5678-7abc-8def-0000000000011",

@@ -220,7 +220,7 @@ in_turn! {
         update(update: Update) -> ();
         send(run: RunId, item: InboxItem, at: Timestamp) -> ();
         get(run: RunId) -> RunRecord;
-        neighbours(runs: Vec<RunId>) -> Vec<RunId>;
+        handles(runs: Vec<RunId>) -> BTreeMap<RunId, String>;
         missing(runs: Vec<RunId>) -> Vec<RunId>;
         list(filter: ListFilter) -> Vec<RunRecord>;
         stats(filter: ListFilter) -> Stats;

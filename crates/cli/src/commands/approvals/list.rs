@@ -9,9 +9,9 @@ use sortie_runtime::ProcessClock;
 use sortie_text::{t, truncate_columns};
 
 use super::{reply_words, time_left, what};
-use crate::commands::tasks::prefixes;
+use crate::commands::tasks::handles;
 use crate::exit::Exit;
-use crate::ids::Prefixes;
+use crate::ids::Handles;
 use crate::output;
 use crate::problem::Problem;
 use crate::settings::Settings;
@@ -51,9 +51,9 @@ impl List {
             return Ok(Exit::Ok);
         }
         let tasks = requests.iter().map(|request| request.task_id);
-        let prefixes = prefixes(&store, tasks).await?;
+        let handles = handles(&store, tasks).await?;
         let now = ProcessClock::start().now();
-        output::text(&self.table(settings, &requests, &prefixes, now))?;
+        output::text(&self.table(settings, &requests, &handles, now))?;
         Ok(Exit::Ok)
     }
 
@@ -61,7 +61,7 @@ impl List {
         &self,
         settings: &Settings,
         requests: &[OpenRequest],
-        prefixes: &Prefixes,
+        handles: &Handles,
         now: Timestamp,
     ) -> String {
         let lang = settings.lang;
@@ -81,7 +81,7 @@ impl List {
             let mut row = vec![
                 request.request.id.to_string(),
                 request.request.kind.name().to_owned(),
-                prefixes.short(request.task_id),
+                handles.of(request.task_id),
                 write_out_line(&request.agent),
                 truncate_columns(&write_out_line(&request.label), LABEL_COLUMNS),
                 truncate_columns(&what(lang, request), WHAT_COLUMNS),

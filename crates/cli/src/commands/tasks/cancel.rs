@@ -2,7 +2,7 @@
 
 use clap::Args;
 use serde_json::json;
-use sortie_core::id::RunId;
+use sortie_core::run::RunRecord;
 use sortie_text::t;
 
 use super::long_enough;
@@ -15,7 +15,7 @@ use crate::settings::Settings;
 /// Cancels a task and its descendants
 #[derive(Debug, Args)]
 pub(crate) struct Cancel {
-    /// Id of the task, or a unique prefix of at least 8 characters
+    /// Handle or id of the task; at least 8 characters of an id
     id: String,
     /// Reason, for the journal and the audit
     #[arg(long)]
@@ -35,15 +35,15 @@ impl Cancel {
             .unwrap_or_else(|| t!(settings.lang, "cancel-reason-command"));
         let done = cancel(&engine, &self.id, &reason).await;
         engine.shut_down().await;
-        let (run, report) = done?;
-        self.print(settings, run, &report)?;
+        let (record, report) = done?;
+        self.print(settings, &record, &report)?;
         Ok(Exit::Ok)
     }
 
-    fn print(&self, settings: &Settings, run: RunId, report: &Stopped) -> Result<(), Problem> {
+    fn print(&self, settings: &Settings, record: &RunRecord, report: &Stopped) -> Result<(), Problem> {
         if self.json {
             return output::json(&json!({
-                "task_id": run,
+                "task_id": record.run_id,
                 "cancelled": report.ended,
                 "already_ended": report.already_ended,
             }));
@@ -52,20 +52,21 @@ impl Cancel {
             Some(status) => t!(
                 settings.lang,
                 "cancel-already-ended",
-                id = run.to_string(),
+                id = &record.handle,
                 status = status.as_str()
             ),
             None => t!(
                 settings.lang,
                 "cancel-done",
-                id = run.to_string(),
+                id = &record.handle,
                 count = report.ended.len()
             ),
         })
     }
 }
 
-async fn cancel(engine: &Engine, id: &str, reason: &str) -> Result<(RunId, Stopped), Problem> {
+async fn cancel(engine: &Engine, id: &str, reason: &str) -> Result<(RunRecord, Stopped), Problem> {
     let run = engine.resolve(id).await?;
-    Ok((run, engine.cancel(run, reason).await?))
+    let record = engine.get(run).await?;
+    Ok((record, engine.cancel(run, reason).await?))
 }

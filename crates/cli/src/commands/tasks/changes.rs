@@ -26,7 +26,7 @@ use crate::settings::Settings;
 /// Prints the changes of a task's worktree as a diff
 #[derive(Debug, Args)]
 pub(crate) struct Diff {
-    /// Id of the task, or a unique prefix of at least 8 characters
+    /// Handle or id of the task; at least 8 characters of an id
     id: String,
     /// Prints the result as JSON
     #[arg(long)]
@@ -36,7 +36,7 @@ pub(crate) struct Diff {
 /// Applies the changes of a task's worktree to the checkout, all or none
 #[derive(Debug, Args)]
 pub(crate) struct Apply {
-    /// Id of the task, or a unique prefix of at least 8 characters
+    /// Handle or id of the task; at least 8 characters of an id
     id: String,
     /// Prints the result as JSON
     #[arg(long)]
@@ -46,7 +46,7 @@ pub(crate) struct Apply {
 /// Deletes the changes of a task's worktree and its branch
 #[derive(Debug, Args)]
 pub(crate) struct Discard {
-    /// Id of the task, or a unique prefix of at least 8 characters
+    /// Handle or id of the task; at least 8 characters of an id
     id: String,
     /// Prints the result as JSON
     #[arg(long)]

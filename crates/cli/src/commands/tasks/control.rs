@@ -53,7 +53,7 @@ pub(crate) struct Steer {
 /// Selects the task and the output format.
 #[derive(Debug, Args)]
 struct TaskSelection {
-    /// Id of the task, or a unique prefix of at least 8 characters
+    /// Handle or id of the task; at least 8 characters of an id
     id: String,
     /// Prints the task as JSON
     #[arg(long)]
@@ -67,7 +67,7 @@ impl Pause {
             Ok(run)
         });
         let record = done.await?;
-        let id = record.run_id.to_string();
+        let id = &record.handle;
         self.which
             .print(&record, &t!(settings.lang, "pause-done", id = id))
     }
@@ -80,7 +80,7 @@ impl Resume {
             Ok(run)
         });
         let record = done.await?;
-        let id = record.run_id.to_string();
+        let id = &record.handle;
         self.which
             .print(&record, &t!(settings.lang, "unpause-done", id = id))
     }
@@ -96,7 +96,7 @@ impl Retry {
             settings.lang,
             "retry-done",
             label = &record.label,
-            id = record.run_id.to_string()
+            id = &record.handle
         );
         self.which.print(&record, &message)
     }
@@ -110,7 +110,7 @@ impl Steer {
             Ok(run)
         });
         let record = done.await?;
-        let id = record.run_id.to_string();
+        let id = &record.handle;
         self.which
             .print(&record, &t!(settings.lang, "steer-done", id = id))
     }

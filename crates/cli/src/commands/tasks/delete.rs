@@ -2,7 +2,7 @@
 
 use clap::Args;
 use serde_json::json;
-use sortie_core::id::RunId;
+use sortie_core::run::RunRecord;
 use sortie_text::t;
 
 use super::long_enough;
@@ -15,7 +15,7 @@ use crate::settings::Settings;
 /// Deletes a task and its descendants; cancels active ones first
 #[derive(Debug, Args)]
 pub(crate) struct Delete {
-    /// Id of the task, or a unique prefix of at least 8 characters
+    /// Handle or id of the task; at least 8 characters of an id
     id: String,
     /// Prints the result as JSON
     #[arg(long)]
@@ -28,14 +28,14 @@ impl Delete {
         let engine = Engine::idle(settings).await?;
         let done = delete(&engine, &self.id).await;
         engine.shut_down().await;
-        let (run, count) = done?;
+        let (record, count) = done?;
         if self.json {
-            output::json(&json!({"task_id": run, "deleted": count}))?;
+            output::json(&json!({"task_id": record.run_id, "deleted": count}))?;
         } else {
             output::text(&t!(
                 settings.lang,
                 "delete-done",
-                id = run.to_string(),
+                id = &record.handle,
                 count = count
             ))?;
         }
@@ -43,7 +43,8 @@ impl Delete {
     }
 }
 
-async fn delete(engine: &Engine, id: &str) -> Result<(RunId, u64), Problem> {
+async fn delete(engine: &Engine, id: &str) -> Result<(RunRecord, u64), Problem> {
     let run = engine.resolve(id).await?;
-    Ok((run, engine.delete(run).await?))
+    let record = engine.get(run).await?;
+    Ok((record, engine.delete(run).await?))
 }

@@ -20,7 +20,7 @@ const DETAIL_COLUMNS: usize = 120;
 /// Prints the journal of a task, one event per line
 #[derive(Debug, Args)]
 pub(crate) struct Events {
-    /// Id of the task, or a unique prefix of at least 8 characters
+    /// Handle or id of the task; at least 8 characters of an id
     id: String,
     /// Prints new events until the task has ended
     #[arg(long, short)]

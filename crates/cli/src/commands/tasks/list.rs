@@ -8,7 +8,7 @@ use sortie_protocol::Task;
 use sortie_runtime::ProcessClock;
 use sortie_text::t;
 
-use super::{output_columns, prefixes, resolve};
+use super::{output_columns, resolve};
 use crate::arguments::StatusArgument;
 use crate::exit::Exit;
 use crate::output;
@@ -65,11 +65,8 @@ impl List {
             output::note(&t!(settings.lang, "no-tasks"));
             return Ok(Exit::Ok);
         }
-        let ids = records.iter().map(|record| record.run_id);
-        let prefixes = prefixes(&store, ids).await?;
         output::text(&table::tasks(
             &records,
-            &prefixes,
             TableOptions {
                 lang: settings.lang,
                 columns: output_columns(settings),

@@ -17,12 +17,12 @@ mod watch;
 use std::time::Duration;
 
 use clap::Subcommand;
-use sortie_core::id::{MIN_PREFIX_CHARS, RunId};
+use sortie_core::id::{MIN_PREFIX_CHARS, RunId, as_handle};
 use sortie_core::run::RunRecord;
 use sortie_store::ReadStore;
 
 use crate::exit::Exit;
-use crate::ids::Prefixes;
+use crate::ids::Handles;
 use crate::problem::Problem;
 use crate::settings::Settings;
 
@@ -73,7 +73,7 @@ impl Tasks {
     }
 }
 
-/// Opens the store read-only and finds the task whose id begins with `id`.
+/// Opens the store read-only and finds the task with the handle or the beginning of the id in `id`.
 pub(super) async fn open(settings: &Settings, id: &str) -> Result<(ReadStore, RunRecord), Problem> {
     let store = settings.options.read_store()?;
     let run = resolve(&store, id).await?;
@@ -86,8 +86,11 @@ pub(super) async fn resolve(store: &ReadStore, id: &str) -> Result<RunId, Proble
     Ok(store.resolve(id).await?)
 }
 
-/// Rejects a prefix that is too short for an id.
+/// Rejects what is neither a handle nor long enough for a prefix of an id.
 pub(super) fn long_enough(id: &str) -> Result<(), Problem> {
+    if as_handle(id).is_some() {
+        return Ok(());
+    }
     let digits = id.chars().filter(|character| *character != '-').count();
     if digits < MIN_PREFIX_CHARS {
         return Err(Problem::ShortId(id.to_owned()));
@@ -95,14 +98,12 @@ pub(super) fn long_enough(id: &str) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Returns the short ids of these tasks, each unique among all tasks of the store.
-pub(super) async fn prefixes(
+/// Returns the handles of these tasks.
+pub(super) async fn handles(
     store: &ReadStore,
     tasks: impl Iterator<Item = RunId>,
-) -> Result<Prefixes, Problem> {
-    let mut ids: Vec<RunId> = tasks.collect();
-    ids.extend(store.neighbours(ids.clone()).await?);
-    Ok(Prefixes::of(ids.into_iter()))
+) -> Result<Handles, Problem> {
+    Ok(Handles::new(store.handles(tasks.collect()).await?))
 }
 
 /// Returns the width of the terminal on stdout, if it is one.

@@ -15,7 +15,7 @@ use crate::settings::Settings;
 /// Prints the result of a task; the exit code follows its status
 #[derive(Debug, Args)]
 pub(crate) struct ResultText {
-    /// Id of the task, or a unique prefix of at least 8 characters
+    /// Handle or id of the task; at least 8 characters of an id
     id: String,
     /// Prints the task as JSON
     #[arg(long)]
@@ -33,7 +33,7 @@ impl ResultText {
             output::note(&t!(
                 settings.lang,
                 "result-not-yet",
-                id = record.run_id.to_string(),
+                id = &record.handle,
                 status = record.status.as_str()
             ));
             return Ok(Exit::NotFound);

@@ -15,11 +15,10 @@ use sortie_runtime::ProcessClock;
 use sortie_sandbox::Neutralised;
 use sortie_text::{one_line, strip_sequences, t, truncate_middle};
 
-use super::{budget, open, prefixes};
+use super::{budget, handles, open};
 use crate::commands::approvals::what;
 use crate::commands::audit::backend;
 use crate::exit::Exit;
-use crate::ids::Prefixes;
 use crate::output;
 use crate::problem::Problem;
 use crate::report::{self, indented};
@@ -34,7 +33,7 @@ const HASH_CHARS: usize = 12;
 /// Shows a task: progress, usage, children and result
 #[derive(Debug, Args)]
 pub(crate) struct Show {
-    /// Id of the task, or a unique prefix of at least 8 characters
+    /// Handle or id of the task; at least 8 characters of an id
     id: String,
     /// Prints the result as JSON
     #[arg(long)]
@@ -65,10 +64,11 @@ impl Show {
             output::json(&detail)?;
             return Ok(Exit::Ok);
         }
-        let prefixes = prefixes(&store, children.iter().map(|child| child.run_id)).await?;
+        let parent = handles(&store, record.parent.into_iter()).await?;
+        let parent = record.parent.map(|run| parent.of(run));
         let lang = settings.lang;
         let now = ProcessClock::start().now();
-        let mut rows = fields(lang, &record, &detail, now);
+        let mut rows = fields(lang, &record, parent, &detail, now);
         if let Some(journal) = &journal {
             rows.extend(journal_fields(lang, &detail, journal));
         }
@@ -81,7 +81,7 @@ impl Show {
         }
         let task = truncate_middle(&strip_sequences(&record.task), TASK_CHARS, "\n[…]\n").text;
         parts.push(format!("{}\n{}", t!(lang, "field-task"), indented(&task)));
-        if let Some(children) = children_lines(lang, &children, &prefixes) {
+        if let Some(children) = children_lines(lang, &children) {
             parts.push(children);
         }
         if let Some(outcome) = &record.outcome {
@@ -116,12 +116,14 @@ fn open_requests(lang: Lang, requests: &[OpenRequest]) -> Option<String> {
 fn fields(
     lang: Lang,
     record: &RunRecord,
+    parent: Option<String>,
     detail: &TaskDetail,
     now: Timestamp,
 ) -> Vec<(String, String)> {
     let task = &detail.task;
     let unknown = || "-".to_owned();
     let mut rows = vec![
+        (t!(lang, "field-handle"), record.handle.clone()),
         (t!(lang, "field-id"), record.run_id.to_string()),
         (t!(lang, "field-label"), one_line(&record.label)),
         (t!(lang, "field-status"), record.status.to_string()),
@@ -145,7 +147,7 @@ fn fields(
         (t!(lang, "field-session"), one_line(record.session.as_str())),
         (
             t!(lang, "field-parent"),
-            record.parent.map_or_else(unknown, |run| run.to_string()),
+            parent.unwrap_or_else(unknown),
         ),
         (t!(lang, "field-created"), task.created_at.clone()),
         (
@@ -226,13 +228,13 @@ fn journal_fields(lang: Lang, detail: &TaskDetail, journal: &RunDetails) -> Vec<
     rows
 }
 
-fn children_lines(lang: Lang, children: &[RunRecord], prefixes: &Prefixes) -> Option<String> {
+fn children_lines(lang: Lang, children: &[RunRecord]) -> Option<String> {
     let lines: Vec<String> = children
         .iter()
         .map(|run| {
             format!(
                 "{} [{}] {}: {}",
-                prefixes.short(run.run_id),
+                run.handle,
                 one_line(&run.agent),
                 one_line(&run.label),
                 run.status

@@ -15,7 +15,7 @@ use crate::settings::Settings;
 /// Prints the conversation of a task with its tool calls, for people
 #[derive(Debug, Args)]
 pub(crate) struct Transcript {
-    /// Id of the task, or a unique prefix of at least 8 characters
+    /// Handle or id of the task; at least 8 characters of an id
     id: String,
     /// Prints the result as JSON
     #[arg(long)]

@@ -13,9 +13,8 @@ use sortie_runtime::ProcessClock;
 use sortie_store::ReadStore;
 use sortie_text::{one_line, t, truncate_columns};
 
-use super::{READ_INTERVAL, output_columns, prefixes};
+use super::{READ_INTERVAL, output_columns};
 use crate::exit::Exit;
-use crate::ids::Prefixes;
 use crate::lock::is_free;
 use crate::output;
 use crate::problem::Problem;
@@ -42,7 +41,7 @@ impl Watch {
         loop {
             let active = active(&store).await?;
             let watched = view.watched(&store, &active).await?;
-            view.show(&store, &watched).await?;
+            view.show(&watched)?;
             if active.is_empty() {
                 if watched.is_empty() {
                     output::note(&t!(settings.lang, "watch-nothing"));
@@ -105,11 +104,9 @@ impl<'a> View<'a> {
         Ok(records)
     }
 
-    async fn show(&mut self, store: &ReadStore, records: &[RunRecord]) -> Result<(), Problem> {
-        let ids = records.iter().map(|record| record.run_id);
-        let prefixes = prefixes(store, ids).await?;
+    fn show(&mut self, records: &[RunRecord]) -> Result<(), Problem> {
         if self.terminal.is_some() {
-            self.draw(records, &prefixes)?;
+            self.draw(records)?;
         }
         for record in records.iter().rev() {
             let now = (
@@ -123,13 +120,13 @@ impl<'a> View<'a> {
             if self.json {
                 output::json_line(&Task::from(record))?;
             } else {
-                output::text(&change(record, &prefixes))?;
+                output::text(&change(record))?;
             }
         }
         Ok(())
     }
 
-    fn draw(&mut self, records: &[RunRecord], prefixes: &Prefixes) -> Result<(), Problem> {
+    fn draw(&mut self, records: &[RunRecord]) -> Result<(), Problem> {
         let Some(terminal) = &self.terminal else {
             return Ok(());
         };
@@ -138,7 +135,6 @@ impl<'a> View<'a> {
         }
         let text = table::tasks(
             records,
-            prefixes,
             TableOptions {
                 lang: self.settings.lang,
                 columns: output_columns(self.settings),
@@ -160,10 +156,10 @@ impl<'a> View<'a> {
     }
 }
 
-fn change(record: &RunRecord, prefixes: &Prefixes) -> String {
+fn change(record: &RunRecord) -> String {
     format!(
         "{} [{}] {}: {} {}%",
-        prefixes.short(record.run_id),
+        record.handle,
         one_line(&record.agent),
         one_line(&record.label),
         record.status,

@@ -55,6 +55,7 @@ mod journal;
 mod lifecycle;
 mod replies;
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use async_trait::async_trait;
@@ -183,11 +184,10 @@ pub trait Registry: Send + Sync {
     /// Puts a message into a run's inbox.
     async fn send(&self, run: RunId, item: InboxItem, at: Timestamp) -> StoreResult<()>;
     async fn get(&self, run: RunId) -> StoreResult<RunRecord>;
-    /// Returns the run whose id begins with a prefix of at least eight characters.
+    /// Returns the run with this handle, or whose id begins with a prefix of at least eight characters.
     async fn resolve(&self, prefix: &str) -> StoreResult<RunId>;
-    /// Returns, for each of these ids, the ids before and after it among all runs: enough to
-    /// shorten an id without reading the others.
-    async fn neighbours(&self, runs: Vec<RunId>) -> StoreResult<Vec<RunId>>;
+    /// Returns the handles of these runs; runs that do not exist are left out.
+    async fn handles(&self, runs: Vec<RunId>) -> StoreResult<BTreeMap<RunId, String>>;
     /// Returns those of these ids that belong to no run.
     async fn missing(&self, runs: Vec<RunId>) -> StoreResult<Vec<RunId>>;
     /// Returns records, newest first unless the filter asks for the opposite.
