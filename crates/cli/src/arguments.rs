@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, Parser, ValueEnum};
 use sortie_config::LogFormat;
-use sortie_core::run::{Priority, Status};
+use sortie_core::run::{Cleanup, Priority, Status};
 use sortie_core::words::Lang;
 
 use crate::commands::Command;
@@ -148,6 +148,25 @@ impl From<PriorityArgument> for Priority {
             PriorityArgument::Low => Self::Low,
             PriorityArgument::Normal => Self::Normal,
             PriorityArgument::High => Self::High,
+        }
+    }
+}
+
+/// The values of `--cleanup`.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub(crate) enum CleanupArgument {
+    /// Keeps it.
+    #[default]
+    Keep,
+    /// Deletes it; record, usage and audit are kept.
+    Delete,
+}
+
+impl From<CleanupArgument> for Cleanup {
+    fn from(argument: CleanupArgument) -> Self {
+        match argument {
+            CleanupArgument::Keep => Self::Keep,
+            CleanupArgument::Delete => Self::Delete,
         }
     }
 }

@@ -150,6 +150,7 @@ impl Settings {
     pub(crate) fn builder(&self) -> Builder {
         Builder::from(self.options.clone())
             .approver(self.terminal.has_person())
+            .next_turns_only(true)
             .on_notice(output::note)
     }
 

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sortie_core::budget::MICROS_PER_USD;
 use sortie_core::policy::Mode;
-use sortie_core::run::{Isolation, Priority};
+use sortie_core::run::{Announce, Cleanup, Isolation, Priority};
 use sortie_core::words::Lang;
 use utoipa::ToSchema;
 
@@ -145,6 +145,14 @@ pub struct NewTask {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1)]
     pub continues: Option<String>,
+    /// Whether the result of a background task is announced to its session: `steer` or `silent`. If
+    /// missing, `steer` for a task with a `session_id`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub announce: Option<Announce>,
+    /// What happens to the transcript once the result is delivered; `keep` if missing. Record, usage and
+    /// audit are always kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cleanup: Option<Cleanup>,
 }
 
 /// A message to a session.

@@ -1,7 +1,8 @@
 //! Delivers announcements. Takes no input but the outbox, so start-up and normal operation are the
 //! same path.
 //!
-//! Inside the store an announcement moves to its parent's inbox exactly once. Outside it is sent at
+//! Inside the store an announcement moves exactly once to the inbox of its parent, or of a turn of its
+//! session if the parent's turn has ended. Outside it is sent at
 //! least once, always with the same key. A delivery that is given up is visible as `blocked`, never
 //! silent.
 
@@ -9,8 +10,8 @@ use std::sync::Arc;
 
 use sortie_core::inbox::OutboxEntry;
 use sortie_core::notification::{Notification, NotificationKind};
-use sortie_core::ports::store::{Delivered, DeliveryAttempt, StoreResult};
-use sortie_core::run::Delivery;
+use sortie_core::ports::store::{Delivered, DeliveryAttempt, Receipt, StoreResult};
+use sortie_core::run::{Cleanup, Delivery};
 use sortie_core::time::Timestamp;
 
 use crate::crash::{self, Point};
@@ -35,29 +36,32 @@ pub(crate) async fn deliver_due(engine: &Engine) -> StoreResult<()> {
 }
 
 async fn publish_delivery(engine: &Engine, delivered: Delivered) {
-    if delivered.accepted {
-        engine
-            .active_runs
-            .signal(delivered.parent, |signals| signals.inbox = true);
-        engine.wakeups.scheduler.notify_one();
-        // A parent that was parked waits for a slot now.
-        engine.publisher.record_changed(delivered.parent).await;
-    }
+    let delivery = match delivered.receipt {
+        Receipt::Accepted { by } => {
+            engine
+                .active_runs
+                .signal(by, |signals| signals.inbox = true);
+            engine.wakeups.scheduler.notify_one();
+            // A receiver that was parked waits for a slot now.
+            engine.publisher.record_changed(by).await;
+            engine.transcript_is_due(delivered.cleanup);
+            Delivery::Delivered
+        }
+        Receipt::Waiting => {
+            engine.wakeups.sessions.notify_one();
+            Delivery::Pending
+        }
+        Receipt::Blocked => Delivery::Blocked,
+    };
     engine.publisher.publish(Notification {
         task_id: delivered.announcement.child,
         session_id: delivered.session,
         root_id: delivered.root,
-        parent_id: Some(delivered.parent),
+        parent_id: delivered.parent,
         tenant: delivered.tenant,
         seq: delivered.head,
         at: engine.clock.now(),
-        kind: NotificationKind::Delivery {
-            delivery: if delivered.accepted {
-                Delivery::Delivered
-            } else {
-                Delivery::Blocked
-            },
-        },
+        kind: NotificationKind::Delivery { delivery },
     });
 }
 
@@ -67,6 +71,8 @@ pub(crate) async fn deliver_outside(engine: &Engine, sinks: &[Arc<dyn Sink>]) ->
         let attempt = send(engine, sinks, &entry).await;
         crash::point(Point::AfterSink);
         engine.store.record_attempt(entry.id, attempt).await?;
+        // The announcement does not say whether its run keeps its transcript.
+        engine.transcript_is_due(Cleanup::Delete);
         engine
             .publisher
             .delivery_changed(entry.announcement.child)

@@ -2,6 +2,7 @@
 //! of them start.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use sortie_base::redact::Redactor;
@@ -15,7 +16,7 @@ use sortie_core::ports::store::{
 };
 use sortie_core::ports::workspace::Worktrees;
 use sortie_core::request::{Reply, RequestId};
-use sortie_core::run::{Cancellation, CancelledBy, RunSpec};
+use sortie_core::run::{Cancellation, CancelledBy, Cleanup, RunSpec};
 use sortie_core::time::{Clock, Timestamp};
 use sortie_core::words::Lang;
 use tokio::sync::Notify;
@@ -26,6 +27,7 @@ use crate::leftovers::stop_leftovers;
 use crate::planner::Planner;
 use crate::publish::Publisher;
 use crate::requeue::ExecutorFailures;
+use crate::session_locks::SessionLocks;
 use crate::settings::Settings;
 
 /// What the services of a runtime and its public operations share.
@@ -45,6 +47,8 @@ pub(crate) struct Engine {
     pub(crate) failures: ExecutorFailures,
     pub(crate) publisher: Publisher,
     pub(crate) wakeups: Wakeups,
+    /// Orders the messages and turns of each conversation.
+    pub(crate) session_locks: SessionLocks,
 }
 
 /// Wakes the service loops before their next poll.
@@ -54,6 +58,10 @@ pub(crate) struct Wakeups {
     pub(crate) scheduler: Notify,
     /// An announcement may be deliverable outside the store.
     pub(crate) outside: Notify,
+    /// A result may wait for a turn of its session.
+    pub(crate) sessions: Notify,
+    /// A transcript may have to be deleted, because its run does not keep it.
+    pub(crate) transcripts: AtomicBool,
 }
 
 impl Engine {
@@ -144,6 +152,7 @@ impl Engine {
             });
         }
         for ended in report.ended {
+            self.transcript_is_due(ended.cleanup);
             self.publisher.ended(ended);
         }
         self.wakeups.scheduler.notify_one();
@@ -163,6 +172,14 @@ impl Engine {
         stop_leftovers(self, ended.collect()).await;
         self.publish_end(report.given_up.clone());
         Ok(report)
+    }
+
+    /// Lets the scheduler look for transcripts to delete, after the end or the delivery of a run.
+    pub(crate) fn transcript_is_due(&self, cleanup: Cleanup) {
+        if cleanup == Cleanup::Delete {
+            self.wakeups.transcripts.store(true, Ordering::Relaxed);
+            self.wakeups.scheduler.notify_one();
+        }
     }
 
     pub(crate) fn lease_until(&self) -> Timestamp {

@@ -38,6 +38,7 @@ mod requeue;
 mod runtime;
 mod scheduler;
 mod session_locks;
+mod session_turns;
 mod settings;
 mod sinks;
 mod spawn;

@@ -7,7 +7,7 @@ use serde_json::Value;
 use sortie_core::budget::Budget;
 use sortie_core::id::{RunId, SessionKey};
 use sortie_core::policy::Mode;
-use sortie_core::run::{Isolation, Lane, Priority, Sampling, SinkAddress};
+use sortie_core::run::{Announce, Cleanup, Isolation, Lane, Priority, Sampling, SinkAddress};
 use sortie_core::tenant::Tenant;
 use sortie_core::words::Lang;
 
@@ -58,6 +58,11 @@ pub struct NewRun {
     pub tenant: Option<Tenant>,
     /// How deep its tree may be, if less than the operator's limit.
     pub max_depth: Option<u32>,
+    /// Whether the result of a background task is announced to its session, if that is a
+    /// conversation; `None` is not.
+    pub announce: Option<Announce>,
+    /// What happens to the transcript after the end; `None` keeps it.
+    pub cleanup: Option<Cleanup>,
 }
 
 impl NewRun {
@@ -101,6 +106,8 @@ impl NewRun {
             isolation: None,
             tenant: None,
             max_depth: None,
+            announce: None,
+            cleanup: None,
         }
     }
 

@@ -292,8 +292,11 @@ impl Planner {
                 .unwrap_or(Isolation::None),
             narrowing: ToolNarrowing::default(),
             skills: SkillNarrowing::default(),
-            announce: Announce::Steer,
-            cleanup: Cleanup::Keep,
+            announce: match new.lane {
+                Lane::Main => Announce::Steer,
+                Lane::Subagent => new.announce.unwrap_or(Announce::Silent),
+            },
+            cleanup: new.cleanup.unwrap_or(Cleanup::Keep),
             continues: new.continues,
             report_to: new.report_to,
             agent,

@@ -41,6 +41,7 @@ use crate::refusal::Refusal;
 use crate::requeue::ExecutorFailures;
 use crate::scheduler;
 use crate::session_locks::SessionLocks;
+use crate::session_turns;
 use crate::settings::Settings;
 use crate::sinks::Sink;
 use crate::toolbox::ToolboxError;
@@ -105,8 +106,6 @@ pub enum RuntimeError {
 #[derive(Debug)]
 pub struct Runtime {
     engine: Arc<Engine>,
-    /// Orders the messages of each conversation.
-    session_locks: SessionLocks,
     details: DetailsCache,
     services: JoinSet<()>,
     stop: CancellationToken,
@@ -129,6 +128,7 @@ impl Runtime {
             failures: ExecutorFailures::default(),
             publisher,
             wakeups: Wakeups::default(),
+            session_locks: SessionLocks::default(),
         });
         let recovered = engine.recover(RecoverScope::All).await?;
         let stop = CancellationToken::new();
@@ -140,9 +140,11 @@ impl Runtime {
             parts.sinks,
             stop.clone(),
         ));
+        if engine.settings().wake_sessions {
+            services.spawn(session_turns::serve(Arc::clone(&engine), stop.clone()));
+        }
         Ok(Self {
             engine,
-            session_locks: SessionLocks::default(),
             details: DetailsCache::default(),
             services,
             stop,

@@ -2,6 +2,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures::FutureExt as _;
@@ -40,6 +41,12 @@ pub(crate) async fn serve(engine: Arc<Engine>, stop: CancellationToken) {
             store_failed("schedule", &error);
             // A store that fails now will probably fail in a moment too.
             wait = Some(engine.settings().poll_interval);
+        }
+        if engine.wakeups.transcripts.swap(false, Ordering::Relaxed)
+            && let Err(error) = engine.store.clean(engine.clock.now()).await
+        {
+            store_failed("delete transcripts", &error);
+            // The janitor deletes them later.
         }
         if Instant::now() >= janitor_due {
             janitor_due = Instant::now() + JANITOR_INTERVAL;
@@ -287,6 +294,7 @@ async fn renew_leases(engine: &Engine, lease_until: Timestamp) -> StoreResult<()
 
 async fn tidy(engine: &Engine) -> StoreResult<()> {
     let now = engine.clock.now();
+    engine.store.clean(now).await?;
     if let Some(age) = engine.settings().archive_after {
         let before = now.plus_ms(-engine::millis(age));
         engine.store.archive(before, now).await?;

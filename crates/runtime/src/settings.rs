@@ -64,6 +64,9 @@ pub struct Settings {
     pub archive_after: Option<Duration>,
     /// The age at which records of ended trees are deleted; `None` is never.
     pub clean_up_after: Option<Duration>,
+    /// Whether a result that reaches a session between two turns starts a turn. If not, it waits for
+    /// the next one.
+    pub wake_sessions: bool,
     /// How often the scheduler polls the store for work when no notification arrives.
     pub poll_interval: Duration,
     /// The number of delivery attempts to a sink before the delivery is blocked.
@@ -174,6 +177,7 @@ impl Default for Settings {
             shutdown_grace: Duration::from_secs(5),
             archive_after: Some(Duration::from_secs(7 * 24 * 3600)),
             clean_up_after: None,
+            wake_sessions: true,
             poll_interval: Duration::from_secs(1),
             max_delivery_attempts: 8,
             owner: "sortie".to_owned(),

@@ -31,6 +31,7 @@ pub struct Builder {
     pub(crate) agents: Vec<AgentDefinition>,
     pub(crate) sinks: Vec<Arc<dyn Sink>>,
     pub(crate) admit_only: bool,
+    next_turns_only: bool,
     pub(crate) notices: Notices,
 }
 
@@ -166,6 +167,14 @@ impl Builder {
         self
     }
 
+    /// Lets a result that reaches a session between two turns wait for the next one, instead of starting
+    /// a turn. For programs that end with the task that they run.
+    #[must_use]
+    pub const fn next_turns_only(mut self, only: bool) -> Self {
+        self.next_turns_only = only;
+        self
+    }
+
     /// Sets the receiver of sentences for the operator, such as that an MCP server does not start.
     /// Unset: they are logged as warnings.
     #[must_use]
@@ -221,6 +230,7 @@ impl Builder {
         if let Some(max) = self.max_depth {
             settings.caps.max_depth = max;
         }
+        settings.wake_sessions = !self.next_turns_only && !self.admit_only;
         if self.admit_only {
             settings.lanes.main = 0;
         }

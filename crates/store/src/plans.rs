@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::sql::plan;
 
 /// Indexes that contain only active rows, so that reading all of one is cheap.
-const BOUNDED: [&str; 13] = [
+const BOUNDED: [&str; 14] = [
     "runs_active",
     "runs_queued",
     "runs_queued_by_tree",
@@ -18,6 +18,7 @@ const BOUNDED: [&str; 13] = [
     "runs_suspected",
     "outbox_due",
     "outbox_blocked",
+    "outbox_waiting",
     "requests_open",
     "requests_open_by_time",
     "requests_to_escalate",

@@ -15,6 +15,7 @@ use sortie_core::ports::store::{
     HeartbeatReport, Idempotency, Journal, ListFilter, Outbox, Park, PauseReport, Recover,
     RecoverReport, Registry, Replied, ReplyTo, Requests, Reserve, Reserved, RunDelay, RunRef,
     SaveSnapshot, Snapshot, StoreError, StoreResult, Unblock, Undelivered, Update, VerifyReport,
+    WaitingSession,
 };
 use sortie_core::request::{OpenRequest, RequestFilter, RequestId, SessionGrant};
 use sortie_core::run::{Cancellation, RecordField, RunRecord};
@@ -367,6 +368,12 @@ impl<E: Execute> Outbox for SqlStore<E> {
             .await
     }
 
+    async fn waiting_sessions(&self) -> StoreResult<Vec<WaitingSession>> {
+        self.execute
+            .read("find waiting results", deliver::waiting_sessions)
+            .await
+    }
+
     async fn undelivered(&self) -> StoreResult<Undelivered> {
         self.undelivered().await
     }
@@ -548,6 +555,22 @@ impl<E: Execute> Archive for SqlStore<E> {
     }
 
     /// Works in passes, so that other transitions run in between.
+    async fn clean(&self, at: Timestamp) -> StoreResult<u64> {
+        let mut total = 0;
+        loop {
+            let removed = self
+                .execute
+                .write("delete transcripts", move |connection| {
+                    archive::clean(connection, at)
+                })
+                .await?;
+            total += removed;
+            if removed < MAX_REMOVALS {
+                return Ok(total);
+            }
+        }
+    }
+
     async fn archive(&self, archive_before: Timestamp, at: Timestamp) -> StoreResult<u64> {
         let mut total = 0;
         loop {

@@ -8,7 +8,7 @@ use sortie_core::inbox::Announcement;
 use sortie_core::message::Usage;
 use sortie_core::ports::store::{Admit, RunRef, StoreError};
 use sortie_core::run::{
-    Announce, Cancellation, Changes, Delivery, EdgeMode, Outcome, ParentLink, Priority,
+    Announce, Cancellation, Changes, Delivery, EdgeMode, Lane, Outcome, ParentLink, Priority,
     RecordField, RunRecord, RunSpec, SinkAddress, Summary, WaitingOn,
 };
 use sortie_core::tenant::Tenant;
@@ -231,6 +231,8 @@ impl<'a> NewRow<'a> {
     }
 }
 
+/// Returns the delivery of a run that has not ended. Whether the session of a background task can
+/// receive the result is decided at its end.
 fn first_delivery(spec: &RunSpec) -> Delivery {
     let for_parent = spec.parent.is_some() && spec.announce.reaches_parent();
     if for_parent || !spec.report_to.is_empty() {
@@ -359,11 +361,19 @@ pub(crate) struct RunRow {
 }
 
 impl RunRow {
-    /// Returns the parent that this run's result is delivered to.
-    pub(crate) fn owed_parent(&self) -> Option<RunId> {
-        self.record
-            .parent
-            .filter(|_| self.announce.reaches_parent())
+    /// Whether the result is announced inside the store.
+    pub(crate) const fn is_announced(&self) -> bool {
+        self.announce.reaches_parent()
+    }
+
+    /// Whether the run is a turn of its session.
+    pub(crate) fn is_turn(&self) -> bool {
+        self.record.parent.is_none() && self.record.lane == Lane::Main
+    }
+
+    /// Whether a person or a program created the run beside the turns of its session.
+    pub(crate) fn is_background_task(&self) -> bool {
+        self.record.parent.is_none() && self.record.lane == Lane::Subagent
     }
 
     /// Returns the announcement of the run's result.

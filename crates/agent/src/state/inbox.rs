@@ -102,6 +102,7 @@ impl RunState {
                 .push(PendingNotice::Announced(Box::new(announcement.clone()))),
             Phase::AwaitingModel | Phase::Concluding(_) | Phase::Ended(_) => {
                 self.push_announcement(announcement.clone());
+                self.answer_before_ending();
             }
             Phase::AwaitingChildren => {
                 self.push_announcement(announcement.clone());

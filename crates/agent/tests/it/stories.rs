@@ -388,9 +388,13 @@ fn children_that_finish_together_share_one_notice_with_one_true_list() {
         (
             Lang::En,
             "Still running",
-            "None of your background subagents is still running.",
+            "No background subagent of this turn is still running.",
         ),
-        (Lang::Zh, "仍在运行", "你启动的后台子 Agent 都已不在运行。"),
+        (
+            Lang::Zh,
+            "仍在运行",
+            "本轮启动的后台子 Agent 都已不在运行。",
+        ),
     ] {
         let report = |child| {
             let outcome = Outcome::Completed {

@@ -75,7 +75,11 @@ impl Serve {
         #[cfg(feature = "crash-points")]
         settings.arm_crash_points()?;
         // Approvers reply through the API, so calls that need approval wait for them.
-        let builder = settings.builder().small_model(small_model).approver(true);
+        let builder = settings
+            .builder()
+            .small_model(small_model)
+            .approver(true)
+            .next_turns_only(false);
         let sortie = builder.build_on(store).await?;
         let served = Served::start(settings, config, sortie, self.wants_link(settings)).await?;
         notice.listening(served.address).map_err(Problem::Process)?;

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use sortie_core::id::RunId;
-use sortie_core::run::SinkAddress;
+use sortie_core::id::{RunId, SessionKey};
+use sortie_core::run::{Announce, SinkAddress};
 use sortie_protocol::Task;
 use sortie_runtime::NewRun;
 use sortie_text::t;
 
 use super::run::instruction;
-use crate::arguments::PriorityArgument;
+use crate::arguments::{CleanupArgument, PriorityArgument};
 use crate::choice::ModelArguments;
 use crate::engine::Place;
 use crate::exit::Exit;
@@ -50,6 +50,15 @@ pub(crate) struct Spawn {
     /// File to which the result is appended as a line of JSON; can be repeated
     #[arg(long, value_name = "file:PATH")]
     report_to: Vec<String>,
+    /// Session that the result is announced to, written channel:chat_id; ID alone means api:ID
+    ///
+    /// A turn of the session that is active reads the result; else the next one does, or the server
+    /// starts one.
+    #[arg(long, value_name = "SESSION")]
+    session: Option<SessionKey>,
+    /// What happens to the transcript once the result is delivered
+    #[arg(long, value_enum, default_value_t)]
+    cleanup: CleanupArgument,
     /// Waits for the end of the task; this is the default
     #[arg(long, conflicts_with = "detach")]
     wait: bool,
@@ -93,9 +102,14 @@ impl Spawn {
             timeout: self.timeout.map(Duration::from_secs),
             report_to,
             lang: settings.lang,
+            cleanup: Some(self.cleanup.into()),
             ..chosen.run(task, workspace).in_background()
         };
-        let new = self.flags.apply(new, settings);
+        let mut new = self.flags.apply(new, settings);
+        if let Some(session) = self.session {
+            new.session = session;
+            new.announce = Some(Announce::Steer);
+        }
         let mut builder = settings.builder().models(models).small_model(small_model);
         if self.detach {
             builder = builder.admit_only();

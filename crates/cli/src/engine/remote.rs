@@ -7,7 +7,7 @@ use std::sync::Arc;
 use sortie_core::id::{RunId, SessionKey};
 use sortie_core::ports::store::{ListFilter, Replied, StoreResult, Undelivered};
 use sortie_core::request::{OpenRequest, Reply, RequestFilter, RequestId};
-use sortie_core::run::{ForkPoint, Lane, RunRecord, SinkAddress, Status};
+use sortie_core::run::{Announce, ForkPoint, Lane, RunRecord, SinkAddress, Status};
 use sortie_core::time::Clock as _;
 use sortie_protocol::client::{Client, ClientError};
 use sortie_protocol::{ApprovalBody, ApprovalDecision, ForkBody, NewTask, Proof};
@@ -278,6 +278,8 @@ fn new_task(new: NewRun) -> NewTask {
         main: new.lane == Lane::Main,
         lang: Some(new.lang),
         continues: new.continues.map(|run| run.to_string()),
+        announce: Some(new.announce.unwrap_or(Announce::Silent)),
+        cleanup: new.cleanup,
     }
 }
 

@@ -47,7 +47,7 @@ impl Runtime {
     ) -> Result<MessageReceipt, E> {
         check_message(&new.task)?;
         let (session, tenant) = (new.session.clone(), new.tenant.clone());
-        let locks = &self.session_locks;
+        let locks = &self.engine.session_locks;
         let one_at_a_time = locks.lock(tenant.clone(), session.clone()).await;
         if let Some(turn) = turn
             && self.exists(turn).await?

@@ -8,11 +8,10 @@ use sortie_core::id::RunId;
 use sortie_core::inbox::{InboxItem, MAX_MESSAGE_CHARS, Sender};
 use sortie_core::notification::{Notification, NotificationKind};
 use sortie_core::ports::store::{
-    Admission, Admit, CancelReport, ListFilter, PauseReport, Unblock, Undelivered, Update,
+    Admission, Admit, CancelReport, ListFilter, PauseReport, RunRef, StoreError, Unblock,
+    Undelivered, Update,
 };
-use sortie_core::run::{
-    Cancellation, CancelledBy, Delivery, Lane, Priority, RunRecord, RunSpec, Status,
-};
+use sortie_core::run::{Cancellation, CancelledBy, Lane, Priority, RunRecord, RunSpec, Status};
 use sortie_core::stats::Stats;
 use tokio::sync::broadcast;
 
@@ -24,9 +23,9 @@ use crate::planner::label_of;
 use crate::refusal::{Refusal, RefusalReason};
 use crate::spawn::refusal_text;
 
-/// Checks for pending deliveries before records are deleted anyway.
+/// Attempts to delete records whose results are being delivered.
 const MAX_DELIVERY_POLLS: u32 = 50;
-/// Interval between two such checks, unless a notification arrives.
+/// Interval between two such attempts, unless a notification arrives.
 const DELIVERY_POLL: Duration = Duration::from_millis(50);
 
 impl Runtime {
@@ -118,7 +117,7 @@ impl Runtime {
         // The retry is a turn of its conversation: a message sent at the same time continues from
         // the turn before or after it.
         let (tenant, session) = (retried.tenant.clone(), retried.session.clone());
-        let one_at_a_time = self.session_locks.lock(tenant, session).await;
+        let one_at_a_time = self.engine.session_locks.lock(tenant, session).await;
         let admitted = self.register(again, retried).await;
         drop(one_at_a_time);
         admitted
@@ -243,7 +242,7 @@ impl Runtime {
     }
 
     fn publish_pause(&self, report: PauseReport, kind: &NotificationKind) -> Vec<RunId> {
-        let publish = |about: sortie_core::ports::store::RunRef| {
+        let publish = |about: RunRef| {
             let run = about.run;
             self.engine.publisher.publish_about(about, kind.clone());
             run
@@ -261,10 +260,7 @@ impl Runtime {
     }
 
     /// Returns the handles of these runs; runs that do not exist are left out.
-    pub async fn handles(
-        &self,
-        runs: Vec<RunId>,
-    ) -> Result<BTreeMap<RunId, String>, RuntimeError> {
+    pub async fn handles(&self, runs: Vec<RunId>) -> Result<BTreeMap<RunId, String>, RuntimeError> {
         Ok(self.engine.store.handles(runs).await?)
     }
 
@@ -311,14 +307,14 @@ impl Runtime {
 
     /// Deletes a run and its descendants; cancels them first if they have not ended.
     pub async fn delete(&self, run: RunId) -> Result<u64, RuntimeError> {
-        if !self.get(run).await?.status.is_terminal() {
+        let tree = self.tree_of(run).await?;
+        if tree.iter().any(|record| !record.status.is_terminal()) {
             self.cancel(run, "the task is being deleted").await?;
             for record in self.tree_of(run).await? {
                 self.wait_for(record.run_id).await?;
             }
         }
-        self.wait_for_deliveries(run).await?;
-        let removed = self.engine.store.delete(run).await?;
+        let removed = self.delete_delivered(run).await?;
         let count = removed.len() as u64;
         self.engine.publisher.deleted(removed);
         Ok(count)
@@ -333,19 +329,19 @@ impl Runtime {
         Ok(count)
     }
 
-    /// Waits until the results of an ended run and its descendants are delivered: a record with a
-    /// pending delivery cannot be deleted. Gives up after a while, because sinks may be
-    /// unreachable.
-    async fn wait_for_deliveries(&self, run: RunId) -> Result<(), RuntimeError> {
+    /// Deletes an ended run and its descendants once their results are delivered. Gives up after a
+    /// while, because sinks may be unreachable.
+    async fn delete_delivered(&self, run: RunId) -> Result<Vec<RunRef>, RuntimeError> {
         let mut notifications = self.subscribe();
         for _ in 0..MAX_DELIVERY_POLLS {
-            let tree = self.tree_of(run).await?;
-            let Some(owes) = tree.iter().find(|it| it.delivery == Delivery::Pending) else {
-                return Ok(());
-            };
-            wait_for_notification(&mut notifications, owes.run_id, DELIVERY_POLL).await;
+            match self.engine.store.delete(run).await {
+                Err(StoreError::WrongState { run, .. }) => {
+                    wait_for_notification(&mut notifications, run, DELIVERY_POLL).await;
+                }
+                deleted => return Ok(deleted?),
+            }
         }
-        Ok(())
+        Ok(self.engine.store.delete(run).await?)
     }
 
     pub(crate) async fn tree_of(&self, run: RunId) -> Result<Vec<RunRecord>, RuntimeError> {

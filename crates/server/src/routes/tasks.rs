@@ -10,7 +10,7 @@ use axum::{Json, response::IntoResponse};
 use serde::Deserialize;
 use sortie_core::id::RunId;
 use sortie_core::ports::store::ListFilter;
-use sortie_core::run::{Priority, RunRecord, Sampling, SinkAddress, Status};
+use sortie_core::run::{Announce, Priority, RunRecord, Sampling, SinkAddress, Status};
 use sortie_protocol::{NewTask, Stats, Task};
 use sortie_runtime::{NewRun, RuntimeError};
 use utoipa::IntoParams;
@@ -245,6 +245,10 @@ async fn new_run(app: &App, caller: &Caller, body: NewTask) -> Result<NewRun, Pr
         report_to: sinks(caller, &body.report_to)?,
         mode: app.mode(caller, body.mode)?,
         isolation: body.isolation,
+        announce: body
+            .announce
+            .or_else(|| body.session_id.as_ref().map(|_| Announce::Steer)),
+        cleanup: body.cleanup,
         ..new
     })
 }

@@ -170,15 +170,17 @@ CREATE TABLE inbox (
 );
 CREATE INDEX inbox_by_run ON inbox (run_id, id);
 
--- Results still to be delivered: to a parent inside the store, or to a sink outside.
+-- Results still to be delivered: to a parent or a session inside the store, or to a sink outside. One
+-- for a session waits while no turn of the session is active.
 CREATE TABLE outbox (
     id           INTEGER PRIMARY KEY AUTOINCREMENT,
     run_id       TEXT NOT NULL REFERENCES runs (run_id) ON DELETE CASCADE,
-    target       TEXT NOT NULL CHECK (target IN ('parent', 'sink')),
+    target       TEXT NOT NULL CHECK (target IN ('parent', 'session', 'sink')),
+    -- The address of a sink, or the key of a session.
     sink         TEXT,
     announcement TEXT NOT NULL,
     state        TEXT NOT NULL DEFAULT 'pending'
-                 CHECK (state IN ('pending', 'delivered', 'blocked', 'dismissed')),
+                 CHECK (state IN ('pending', 'waiting', 'delivered', 'blocked', 'dismissed')),
     attempts     INTEGER NOT NULL DEFAULT 0,
     next_at      INTEGER NOT NULL,
     error        TEXT
@@ -186,6 +188,7 @@ CREATE TABLE outbox (
 CREATE INDEX outbox_by_run ON outbox (run_id);
 CREATE INDEX outbox_due ON outbox (target, next_at, id) WHERE state = 'pending';
 CREATE INDEX outbox_blocked ON outbox (run_id) WHERE state = 'blocked';
+CREATE INDEX outbox_waiting ON outbox (sink) WHERE state = 'waiting';
 
 -- Long outputs, named by the hash of their content.
 CREATE TABLE blobs (

@@ -3,13 +3,13 @@
 use sortie_core::event::Event;
 use sortie_core::id::{Epoch, RunId};
 use sortie_core::ports::store::{Admission, AdmissionRefusal, Admit, ParentClaim, StoreError};
-use sortie_core::run::RunSpec;
+use sortie_core::run::{Lane, RunSpec};
 
 use crate::chain::{Stamp, Tail};
 use crate::fault::{Done, Fault};
 use crate::row::{self, NewRow};
 use crate::sql::{self, Connection, params};
-use crate::transitions::{accounts, read};
+use crate::transitions::{accounts, deliver, read};
 
 /// Admits the run, unless its parent's call already has a child. `body` is its first event.
 pub(crate) fn admit(connection: &Connection, admit: &Admit, body: &str) -> Done<Admission> {
@@ -50,6 +50,9 @@ pub(crate) fn admit(connection: &Connection, admit: &Admit, body: &str) -> Done<
         tail.push(connection, stamp, &serde_json::to_string(&Event::Paused)?)?;
     }
     row::save_tail(connection, &tail)?;
+    if admit.spec.parent.is_none() && admit.spec.lane == Lane::Main {
+        deliver::turn_begins(connection, &admit.spec.session, admit.at)?;
+    }
     let position = read::queue_position(connection, &tail.run)?;
     Ok(Admission::Admitted {
         queue_position: position.unwrap_or(1),

@@ -3,7 +3,7 @@
 
 use sortie_core::id::{RunId, Seq};
 use sortie_core::ports::store::{RunRef, StoreError};
-use sortie_core::run::{Delivery, Status};
+use sortie_core::run::Status;
 use sortie_core::time::Timestamp;
 
 use crate::fault::Done;
@@ -24,8 +24,10 @@ pub(crate) fn delete(connection: &Connection, run: RunId) -> Done<Vec<RunRef>> {
     let subtree = sql::all(
         connection,
         &format!(
-            "{SUBTREE} SELECT runs.run_id, status, phase, delivery FROM runs
-             JOIN subtree ON subtree.run_id = runs.run_id ORDER BY depth, runs.run_id"
+            "{SUBTREE} SELECT runs.run_id, status, phase,
+                 EXISTS (SELECT 1 FROM outbox
+                         WHERE outbox.run_id = runs.run_id AND state = 'pending') AS owes
+             FROM runs JOIN subtree ON subtree.run_id = runs.run_id ORDER BY depth, runs.run_id"
         ),
         [&row.tail.run],
         |row| {
@@ -33,7 +35,7 @@ pub(crate) fn delete(connection: &Connection, run: RunId) -> Done<Vec<RunRef>> {
                 run: sql::word(row, "run_id")?,
                 status: sql::word(row, "status")?,
                 phase: sql::word(row, "phase")?,
-                delivery: sql::word(row, "delivery")?,
+                owes: row.get("owes")?,
             })
         },
     )?;
@@ -48,14 +50,16 @@ struct Removable {
     run: RunId,
     status: Status,
     phase: StoredPhase,
-    delivery: Delivery,
+    /// Whether its result is being delivered. One that waits for a turn of its session does not keep
+    /// the run from being deleted.
+    owes: bool,
 }
 
 impl Removable {
     fn check(&self) -> Done<()> {
         let what = if self.phase != StoredPhase::Ended {
             "cancel it first, then delete it"
-        } else if self.delivery == Delivery::Pending {
+        } else if self.owes {
             "its result is not delivered yet; delete it once that is delivered or dismissed"
         } else {
             return Ok(());
@@ -95,8 +99,9 @@ fn remove_records(connection: &Connection, run: &str) -> Done<Vec<RunRef>> {
     Ok(removed)
 }
 
-/// Deletes a batch of due transcripts; fewer than [`MAX_REMOVALS`] if no more are due.
-pub(crate) fn archive(connection: &Connection, before: Timestamp, at: Timestamp) -> Done<u64> {
+/// Deletes a batch of transcripts that their runs do not keep, once the results are delivered; fewer
+/// than [`MAX_REMOVALS`] if no more are due.
+pub(crate) fn clean(connection: &Connection, at: Timestamp) -> Done<u64> {
     let to_clean = due(
         connection,
         "SELECT run_id FROM runs
@@ -110,20 +115,24 @@ pub(crate) fn archive(connection: &Connection, before: Timestamp, at: Timestamp)
         let stamp = "UPDATE runs SET cleaned_at = ?2 WHERE run_id = ?1";
         remove_transcript(connection, run, stamp, at)?;
     }
-    let cleaned = to_clean.len() as u64;
+    Ok(to_clean.len() as u64)
+}
+
+/// Archives a batch of old runs; fewer than [`MAX_REMOVALS`] if no more are due.
+pub(crate) fn archive(connection: &Connection, before: Timestamp, at: Timestamp) -> Done<u64> {
     let to_archive = due(
         connection,
         "SELECT run_id FROM runs
          WHERE phase = 'ended' AND archived_at IS NULL AND delivery <> 'pending'
            AND ended_at < ?1 ORDER BY ended_at LIMIT ?2",
         before,
-        MAX_REMOVALS - cleaned,
+        MAX_REMOVALS,
     )?;
     for run in &to_archive {
         let stamp = "UPDATE runs SET archived_at = ?2 WHERE run_id = ?1";
         remove_transcript(connection, run, stamp, at)?;
     }
-    Ok(cleaned + to_archive.len() as u64)
+    Ok(to_archive.len() as u64)
 }
 
 fn due(connection: &Connection, query: &str, moment: Timestamp, limit: u64) -> Done<Vec<String>> {

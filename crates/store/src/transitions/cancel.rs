@@ -4,11 +4,11 @@ use std::collections::VecDeque;
 
 use sortie_core::id::RunId;
 use sortie_core::ports::store::{CancelReport, EndReport};
-use sortie_core::run::{Announce, Cancellation, CancelledBy, Outcome};
+use sortie_core::run::{Announce, Cancellation, CancelledBy, EdgeMode, Outcome};
 use sortie_core::time::Timestamp;
 
 use crate::fault::Done;
-use crate::row::{self, RunRow, StoredPhase};
+use crate::row::{self, ModeWord, RunRow, StoredPhase};
 use crate::sql::{self, Connection, params};
 use crate::transitions::finish::{self, Ending};
 
@@ -19,13 +19,9 @@ pub(crate) fn cancel(
     at: Timestamp,
 ) -> Done<CancelReport> {
     let row = row::must_load(connection, run)?;
-    if row.phase == StoredPhase::Ended {
-        return Ok(CancelReport {
-            already_ended: Some(row.record.status),
-            ..CancelReport::default()
-        });
-    }
     let mut report = EndReport::default();
+    // Descendants can be active although the run has ended: background children outlive a turn.
+    let already_ended = (row.phase == StoredPhase::Ended).then_some(row.record.status);
     stop(connection, &row, cancellation, at, &mut report)?;
     let cascade = Cascade {
         cancellation: Cancellation {
@@ -33,13 +29,14 @@ pub(crate) fn cancel(
             reason: cancellation.reason.clone(),
         },
         at,
-        parent_completed: false,
+        survivors: Survivors::None,
     };
     descendants(connection, run, &cascade, &mut report)?;
+    let stopped = !report.ended.is_empty() || !report.signalled.is_empty();
     Ok(CancelReport {
         ended: report.ended,
         signalled: report.signalled,
-        already_ended: None,
+        already_ended: already_ended.filter(|_| !stopped),
     })
 }
 
@@ -48,8 +45,31 @@ pub(crate) fn cancel(
 pub(crate) struct Cascade {
     pub(crate) cancellation: Cancellation,
     pub(crate) at: Timestamp,
-    /// Whether the parent completed. Children whose mode outlives the parent then continue.
-    pub(crate) parent_completed: bool,
+    pub(crate) survivors: Survivors,
+}
+
+/// Which children continue after their parent has ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Survivors {
+    /// None: the tree is cancelled, or a subagent failed.
+    None,
+    /// Those that owe the parent nothing: a subagent completed.
+    Silent,
+    /// All in the background: a turn of a session ended, and the session receives their results.
+    Background,
+}
+
+impl Survivors {
+    fn include(self, child: &Child) -> bool {
+        match self {
+            Self::None => false,
+            Self::Silent => child.announce.outlives_parent(),
+            Self::Background => match child.mode {
+                EdgeMode::Background => true,
+                EdgeMode::Blocking => false,
+            },
+        }
+    }
 }
 
 /// Cancels all descendants of a run, level by level.
@@ -59,19 +79,19 @@ pub(crate) fn descendants(
     cascade: &Cascade,
     report: &mut EndReport,
 ) -> Done<()> {
-    let mut parents = VecDeque::from([(run, cascade.parent_completed)]);
-    while let Some((parent, parent_completed)) = parents.pop_front() {
+    let mut parents = VecDeque::from([(run, cascade.survivors)]);
+    while let Some((parent, survivors)) = parents.pop_front() {
         for child in children(connection, parent)? {
-            if parent_completed && child.announce.outlives_parent() {
+            if child.phase == StoredPhase::Ended {
+                parents.push_back((child.run, survivors));
                 continue;
             }
-            if child.phase == StoredPhase::Ended {
-                parents.push_back((child.run, parent_completed));
+            if survivors.include(&child) {
                 continue;
             }
             let row = row::must_load(connection, child.run)?;
             stop(connection, &row, &cascade.cancellation, cascade.at, report)?;
-            parents.push_back((child.run, false));
+            parents.push_back((child.run, Survivors::None));
         }
     }
     Ok(())
@@ -82,18 +102,20 @@ struct Child {
     run: RunId,
     phase: StoredPhase,
     announce: Announce,
+    mode: EdgeMode,
 }
 
 fn children(connection: &Connection, parent: RunId) -> Done<Vec<Child>> {
     sql::all(
         connection,
-        "SELECT run_id, phase, announce FROM runs WHERE parent_id = ?1 ORDER BY run_id",
+        "SELECT run_id, phase, announce, mode FROM runs WHERE parent_id = ?1 ORDER BY run_id",
         [parent.to_string()],
         |row| {
             Ok(Child {
                 run: sql::word(row, "run_id")?,
                 phase: sql::word(row, "phase")?,
                 announce: sql::word(row, "announce")?,
+                mode: sql::word::<ModeWord>(row, "mode")?.0,
             })
         },
     )

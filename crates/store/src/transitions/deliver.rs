@@ -1,9 +1,12 @@
-//! Delivers results: to parents inside the store exactly once, to sinks outside at least once.
+//! Delivers results: to parents and sessions inside the store exactly once, to sinks outside at least
+//! once.
 
 use sortie_core::id::{RunId, Seq, SessionKey};
 use sortie_core::inbox::{Announcement, InboxItem, OutboxEntry};
-use sortie_core::ports::store::{Delivered, DeliveryAttempt, StoreError, Unblock, Undelivered};
-use sortie_core::run::Delivery;
+use sortie_core::ports::store::{
+    Delivered, DeliveryAttempt, Receipt, StoreError, Unblock, Undelivered, WaitingSession,
+};
+use sortie_core::run::{Cleanup, Delivery};
 use sortie_core::tenant::Tenant;
 use sortie_core::time::Timestamp;
 
@@ -11,9 +14,13 @@ use crate::fault::Done;
 use crate::row;
 use crate::sql::{self, Connection, Row, params};
 use crate::transitions::inbox::{self, Put};
+use crate::transitions::sessions;
 
 /// Deliveries to parents in one transaction; the rest stays due.
 const MAX_DELIVERIES: i64 = 1_000;
+
+/// Sessions with waiting results returned at once; the rest comes after them.
+const MAX_WAITING_SESSIONS: i64 = 100;
 
 /// Deliveries to sinks returned at once; the rest stays due.
 const MAX_OUTSIDE: i64 = 256;
@@ -26,26 +33,32 @@ const COUNT_BLOCKED: &str = "SELECT COUNT(DISTINCT outbox.run_id) FROM outbox
      JOIN runs ON runs.run_id = outbox.run_id
      WHERE outbox.state = 'blocked' AND archived_at IS NULL";
 
-/// Moves due announcements into the inboxes of parents.
+/// Moves due announcements into the inboxes of parents and of the turns of sessions.
 pub(crate) fn deliver(connection: &Connection, now: Timestamp) -> Done<Vec<Delivered>> {
-    let due = sql::all(
-        connection,
-        "SELECT outbox.id, outbox.run_id, announcement, session, root_id, parent_id, tenant,
-                head_seq
-         FROM outbox JOIN runs ON runs.run_id = outbox.run_id
-         WHERE outbox.state = 'pending' AND target = 'parent' AND next_at <= ?1
-         ORDER BY next_at, outbox.id LIMIT ?2",
-        params![now.0, MAX_DELIVERIES],
-        DueAnnouncement::read,
-    )?;
-    let mut delivered = Vec::with_capacity(due.len());
-    for announcement in due {
-        delivered.extend(announcement.deliver(connection, now)?);
+    let mut delivered = Vec::new();
+    for target in ["parent", "session"] {
+        let due = sql::all(
+            connection,
+            DUE,
+            params![now.0, MAX_DELIVERIES, target],
+            DueAnnouncement::read,
+        )?;
+        for announcement in due {
+            delivered.extend(announcement.deliver(connection, now)?);
+        }
     }
     Ok(delivered)
 }
 
-/// A due announcement for a parent.
+/// One target at a time, so that the index returns the entries in order.
+const DUE: &str =
+    "SELECT outbox.id, outbox.run_id, announcement, session, root_id, parent_id, tenant,
+            head_seq, target, workspace, cleanup
+     FROM outbox JOIN runs ON runs.run_id = outbox.run_id
+     WHERE outbox.state = 'pending' AND target = ?3 AND next_at <= ?1
+     ORDER BY next_at, outbox.id LIMIT ?2";
+
+/// A due announcement for a parent or a session.
 #[derive(Debug)]
 struct DueAnnouncement {
     id: i64,
@@ -53,13 +66,16 @@ struct DueAnnouncement {
     announcement: Result<Announcement, String>,
     session: SessionKey,
     root: RunId,
-    parent: RunId,
+    parent: Option<RunId>,
     tenant: Option<Tenant>,
     head: Seq,
+    for_session: bool,
+    workspace: String,
+    cleanup: Cleanup,
 }
 
 impl DueAnnouncement {
-    /// Reads a row of [`deliver`], by the order of its columns.
+    /// Reads a row of [`DUE`], by the order of its columns.
     fn read(row: &Row<'_>) -> Done<Self> {
         let text = sql::text(row, 2)?;
         Ok(Self {
@@ -68,16 +84,19 @@ impl DueAnnouncement {
             announcement: serde_json::from_str(text).map_err(|error| error.to_string()),
             session: sql::word(row, 3)?,
             root: sql::word(row, 4)?,
-            parent: sql::word(row, 5)?,
+            parent: sql::optional_word(row, 5)?,
             tenant: sql::optional_word(row, 6)?,
             head: Seq(row.get(7)?),
+            for_session: sql::text(row, 8)? == "session",
+            workspace: row.get(9)?,
+            cleanup: sql::word(row, 10)?,
         })
     }
 
     /// Delivers the announcement. An unreadable one is blocked, and does not delay the others.
     fn deliver(self, connection: &Connection, now: Timestamp) -> Done<Option<Delivered>> {
-        let announcement = match self.announcement {
-            Ok(announcement) => announcement,
+        let announcement = match &self.announcement {
+            Ok(announcement) => announcement.clone(),
             Err(error) => {
                 let why = format!("the announcement cannot be read: {error}");
                 close(connection, self.id, self.child, Close::Blocked(&why))?;
@@ -85,22 +104,9 @@ impl DueAnnouncement {
             }
         };
         let item = InboxItem::Announcement(Box::new(announcement.clone()));
-        let key = self.child.to_string();
-        let accepted = match inbox::put(connection, self.parent, Some(&key), &item, now)? {
-            Put::Accepted => {
-                close(connection, self.id, self.child, Close::Delivered)?;
-                true
-            }
-            Put::Ended => {
-                let why = "its parent had already ended";
-                close(connection, self.id, self.child, Close::Blocked(why))?;
-                false
-            }
-            Put::Missing => {
-                let why = "its parent was deleted";
-                close(connection, self.id, self.child, Close::Blocked(why))?;
-                false
-            }
+        let receipt = match self.parent.filter(|_| !self.for_session) {
+            Some(parent) => self.to_parent(connection, parent, &item, now)?,
+            None => self.to_session(connection, &item, now)?,
         };
         Ok(Some(Delivered {
             announcement,
@@ -109,9 +115,99 @@ impl DueAnnouncement {
             tenant: self.tenant,
             head: self.head,
             parent: self.parent,
-            accepted,
+            cleanup: self.cleanup,
+            receipt,
         }))
     }
+
+    fn to_parent(
+        &self,
+        connection: &Connection,
+        parent: RunId,
+        item: &InboxItem,
+        now: Timestamp,
+    ) -> Done<Receipt> {
+        let key = self.child.to_string();
+        let why = match inbox::put(connection, parent, Some(&key), item, now)? {
+            Put::Accepted => {
+                close(connection, self.id, self.child, Close::Delivered)?;
+                return Ok(Receipt::Accepted { by: parent });
+            }
+            // The turn ended between the child's end and this delivery.
+            Put::Ended if is_turn(connection, parent)? => {
+                return self.to_session(connection, item, now);
+            }
+            Put::Ended => "its parent had already ended",
+            Put::Missing => "its parent was deleted",
+        };
+        close(connection, self.id, self.child, Close::Blocked(why))?;
+        Ok(Receipt::Blocked)
+    }
+
+    /// Delivers to the active turn of the session, or lets the announcement wait for the next one.
+    fn to_session(
+        &self,
+        connection: &Connection,
+        item: &InboxItem,
+        now: Timestamp,
+    ) -> Done<Receipt> {
+        // Unrelated turns can share a session, for example those of `sortie run`. A result that the
+        // session did not ask for by name reaches a turn in the same folder.
+        let workspace = self.parent.is_some().then_some(self.workspace.as_str());
+        let tenant = self.tenant.as_ref();
+        let newest = sessions::newest_turn(connection, &self.session, tenant, workspace)?;
+        let key = self.child.to_string();
+        if let Some(turn) = newest
+            && let Put::Accepted = inbox::put(connection, turn, Some(&key), item, now)?
+        {
+            close(connection, self.id, self.child, Close::Delivered)?;
+            return Ok(Receipt::Accepted { by: turn });
+        }
+        sql::run(
+            connection,
+            "UPDATE outbox SET state = 'waiting', target = 'session', sink = ?2 WHERE id = ?1",
+            params![self.id, self.session.as_str()],
+        )?;
+        Ok(Receipt::Waiting)
+    }
+}
+
+fn is_turn(connection: &Connection, run: RunId) -> Done<bool> {
+    Ok(row::must_load(connection, run)?.is_turn())
+}
+
+/// Makes the results that wait for a turn of this session due again: one has begun.
+pub(crate) fn turn_begins(
+    connection: &Connection,
+    session: &SessionKey,
+    at: Timestamp,
+) -> Done<()> {
+    sql::run(
+        connection,
+        "UPDATE outbox SET state = 'pending', next_at = ?2 WHERE state = 'waiting' AND sink = ?1",
+        params![session.as_str(), at.0],
+    )?;
+    Ok(())
+}
+
+/// Returns sessions with results that wait for a turn.
+pub(crate) fn waiting_sessions(connection: &Connection) -> Done<Vec<WaitingSession>> {
+    sql::all(
+        connection,
+        "SELECT DISTINCT session, tenant, workspace, parent_id IS NULL AS anywhere
+         FROM outbox JOIN runs ON runs.run_id = outbox.run_id
+         WHERE outbox.state = 'waiting' LIMIT ?1",
+        [MAX_WAITING_SESSIONS],
+        |row| {
+            let anywhere: bool = row.get("anywhere")?;
+            let workspace: String = row.get("workspace")?;
+            Ok(WaitingSession {
+                session: sql::word(row, "session")?,
+                tenant: sql::optional_word(row, "tenant")?,
+                workspace: (!anywhere).then(|| workspace.into()),
+            })
+        },
+    )
 }
 
 /// How an outbox entry is closed.
@@ -147,7 +243,7 @@ fn refresh(connection: &Connection, run: &str) -> Done<()> {
     let any = |wanted: &str| entries.iter().find(|(state, _)| state == wanted);
     let (delivery, error) = if let Some((_, error)) = any("blocked") {
         (Delivery::Blocked, error.as_deref())
-    } else if any("pending").is_some() {
+    } else if any("pending").or_else(|| any("waiting")).is_some() {
         (Delivery::Pending, None)
     } else if any("delivered").is_some() {
         (Delivery::Delivered, None)

@@ -12,8 +12,8 @@ use crate::fault::Done;
 use crate::row::{self, RunRow, StoredPhase};
 use crate::sql::{self, Connection, params};
 use crate::transitions::append::{self, Consequences, Entries};
-use crate::transitions::cancel::{self, Cascade};
-use crate::transitions::{accounts, audit, inbox, requests};
+use crate::transitions::cancel::{self, Cascade, Survivors};
+use crate::transitions::{accounts, audit, inbox, requests, sessions};
 
 /// The last events of a run, serialized, and its outcome.
 #[derive(Debug)]
@@ -76,8 +76,7 @@ pub(crate) struct Ending {
     pub(crate) at: Timestamp,
 }
 
-/// Ends a run and cancels its descendants. Children whose announce mode outlives a completed parent
-/// continue.
+/// Ends a run and cancels its descendants, except those that outlive it ([`Survivors`]).
 pub(crate) fn end_with_descendants(
     connection: &Connection,
     row: &RunRow,
@@ -90,7 +89,12 @@ pub(crate) fn end_with_descendants(
             reason: format!("the run that asked for it is {}", ending.outcome.status()),
         },
         at: ending.at,
-        parent_completed: matches!(ending.outcome, Outcome::Completed { .. }),
+        survivors: match (&ending.outcome, row.is_turn()) {
+            (Outcome::Cancelled { .. }, _) => Survivors::None,
+            (_, true) => Survivors::Background,
+            (Outcome::Completed { .. }, false) => Survivors::Silent,
+            (Outcome::Failed { .. } | Outcome::Timeout { .. }, false) => Survivors::None,
+        },
     };
     report.ended.push(end(connection, row, ending)?);
     cancel::descendants(connection, row.record.run_id, &cascade, report)
@@ -150,6 +154,7 @@ pub(crate) fn end(connection: &Connection, row: &RunRow, ending: Ending) -> Done
         tenant,
         head,
         outcome: ending.outcome,
+        cleanup: row.record.cleanup,
     })
 }
 
@@ -180,38 +185,63 @@ fn final_progress(outcome: &Outcome) -> u8 {
     }
 }
 
-/// Puts the result into the outbox for the parent and the sinks.
+/// Puts the result into the outbox for the parent or the session, and for the sinks.
 fn announce(connection: &Connection, row: &RunRow, ending: &Ending) -> Done<Delivery> {
-    let for_parent = parent_receives(connection, row, &ending.outcome)?;
-    if !for_parent && row.report_to.is_empty() {
+    let receiver = receiver(connection, row, &ending.outcome)?;
+    if receiver.is_none() && row.report_to.is_empty() {
         return Ok(Delivery::NotRequired);
     }
     let text = serde_json::to_string(&row.announcement(&ending.outcome, ending.at))?;
     let sinks = row.report_to.iter().map(serde_json::to_string);
     for sink in sinks {
-        enqueue(connection, row, Some(&sink?), &text, ending.at)?;
+        enqueue(connection, row, Target::Sink(&sink?), &text, ending.at)?;
     }
-    if for_parent {
-        enqueue(connection, row, None, &text, ending.at)?;
+    if let Some(receiver) = receiver {
+        enqueue(connection, row, receiver, &text, ending.at)?;
     }
     Ok(Delivery::Pending)
 }
 
-/// Whether the parent still receives the result.
-fn parent_receives(connection: &Connection, row: &RunRow, outcome: &Outcome) -> Done<bool> {
-    let Some(parent) = row.owed_parent() else {
-        return Ok(false);
+/// Returns who receives the result inside the store: the parent while it is active, else the session
+/// whose turn started the run, or that the run was created for.
+fn receiver<'a>(
+    connection: &Connection,
+    row: &'a RunRow,
+    outcome: &Outcome,
+) -> Done<Option<Target<'a>>> {
+    if !row.is_announced() {
+        return Ok(None);
+    }
+    let session = Target::Session(row.record.session.as_str());
+    let Some(parent) = row.record.parent else {
+        let receives = row.is_background_task() && has_turns(connection, row)?;
+        return Ok(receives.then_some(session));
     };
     if stopped_with_parent(outcome) || row.cancel.as_ref().is_some_and(by_parents_end) {
-        return Ok(false);
+        return Ok(None);
     }
-    let phase = sql::first(
+    let parent = sql::first(
         connection,
-        "SELECT phase FROM runs WHERE run_id = ?1",
+        "SELECT phase, parent_id IS NULL AND lane = 'main' AS is_turn FROM runs WHERE run_id = ?1",
         [parent.to_string()],
-        |row| sql::word::<StoredPhase>(row, "phase"),
+        |row| {
+            let phase = sql::word::<StoredPhase>(row, "phase")?;
+            Ok((phase, row.get::<_, bool>("is_turn")?))
+        },
     )?;
-    Ok(phase.is_some_and(|phase| phase != StoredPhase::Ended))
+    Ok(match parent {
+        None | Some((StoredPhase::Ended, false)) => None,
+        Some((StoredPhase::Ended, true)) => Some(session),
+        Some((StoredPhase::Queued | StoredPhase::Leased | StoredPhase::Parked, _)) => {
+            Some(Target::Parent)
+        }
+    })
+}
+
+/// Whether the session of a run is a conversation, which can receive a result.
+fn has_turns(connection: &Connection, row: &RunRow) -> Done<bool> {
+    let (session, tenant) = (&row.record.session, &row.record.tenant);
+    Ok(sessions::newest_turn(connection, session, tenant.as_ref(), None)?.is_some())
 }
 
 fn stopped_with_parent(outcome: &Outcome) -> bool {
@@ -228,15 +258,29 @@ fn by_parents_end(cancellation: &Cancellation) -> bool {
     }
 }
 
-/// Puts an announcement into the outbox; without a sink it is for the parent.
+/// Where an outbox entry is delivered.
+#[derive(Clone, Copy, Debug)]
+enum Target<'a> {
+    Parent,
+    /// The active turn of this session, or its next one.
+    Session(&'a str),
+    /// A sink outside, by its address.
+    Sink(&'a str),
+}
+
+/// Puts an announcement into the outbox.
 fn enqueue(
     connection: &Connection,
     row: &RunRow,
-    sink: Option<&str>,
+    target: Target<'_>,
     announcement: &str,
     at: Timestamp,
 ) -> Done<()> {
-    let target = if sink.is_some() { "sink" } else { "parent" };
+    let (target, sink) = match target {
+        Target::Parent => ("parent", None),
+        Target::Session(session) => ("session", Some(session)),
+        Target::Sink(address) => ("sink", Some(address)),
+    };
     sql::run(
         connection,
         "INSERT INTO outbox (run_id, target, sink, announcement, next_at)

@@ -60,10 +60,9 @@ const HANDLES: &str = "SELECT run_id, handle FROM runs
 
 /// Returns the handles of these runs; runs that do not exist are left out.
 pub(crate) fn handles(connection: &Connection, runs: &[RunId]) -> Done<BTreeMap<RunId, String>> {
-    let found: Vec<(RunId, String)> =
-        sql::all(connection, HANDLES, [json_list(runs)], |row| {
-            Ok((sql::word(row, 0)?, row.get(1)?))
-        })?;
+    let found: Vec<(RunId, String)> = sql::all(connection, HANDLES, [json_list(runs)], |row| {
+        Ok((sql::word(row, 0)?, row.get(1)?))
+    })?;
     Ok(found.into_iter().collect())
 }
 
@@ -638,11 +637,12 @@ const HYPHENS_BEFORE: [usize; 4] = [8, 12, 16, 20];
 
 /// Returns the earliest moment at which a transition falls due.
 pub(crate) fn next_due(connection: &Connection) -> Done<Option<Timestamp>> {
-    const MOMENTS: [&str; 8] = [
+    const MOMENTS: [&str; 9] = [
         "SELECT MIN(deadline_at) FROM runs WHERE phase = 'parked'",
         "SELECT MIN(deadline_at) FROM runs WHERE phase = 'queued' AND paused = 1",
         "SELECT MIN(lease_until) FROM runs WHERE phase = 'leased'",
         "SELECT MIN(next_at) FROM outbox WHERE state = 'pending' AND target = 'parent'",
+        "SELECT MIN(next_at) FROM outbox WHERE state = 'pending' AND target = 'session'",
         "SELECT MIN(next_at) FROM outbox WHERE state = 'pending' AND target = 'sink'",
         "SELECT MIN(expires_at) FROM requests WHERE state = 'open'",
         "SELECT MIN(escalate_at) FROM requests WHERE state = 'open' AND escalate_at IS NOT NULL",

@@ -1,6 +1,6 @@
 //! Queries about conversations, usage over time, and lanes.
 
-use sortie_core::id::SessionKey;
+use sortie_core::id::{RunId, SessionKey};
 use sortie_core::ports::store::ListFilter;
 use sortie_core::run::{Lane, RunRecord};
 use sortie_core::session::{SessionFilter, SessionSummary, TITLE_CHARS};
@@ -68,6 +68,24 @@ pub(crate) fn last_turn(
     )?;
     let completed = read::complete(connection, found.into_iter().collect())?;
     Ok(completed.into_iter().next())
+}
+
+/// Returns the last main run of a conversation, in this folder if one is given.
+pub(crate) fn newest_turn(
+    connection: &Connection,
+    session: &SessionKey,
+    tenant: Option<&Tenant>,
+    workspace: Option<&str>,
+) -> Done<Option<RunId>> {
+    sql::first(
+        connection,
+        "SELECT run_id FROM runs
+         WHERE parent_id IS NULL AND lane = 'main' AND session = ?1 AND tenant IS NOT DISTINCT FROM ?2
+           AND (?3 IS NULL OR workspace = ?3)
+         ORDER BY created_at DESC, run_id DESC LIMIT 1",
+        params![session.as_str(), tenant.map(Tenant::as_str), workspace],
+        |row| sql::word(row, 0),
+    )
 }
 
 fn last_turn_statement() -> String {

@@ -16,7 +16,7 @@ pub(crate) async fn handles_and_missing_ids_are_found(store: &dyn Store) {
         admit(store, number, spec(number)).await;
     }
     let handles = store.handles(vec![run(4), run(7), run(8)]).await.unwrap();
-    assert_eq!(numbers(handles.keys().copied().collect()), [4, 8]);
+    assert_eq!(numbers(handles.keys().copied()), [4, 8]);
     for (run, handle) in handles {
         assert_eq!(handle, run.handles().next().unwrap());
         assert_eq!(store.get(run).await.unwrap().handle, handle);
@@ -227,7 +227,7 @@ pub(crate) async fn active_runs_of_a_tree_are_listed_alone(store: &dyn Store) {
         oldest_first: true,
         ..ListFilter::default()
     };
-    let fence = running(store, 1, spec(1)).await;
+    let fence = running(store, 1, background(1)).await;
     admit(store, 2, child(2, 1, 1)).await;
     admit(store, 3, spec(3)).await;
     let listed = store.list(filter(Some(1))).await.unwrap();

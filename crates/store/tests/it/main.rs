@@ -130,6 +130,9 @@ conformance! {
         a_cancelled_child_is_announced_to_its_parent,
         the_end_of_a_parent_ends_its_children,
         silent_children_continue_after_their_parent_completes,
+        background_children_outlive_a_turn_that_fails,
+        a_result_whose_turn_ended_before_the_delivery_waits,
+        a_background_task_is_announced_to_its_session,
         a_child_cancelled_with_its_parent_has_no_delivery,
         recover_requeues_and_marks_the_next_claim,
         recover_ends_runs_that_make_no_progress,
@@ -143,7 +146,7 @@ conformance! {
         resolve_finds_by_prefix,
         list_and_stats_filter,
         next_due_is_the_earliest,
-        archive_deletes_transcripts_without_a_pending_delivery,
+        transcripts_are_deleted_after_the_delivery,
         delete_before_removes_whole_trees,
         delete_removes_a_subtree_or_nothing,
     }

@@ -188,6 +188,7 @@ impl World {
             }
             Step::Archive => {
                 let before = at(self.now - 30_000);
+                fine(self.store.clean(moment).await);
                 fine(self.store.archive(before, moment).await);
             }
             Step::Delete(which) => {

@@ -645,8 +645,8 @@ pub(crate) async fn finish_ends_and_announces(store: &dyn Store) {
     let [delivered] = delivered.as_slice() else {
         panic!("one delivery, got {delivered:?}");
     };
-    assert!(delivered.accepted);
-    assert_eq!(delivered.parent, run(1));
+    assert_eq!(delivered.receipt, Receipt::Accepted { by: run(1) });
+    assert_eq!(delivered.parent, Some(run(1)));
     let announcement = &delivered.announcement;
     assert_eq!(announcement.outcome, completed("found it"));
     assert_eq!(announcement.call, Some(CallId::new(2, 0)));
@@ -695,9 +695,9 @@ pub(crate) async fn delivery_happens_exactly_once(store: &dyn Store) {
     assert_eq!(store.take_next(claimed[0], at(32)).await.unwrap(), None);
 }
 
-/// A finished child whose parent ended before the delivery.
+/// A finished child whose parent, which is no turn of a session, ended before the delivery.
 async fn blocked(store: &dyn Store) {
-    let parent = running(store, 1, spec(1)).await;
+    let parent = running(store, 1, background(1)).await;
     let fence = running(store, 2, child(2, 1, 1)).await;
     store
         .finish_next(finishing(fence, 20, completed("late")))
@@ -709,7 +709,7 @@ async fn blocked(store: &dyn Store) {
         .unwrap();
     let delivered = store.deliver(at(22)).await.unwrap();
     assert_eq!(delivered.len(), 1);
-    assert!(!delivered[0].accepted);
+    assert_eq!(delivered[0].receipt, Receipt::Blocked);
 }
 
 pub(crate) async fn delivery_to_an_ended_parent_is_blocked_and_visible(store: &dyn Store) {
@@ -947,7 +947,7 @@ pub(crate) async fn a_cancelled_child_is_announced_to_its_parent(store: &dyn Sto
 }
 
 pub(crate) async fn the_end_of_a_parent_ends_its_children(store: &dyn Store) {
-    let parent = running(store, 1, spec(1)).await;
+    let parent = running(store, 1, background(1)).await;
     running(store, 2, child(2, 1, 1)).await;
     let reporting = RunSpec {
         report_to: vec![sink("a")],
@@ -997,8 +997,8 @@ pub(crate) async fn silent_children_continue_after_their_parent_completes(store:
         .unwrap();
     assert_eq!(state(store, 2).await, "completed - not_required");
 
-    // A parent that fails takes them along.
-    let parent = running(store, 5, spec(5)).await;
+    // A subagent that fails takes them along.
+    let parent = running(store, 5, background(5)).await;
     let silent = RunSpec {
         announce: Announce::Silent,
         ..child(6, 5, 5)
@@ -1006,6 +1006,113 @@ pub(crate) async fn silent_children_continue_after_their_parent_completes(store:
     admit(store, 6, silent).await;
     let report = reported(store.finish_next(finishing(parent, 12, failed())).await);
     assert_eq!(of_ended(&report.ended), [5, 6]);
+}
+
+pub(crate) async fn background_children_outlive_a_turn_that_fails(store: &dyn Store) {
+    let turn = running(store, 1, spec(1)).await;
+    let fence = running(store, 2, child(2, 1, 1)).await;
+    let mut blocking = child(3, 1, 1);
+    blocking.parent.as_mut().unwrap().mode = EdgeMode::Blocking;
+    admit(store, 3, blocking).await;
+    admit(store, 4, child(4, 1, 1)).await;
+    let report = reported(store.finish_next(finishing(turn, 10, failed())).await);
+    assert_eq!(of_ended(&report.ended), [1, 3]);
+    assert!(report.signalled.is_empty());
+
+    // No turn of the session is active, so the result waits, once and visibly.
+    store
+        .finish_next(finishing(fence, 11, completed("found")))
+        .await
+        .unwrap();
+    assert_eq!(store.next_due().await.unwrap(), Some(at(11)));
+    let delivered = store.deliver(at(12)).await.unwrap();
+    assert_eq!(delivered[0].receipt, Receipt::Waiting);
+    assert_eq!(store.deliver(at(13)).await.unwrap(), []);
+    assert_eq!(store.next_due().await.unwrap(), None);
+    assert_eq!(state(store, 2).await, "completed - pending");
+    let waiting = store.waiting_sessions().await.unwrap();
+    assert_eq!(waiting[0].session, SessionKey::cli());
+    assert_eq!(waiting[0].workspace, Some("project".into()));
+
+    // A turn of another tenant or in another folder does not receive it; the next turn does.
+    let theirs = RunSpec {
+        tenant: Some("acme".parse().unwrap()),
+        ..spec(5)
+    };
+    admit(store, 5, theirs).await;
+    let elsewhere = RunSpec {
+        workspace: "elsewhere".into(),
+        ..spec(6)
+    };
+    admit(store, 6, elsewhere).await;
+    let delivered = store.deliver(at(14)).await.unwrap();
+    assert_eq!(delivered[0].receipt, Receipt::Waiting);
+    admit(store, 7, spec(7)).await;
+    let delivered = store.deliver(at(15)).await.unwrap();
+    assert_eq!(delivered[0].receipt, Receipt::Accepted { by: run(7) });
+    assert_eq!(state(store, 2).await, "completed - delivered");
+    assert_eq!(store.waiting_sessions().await.unwrap(), []);
+
+    // Cancelling the tree ends what is left of it, although its root has ended.
+    let report = store.cancel(run(1), by_person(), at(16)).await.unwrap();
+    assert_eq!(of_ended(&report.ended), [4]);
+    assert_eq!(report.already_ended, None);
+    assert_eq!(state(store, 4).await, "cancelled - not_required");
+}
+
+pub(crate) async fn a_result_whose_turn_ended_before_the_delivery_waits(store: &dyn Store) {
+    let turn = running(store, 1, spec(1)).await;
+    let fence = running(store, 2, child(2, 1, 1)).await;
+    store
+        .finish_next(finishing(fence, 10, completed("late")))
+        .await
+        .unwrap();
+    store
+        .finish_next(finishing(turn, 11, failed()))
+        .await
+        .unwrap();
+    let delivered = store.deliver(at(12)).await.unwrap();
+    assert_eq!(delivered[0].receipt, Receipt::Waiting);
+    // A person can delete it all the same.
+    assert_eq!(store.delete(run(1)).await.unwrap().len(), 2);
+    assert_eq!(store.waiting_sessions().await.unwrap(), []);
+}
+
+pub(crate) async fn a_background_task_is_announced_to_its_session(store: &dyn Store) {
+    let announced = |number| RunSpec {
+        announce: Announce::Steer,
+        ..background(number)
+    };
+    let fence = running(store, 1, announced(1)).await;
+    store
+        .finish_next(finishing(fence, 10, completed("to no one")))
+        .await
+        .unwrap();
+    // Its session has no turns yet.
+    assert_eq!(state(store, 1).await, "completed - not_required");
+
+    let turn = running(store, 2, spec(2)).await;
+    let fence = running(store, 3, announced(3)).await;
+    let silent = running(store, 4, background(4)).await;
+    for fence in [fence, silent] {
+        store
+            .finish_next(finishing(fence, 20, completed("done")))
+            .await
+            .unwrap();
+    }
+    let delivered = store.deliver(at(21)).await.unwrap();
+    let [delivered] = delivered.as_slice() else {
+        panic!("one delivery, got {delivered:?}");
+    };
+    assert_eq!(delivered.receipt, Receipt::Accepted { by: run(2) });
+    assert_eq!(
+        (delivered.parent, delivered.announcement.child),
+        (None, run(3))
+    );
+    assert_eq!(state(store, 3).await, "completed - delivered");
+    assert_eq!(state(store, 4).await, "completed - not_required");
+    let entry = store.take_next(turn, at(22)).await.unwrap().unwrap();
+    assert!(matches!(entry.event, Event::InboxTaken { items, .. } if items.len() == 1));
 }
 
 pub(crate) async fn a_child_cancelled_with_its_parent_has_no_delivery(store: &dyn Store) {
@@ -1324,7 +1431,7 @@ pub(crate) async fn resolve_finds_by_prefix(store: &dyn Store) {
             Err("0190123456787 matches 2 tasks; give more characters of the id"),
         ),
         ("01901235", Err("there is no task 01901235")),
-        ("0190123", Err("there is no task 0190123")),
+        ("019012", Err("there is no task 019012")),
         ("01901234zz", Err("there is no task 01901234zz")),
         (
             "019",
@@ -1459,7 +1566,7 @@ pub(crate) async fn next_due_is_the_earliest(store: &dyn Store) {
     assert_eq!(store.next_due().await.unwrap(), Some(at(700)));
 }
 
-pub(crate) async fn archive_deletes_transcripts_without_a_pending_delivery(store: &dyn Store) {
+pub(crate) async fn transcripts_are_deleted_after_the_delivery(store: &dyn Store) {
     let passing = |number| RunSpec {
         cleanup: Cleanup::Delete,
         ..spec(number)
@@ -1484,7 +1591,8 @@ pub(crate) async fn archive_deletes_transcripts_without_a_pending_delivery(store
             store.finish_next(finish).await.unwrap();
         }
     }
-    assert_eq!(store.archive(at(0), at(10)).await.unwrap(), 1);
+    assert_eq!(store.archive(at(0), at(9)).await.unwrap(), 0);
+    assert_eq!(store.clean(at(10)).await.unwrap(), 1);
     assert_eq!(story(store, 1).await, "");
     assert_eq!(store.blob(run(1), &blob.id).await.unwrap(), None);
     let record = store.get(run(1)).await.unwrap();
@@ -1504,7 +1612,7 @@ pub(crate) async fn archive_deletes_transcripts_without_a_pending_delivery(store
         .record_attempt(due[0].id, DeliveryAttempt::Delivered)
         .await
         .unwrap();
-    assert_eq!(store.archive(at(0), at(30)).await.unwrap(), 1);
+    assert_eq!(store.clean(at(30)).await.unwrap(), 1);
     assert_eq!(store.get(run(2)).await.unwrap().cleaned_at, Some(at(30)));
     sound(store).await;
 }

@@ -93,6 +93,7 @@ pub(crate) fn spec(number: u32) -> RunSpec {
 pub(crate) fn background(number: u32) -> RunSpec {
     RunSpec {
         lane: Lane::Subagent,
+        announce: Announce::Silent,
         ..spec(number)
     }
 }
@@ -107,6 +108,7 @@ pub(crate) fn child(number: u32, parent: u32, root: u32) -> RunSpec {
         }),
         root: run(root),
         depth: if parent == root { 1 } else { 2 },
+        announce: Announce::Steer,
         ..background(number)
     }
 }

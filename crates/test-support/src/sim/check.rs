@@ -9,7 +9,7 @@ use sortie_core::id::{EffectId, RunId, Seq, hex};
 use sortie_core::inbox::InboxItem;
 use sortie_core::message::{Block, Message, ResultStatus};
 use sortie_core::ports::store::{Archive as _, ListFilter};
-use sortie_core::run::{Delivery, RunRecord};
+use sortie_core::run::{Delivery, EdgeMode, Lane, RunRecord};
 use sortie_runtime::Runtime;
 use sortie_store::InlineStore;
 
@@ -245,7 +245,8 @@ impl Story {
             ensure(arrived.len() <= 1, || {
                 format!("the result of {run} arrived {} times", arrived.len())
             })?;
-            ensure(arrived.iter().all(|at| *at == parent), || {
+            let receives = |at: &RunId| *at == parent || self.succeeds(*at, parent);
+            ensure(arrived.iter().all(receives), || {
                 format!("the result of {run} went to a stranger")
             })?;
             if !history.state.spec().announce.reaches_parent() {
@@ -255,6 +256,18 @@ impl Story {
             self.delivery_matches_arrival(history, parent, !arrived.is_empty())?;
         }
         Ok(())
+    }
+
+    /// Whether a run is a turn of its session.
+    fn is_turn(&self, run: RunId) -> bool {
+        let record = &self.runs[&run].record;
+        record.parent.is_none() && record.lane == Lane::Main
+    }
+
+    /// Whether the results of children reach this turn after `ended`, another turn of the session.
+    fn succeeds(&self, turn: RunId, ended: RunId) -> bool {
+        let both = self.is_turn(turn) && self.is_turn(ended);
+        both && self.runs[&turn].record.session == self.runs[&ended].record.session
     }
 
     fn delivery_matches_arrival(
@@ -271,7 +284,10 @@ impl Story {
                 arrived || self.runs[&parent].record.outcome.is_some(),
                 || format!("{run} is delivered but never arrived"),
             ),
-            Delivery::Pending => Err(format!("the result of {run} was never delivered")),
+            // It waits for the next turn of the session.
+            Delivery::Pending => ensure(self.is_turn(parent) && !arrived, || {
+                format!("the result of {run} was never delivered")
+            }),
             Delivery::Blocked | Delivery::NotRequired => ensure(
                 !arrived && parent_end <= history.record.ended_at.max(parent_end),
                 || format!("{run} arrived although it is {}", history.record.delivery),
@@ -291,7 +307,10 @@ impl Story {
                 continue;
             };
             let parent = &self.runs[&parent.run].record;
-            if !history.state.spec().announce.reaches_parent() {
+            let in_background = history.record.mode == Some(EdgeMode::Background);
+            if !history.state.spec().announce.reaches_parent()
+                || (in_background && self.is_turn(parent.run_id))
+            {
                 continue;
             }
             // A leased child needs a moment to stop after its parent has ended.

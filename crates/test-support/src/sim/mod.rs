@@ -159,6 +159,8 @@ fn settings(dice: &mut Dice) -> Settings {
     settings.caps.max_children_per_tree = 4 + dice.below(30);
     settings.deaths.total = 100;
     settings.child.timeout = Some(Duration::from_secs(30));
+    // Every root is one that the simulation started.
+    settings.wake_sessions = false;
     settings
 }
 

@@ -1,5 +1,6 @@
 //! The real store transitions, in order, each with a delay, and lost if the process dies first.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,9 +16,10 @@ use sortie_core::message::Usage;
 use sortie_core::ports::store::{
     Accounts, Admission, Admit, Append, Appended, Archive, Audit, AuditFilter, Begun, CancelReport,
     Charged, Claim, Claimed, Delivered, DeliveryAttempt, EndReport, Finish, Finishing, Heartbeat,
-    HeartbeatReport, Idempotency, Journal, ListFilter, Outbox, Park, PauseReport, Recover,
+    HeartbeatReport, Idempotency, Journal, ListFilter, Outbox, Park, PauseReport, Receipt, Recover,
     RecoverReport, Registry, Replied, ReplyTo, Requests, Reserve, Reserved, RunDelay, RunRef,
     SaveSnapshot, Snapshot, StoreError, StoreResult, Unblock, Undelivered, Update, VerifyReport,
+    WaitingSession,
 };
 use sortie_core::request::{OpenRequest, RequestFilter, RequestId, SessionGrant};
 use sortie_core::run::{Cancellation, RecordField, RunRecord};
@@ -286,6 +288,7 @@ in_turn! {
 in_turn! {
     Archive {
         delete(run: RunId) -> Vec<RunRef>;
+        clean(at: Timestamp) -> u64;
         archive(archive_before: Timestamp, at: Timestamp) -> u64;
         delete_before(before: Timestamp) -> Vec<RunRef>;
         verify() -> VerifyReport;
@@ -351,6 +354,7 @@ in_turn! {
 
 in_turn! {
     Outbox {
+        waiting_sessions() -> Vec<WaitingSession>;
         undelivered() -> Undelivered;
         due_outside(now: Timestamp) -> Vec<OutboxEntry>;
         record_attempt(id: i64, attempt: DeliveryAttempt) -> ();
@@ -415,9 +419,11 @@ async fn followed(inner: &InlineStore, sabotage: Sabotage, run: RunId, follows: 
 /// Delivers as a store without idempotency keys would.
 async fn deliver_twice(inner: Arc<InlineStore>, now: Timestamp) -> StoreResult<Vec<Delivered>> {
     let delivered = inner.deliver(now).await?;
-    for delivered in delivered.iter().filter(|delivered| delivered.accepted) {
-        let item = InboxItem::Announcement(Box::new(delivered.announcement.clone()));
-        inner.send(delivered.parent, item, now).await?;
+    for delivered in &delivered {
+        if let Receipt::Accepted { by } = delivered.receipt {
+            let item = InboxItem::Announcement(Box::new(delivered.announcement.clone()));
+            inner.send(by, item, now).await?;
+        }
     }
     Ok(delivered)
 }

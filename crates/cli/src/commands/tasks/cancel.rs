@@ -40,7 +40,12 @@ impl Cancel {
         Ok(Exit::Ok)
     }
 
-    fn print(&self, settings: &Settings, record: &RunRecord, report: &Stopped) -> Result<(), Problem> {
+    fn print(
+        &self,
+        settings: &Settings,
+        record: &RunRecord,
+        report: &Stopped,
+    ) -> Result<(), Problem> {
         if self.json {
             return output::json(&json!({
                 "task_id": record.run_id,

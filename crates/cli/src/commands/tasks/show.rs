@@ -145,10 +145,7 @@ fn fields(
         (t!(lang, "field-agent"), one_line(&record.agent)),
         (t!(lang, "field-model"), one_line(&record.summary.model)),
         (t!(lang, "field-session"), one_line(record.session.as_str())),
-        (
-            t!(lang, "field-parent"),
-            parent.unwrap_or_else(unknown),
-        ),
+        (t!(lang, "field-parent"), parent.unwrap_or_else(unknown)),
         (t!(lang, "field-created"), task.created_at.clone()),
         (
             t!(lang, "field-started"),

@@ -1,11 +1,14 @@
 //! Delivery of results from the outbox.
 
+use std::path::PathBuf;
+
 use crate::id::{RunId, Seq, SessionKey};
 use crate::inbox::Announcement;
+use crate::run::Cleanup;
 use crate::tenant::Tenant;
 use crate::time::Timestamp;
 
-/// A delivery to a parent's inbox.
+/// The attempt to deliver a result inside the store.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Delivered {
     pub announcement: Announcement,
@@ -14,9 +17,30 @@ pub struct Delivered {
     pub tenant: Option<Tenant>,
     /// The last position of the child's journal.
     pub head: Seq,
-    pub parent: RunId,
-    /// `false` if the parent had ended: the delivery is blocked.
-    pub accepted: bool,
+    /// The child's parent.
+    pub parent: Option<RunId>,
+    pub cleanup: Cleanup,
+    pub receipt: Receipt,
+}
+
+/// What became of a result inside the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Receipt {
+    /// It is in the inbox of this run: the parent, or a turn of the session.
+    Accepted { by: RunId },
+    /// No turn of its session is active. The next one receives it.
+    Waiting,
+    /// The parent had ended or was deleted.
+    Blocked,
+}
+
+/// A session with results that wait for a turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WaitingSession {
+    pub session: SessionKey,
+    pub tenant: Option<Tenant>,
+    /// The folder in which the turn has to work, if that matters.
+    pub workspace: Option<PathBuf>,
 }
 
 /// Results that were not delivered.

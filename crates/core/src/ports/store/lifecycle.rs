@@ -1,7 +1,7 @@
 //! Reports about runs that were cancelled, paused, updated or ended.
 
 use crate::id::{RunId, Seq, SessionKey};
-use crate::run::{Outcome, Priority, Status};
+use crate::run::{Cleanup, Outcome, Priority, Status};
 use crate::tenant::Tenant;
 use crate::time::Timestamp;
 
@@ -12,7 +12,7 @@ pub struct CancelReport {
     pub ended: Vec<Ended>,
     /// Runs with a lease: their executor has to stop them.
     pub signalled: Vec<RunId>,
-    /// The status of a run that had already ended.
+    /// The status of a run that had already ended, if none of its descendants was active.
     pub already_ended: Option<Status>,
 }
 
@@ -47,6 +47,7 @@ pub struct Ended {
     /// The last position of its journal.
     pub head: Seq,
     pub outcome: Outcome,
+    pub cleanup: Cleanup,
 }
 
 /// Runs that ended, and runs that have to be stopped because of it.

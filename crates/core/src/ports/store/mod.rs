@@ -159,7 +159,8 @@ pub trait Registry: Send + Sync {
     async fn admit(&self, admit: Admit) -> StoreResult<Admission>;
     /// Claims queued runs as far as the limits of their lanes, parents and trees allow.
     async fn claim(&self, claim: Claim) -> StoreResult<Vec<Claimed>>;
-    /// Cancels a run and all its descendants. Those without a lease end at once.
+    /// Cancels a run and all its descendants. Those without a lease end at once. A run that has ended
+    /// can still have active descendants, which are cancelled.
     async fn cancel(
         &self,
         run: RunId,
@@ -284,8 +285,10 @@ pub trait Journal: Send + Sync {
 /// Deliveries of results to parents and sinks.
 #[async_trait]
 pub trait Outbox: Send + Sync {
-    /// Moves due announcements to the inboxes of parents, exactly once.
+    /// Moves due announcements to the inboxes of parents and of the turns of sessions, exactly once.
     async fn deliver(&self, now: Timestamp) -> StoreResult<Vec<Delivered>>;
+    /// Returns sessions with results that wait for a turn. The admission of a turn makes them due.
+    async fn waiting_sessions(&self) -> StoreResult<Vec<WaitingSession>>;
     /// Counts the results that were not delivered.
     async fn undelivered(&self) -> StoreResult<Undelivered>;
     /// Returns due deliveries to sinks.
@@ -351,8 +354,11 @@ pub trait Audit: Send + Sync {
 pub trait Archive: Send + Sync {
     /// Deletes the record and journal of an ended run and of its ended descendants.
     async fn delete(&self, run: RunId) -> StoreResult<Vec<RunRef>>;
-    /// Deletes transcripts that are due: `cleanup = delete` and delivered, or older than
-    /// `archive_before`. Records, usage and outcome are kept. Skips runs with a pending delivery.
+    /// Deletes the transcripts of ended runs with `cleanup = delete`, once their results are delivered.
+    /// Records, usage and outcome are kept.
+    async fn clean(&self, at: Timestamp) -> StoreResult<u64>;
+    /// Deletes transcripts that are older than `archive_before`. Records, usage and outcome are kept.
+    /// Skips runs with a pending delivery.
     async fn archive(&self, archive_before: Timestamp, at: Timestamp) -> StoreResult<u64>;
     /// Deletes records of trees that ended before `before`. Skips trees with a pending delivery.
     async fn delete_before(&self, before: Timestamp) -> StoreResult<Vec<RunRef>>;
