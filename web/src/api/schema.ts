@@ -1065,6 +1065,8 @@ export interface components {
             /** @description Tools that are never allowed. */
             deny: string[];
         };
+        /** @enum {string} */
+        Announce: "steer" | "silent";
         /** @description The answer to a question of a task. */
         AnswerBody: {
             /** @description The id of the question; the only open one if missing. */
@@ -1307,6 +1309,8 @@ export interface components {
         };
         /** @enum {string} */
         ChangesFate: "applied" | "discarded";
+        /** @enum {string} */
+        Cleanup: "keep" | "delete";
         /** @description A message of a client over the WebSocket. */
         ClientMessage: (components["schemas"]["Subscribe"] & {
             /** @enum {string} */
@@ -1782,7 +1786,9 @@ export interface components {
         NewTask: {
             /** @description The agent. */
             agent?: string | null;
+            announce?: components["schemas"]["Announce"] | null;
             budget?: components["schemas"]["Budget"] | null;
+            cleanup?: components["schemas"]["Cleanup"] | null;
             /** @description An ended run whose history to continue. */
             continues?: string | null;
             /** @description The model if the agent names none; the default of the server if missing. */
@@ -2318,6 +2324,8 @@ export interface components {
             depth: number;
             /** @description Why the task ended without a result. */
             error: string | null;
+            /** @description The short name that people type, unique in the store: 4 to 6 characters. */
+            handle: string;
             /** @description A short name for people. */
             label: string;
             /** @description The lane. */
@@ -3819,7 +3827,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The id, or at least 8 characters of it */
+                /** @description The id, at least 8 characters of it, or the handle */
                 id: string;
             };
             cookie?: never;

@@ -84,7 +84,7 @@ fn a_background_task_announces_its_result() {
 }
 
 /// The fields of the contract, and the queue position that goes with `pending`.
-const TASK_FIELDS: [&str; 31] = [
+const TASK_FIELDS: [&str; 32] = [
     "agent",
     "cancel_requested",
     "child_session",
@@ -93,6 +93,7 @@ const TASK_FIELDS: [&str; 31] = [
     "delivery",
     "depth",
     "error",
+    "handle",
     "label",
     "lane",
     "message",
