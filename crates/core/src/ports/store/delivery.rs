@@ -23,7 +23,7 @@ pub struct Delivered {
     pub receipt: Receipt,
 }
 
-/// What became of a result inside the store.
+/// The result of a delivery inside the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Receipt {
     /// It is in the inbox of this run: the parent, or a turn of the session.
