@@ -14,9 +14,9 @@ use sortie_core::words::Lang;
 use sortie_models::Directory;
 use sortie_runtime::ProcessClock;
 use sortie_sandbox::{Offer, Places, probe};
+use sortie_store::{CopyProgress, CopyReport, DurableStore, Fold, Owner, ReadStore};
 #[cfg(feature = "postgres")]
-use sortie_store::Target;
-use sortie_store::{DurableStore, Owner, ReadStore};
+use sortie_store::{CopyStores, CopyTo, Target};
 
 use crate::{Environment, settings};
 
@@ -151,11 +151,7 @@ impl Options {
     /// it.
     pub fn open_store(&self) -> StoreResult<OpenStore> {
         let clock = ProcessClock::start();
-        let owner = Owner {
-            pid: std::process::id(),
-            command: self.command.clone(),
-            since: clock.now(),
-        };
+        let owner = self.owner(&clock);
         let store = match self.database()? {
             Database::File => DurableStore::open(&self.home, &owner)?,
             #[cfg(feature = "postgres")]
@@ -188,6 +184,67 @@ impl Options {
             Database::File => DurableStore::leave_reply(&self.home, request, reply, at),
             #[cfg(feature = "postgres")]
             Database::Postgres(target) => DurableStore::leave_reply_at(&target, request, reply, at),
+        }
+    }
+
+    /// Returns the version of the tables of the store; `None` if there are none yet.
+    pub fn store_version(&self) -> StoreResult<Option<i64>> {
+        match self.database()? {
+            Database::File => DurableStore::version(&self.home),
+            #[cfg(feature = "postgres")]
+            Database::Postgres(target) => DurableStore::version_at(&target),
+        }
+    }
+
+    /// Writes all tasks into a new file, and checks it. Another process may be writing the store.
+    /// Blocks, so an async thread must not call it.
+    pub fn back_up_store(
+        &self,
+        file: &Path,
+        fold: Fold,
+        progress: &mut dyn FnMut(CopyProgress),
+    ) -> StoreResult<CopyReport> {
+        match self.database()? {
+            Database::File => {
+                progress(CopyProgress::Checking);
+                DurableStore::back_up(&self.home, file, fold)
+            }
+            #[cfg(feature = "postgres")]
+            Database::Postgres(target) => {
+                sortie_store::back_up_database(&target, file, fold, progress)
+            }
+        }
+    }
+
+    /// Copies all tasks between the file in the home folder and the configured database. Fails
+    /// while another process owns one of them. Blocks, so an async thread must not call it.
+    #[cfg(feature = "postgres")]
+    pub fn copy_store(
+        &self,
+        to: CopyTo,
+        fold: Fold,
+        progress: &mut dyn FnMut(CopyProgress),
+    ) -> StoreResult<CopyReport> {
+        let Database::Postgres(target) = self.database()? else {
+            return Err(unusable(
+                "no database is configured: set store = \"postgres://…\"",
+            ));
+        };
+        let stores = CopyStores {
+            home: &self.home,
+            target: &target,
+            owner: &self.owner(&ProcessClock::start()),
+            fold,
+        };
+        sortie_store::copy(stores, to, progress)
+    }
+
+    /// Describes this process for others that find the store in use.
+    fn owner(&self, clock: &ProcessClock) -> Owner {
+        Owner {
+            pid: std::process::id(),
+            command: self.command.clone(),
+            since: clock.now(),
         }
     }
 

@@ -47,15 +47,44 @@ pub(crate) fn make_database(database: &Path) -> Done<()> {
     let broken = |error: io::Error| Fault::Broken(error.into());
     if length(database)?.unwrap_or(0) == 0 {
         let draft = with_suffix(database, ".new");
-        for suffix in ["", "-wal", "-shm", "-journal"] {
-            remove(&with_suffix(&draft, suffix)).map_err(broken)?;
-        }
+        remove_database(&draft)?;
         drop(open_private_file(&draft).map_err(broken)?);
         schema::create(&draft)?;
         atomic_file::rename(&draft, database).map_err(broken)?;
     }
     // SQLite copies the permissions of this file to its other files.
     open_private_file(database).map(drop).map_err(broken)
+}
+
+/// Creates an empty draft of a file; removes one that a crash left.
+pub(crate) fn new_draft(file: &Path) -> Done<PathBuf> {
+    let draft = with_suffix(file, ".new");
+    remove_database(&draft)?;
+    open_private_file(&draft).map_err(|error| Fault::Broken(error.into()))?;
+    Ok(draft)
+}
+
+/// Creates the draft of a database into which tasks are copied, or finds the one of a copy that was
+/// interrupted.
+#[cfg(feature = "postgres")]
+pub(crate) fn open_draft(file: &Path) -> Done<PathBuf> {
+    let draft = with_suffix(file, ".copy");
+    make_database(&draft)?;
+    Ok(draft)
+}
+
+/// Gives a complete draft its name. The draft must be closed, and so must an empty database that it
+/// replaces.
+pub(crate) fn publish(draft: &Path, file: &Path) -> Done<()> {
+    atomic_file::rename(draft, file).map_err(|error| Fault::Broken(error.into()))
+}
+
+fn remove_database(database: &Path) -> Done<()> {
+    for suffix in ["", "-wal", "-shm", "-journal"] {
+        let removed = remove(&with_suffix(database, suffix));
+        removed.map_err(|error| Fault::Broken(error.into()))?;
+    }
+    Ok(())
 }
 
 fn length(path: &Path) -> Done<Option<u64>> {

@@ -12,8 +12,11 @@
 //! a run checks its fence; journals are gap-free and hash-chained; a terminal state and its
 //! announcements are one transaction.
 
+mod backup;
 mod chain;
 mod columns;
+#[cfg(feature = "postgres")]
+mod copy;
 mod execute;
 mod fault;
 mod files;
@@ -50,6 +53,9 @@ use crate::sql::postgres::off_runtime;
 use crate::transitions::{mailbox, requests};
 use crate::writer::Threaded;
 
+pub use crate::backup::{CopyProgress, CopyReport};
+#[cfg(feature = "postgres")]
+pub use crate::copy::{CopyStores, CopyTo, back_up_database, copy};
 pub use crate::lock::Owner;
 pub use crate::row::undetermined_columns;
 #[cfg(feature = "postgres")]
@@ -95,6 +101,23 @@ impl DurableStore {
         files::refuse_damaged(&database, &home.join(LOCK)).map_err(opening)?;
         let execute = Readers::open(Source::File(database)).map_err(opening)?;
         Ok(ReadStore { execute })
+    }
+
+    /// Returns the version of the tables in a folder; `None` if there are none.
+    pub fn version(home: &Path) -> StoreResult<Option<i64>> {
+        let database = home.join(DATABASE);
+        if !database.exists() {
+            return Ok(None);
+        }
+        let version = schema::version_of_file(&database).map_err(opening)?;
+        Ok((version > 0).then_some(version))
+    }
+
+    /// Writes a consistent copy of the store in a folder to a new file, and checks it. Another
+    /// process may be writing the store. Blocks, so an async thread must not call it.
+    pub fn back_up(home: &Path, file: &Path, fold: Fold) -> StoreResult<CopyReport> {
+        backup::back_up_file(&home.join(DATABASE), file, fold)
+            .map_err(|fault| fault.while_doing("back up the tasks"))
     }
 
     /// Leaves a reply for the process that owns the store in a folder, without its lock. After
@@ -143,6 +166,11 @@ impl DurableStore {
     pub fn connect_read_only(target: &Target) -> StoreResult<ReadStore> {
         let execute = Readers::open(Source::Postgres(Box::new(target.clone()))).map_err(opening)?;
         Ok(ReadStore { execute })
+    }
+
+    /// Returns the version of the tables in a PostgreSQL database; `None` if there are none.
+    pub fn version_at(target: &Target) -> StoreResult<Option<i64>> {
+        off_runtime(|| postgres_schema::stored_version(target)).map_err(opening)
     }
 
     /// Leaves a reply for the process that owns the store in a PostgreSQL database; see

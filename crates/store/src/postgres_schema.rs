@@ -7,14 +7,14 @@ use postgres::Client;
 use sortie_base::process;
 use sortie_core::ports::store::StoreError;
 
-use crate::execute::wait;
+use crate::execute::{transact, wait};
 use crate::fault::{Done, Fault};
 use crate::lock::Owner;
 use crate::outage::Outage;
-use crate::schema::{self, SchemaError, TABLES};
+use crate::schema::{self, SchemaError, TABLES, UNFINISHED};
 use crate::sql::postgres::Session;
 use crate::sql::target::Target;
-use crate::sql::{self, Connection};
+use crate::sql::{self, Begin, Connection};
 
 /// The migrations after the tables, in order.
 const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_postgres.sql")];
@@ -49,14 +49,66 @@ pub(crate) fn open_for_writing(
     let on_connect = move |client: &mut Client| {
         lock(client, &owner)?;
         migrate(client)?;
-        let text = serde_json::to_string(&owner)?;
-        client.execute("UPDATE store_info SET owner = $1 WHERE id = 1", &[&text])?;
+        write_owner(client, &owner)?;
         // Of sessions that ended long ago.
         client.batch_execute("DELETE FROM commit_tokens WHERE at < now() - INTERVAL '1 day'")?;
         Ok(())
     };
     let session = Session::open(target, Box::new(on_connect), outage)?;
     Ok(Connection::Postgres(Box::new(session)))
+}
+
+/// Opens the database as the target of a copy: takes the lock, and creates the tables of an empty
+/// schema.
+pub(crate) fn open_for_copy(target: &Target, owner: &Owner) -> Done<Connection> {
+    let owner = owner.clone();
+    let on_connect = move |client: &mut Client| {
+        lock(client, &owner)?;
+        if !has_tables(client)? {
+            create(client, UNFINISHED)?;
+        }
+        write_owner(client, &owner)
+    };
+    let session = Session::open(target, Box::new(on_connect), Arc::default())?;
+    Ok(Connection::Postgres(Box::new(session)))
+}
+
+/// Whether the database contains an unfinished copy. Fails if its tables are not up to date.
+pub(crate) fn is_unfinished(connection: &Connection) -> Done<bool> {
+    match version_of(connection)?.unwrap_or(0) {
+        UNFINISHED => Ok(true),
+        version => Ok(!schema::is_current(version, newest())?),
+    }
+}
+
+/// Keeps all processes from opening the database until [`end_copy`].
+pub(crate) fn begin_copy(connection: &Connection) -> Done<()> {
+    transact(connection, Begin::Writing, |connection| {
+        set_version(connection, UNFINISHED)
+    })
+}
+
+/// Opens the database for tasks.
+pub(crate) fn end_copy(connection: &Connection) -> Done<()> {
+    transact(connection, Begin::Writing, |connection| {
+        sql::run(connection, "DROP TABLE copy_progress", ())?;
+        set_version(connection, newest())
+    })
+}
+
+fn set_version(connection: &Connection, version: i64) -> Done<()> {
+    sql::run(
+        connection,
+        "UPDATE store_info SET version = ?1 WHERE id = 1",
+        [version],
+    )?;
+    Ok(())
+}
+
+/// Returns the version of the tables; `None` if there are none.
+pub(crate) fn stored_version(target: &Target) -> Done<Option<i64>> {
+    let session = Session::open(target, Box::new(|_| Ok(())), Arc::default())?;
+    version_of(&Connection::Postgres(Box::new(session)))
 }
 
 /// Opens the database beside the process that owns it, to read it or to leave a reply; `None` if it
@@ -117,10 +169,7 @@ fn lock(client: &mut Client, owner: &Owner) -> Done<()> {
 }
 
 fn read_owner(client: &mut Client) -> Done<Option<Owner>> {
-    let exists: bool = client
-        .query_one("SELECT to_regclass('store_info') IS NOT NULL", &[])?
-        .try_get(0)?;
-    if !exists {
+    if !has_tables(client)? {
         return Ok(None);
     }
     let row = client.query_opt("SELECT owner FROM store_info WHERE id = 1", &[])?;
@@ -128,19 +177,37 @@ fn read_owner(client: &mut Client) -> Done<Option<Owner>> {
     Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
 }
 
+fn write_owner(client: &mut Client, owner: &Owner) -> Done<()> {
+    let text = serde_json::to_string(owner)?;
+    client.execute("UPDATE store_info SET owner = $1 WHERE id = 1", &[&text])?;
+    Ok(())
+}
+
+fn has_tables(client: &mut Client) -> Done<bool> {
+    Ok(client
+        .query_one("SELECT to_regclass('store_info') IS NOT NULL", &[])?
+        .try_get(0)?)
+}
+
+/// Creates the tables, with this version.
+fn create(client: &mut Client, version: i64) -> Done<()> {
+    refuse_foreign(client)?;
+    let mut transaction = client.transaction()?;
+    transaction.batch_execute(&tables())?;
+    for migration in MIGRATIONS {
+        transaction.batch_execute(migration)?;
+    }
+    transaction.execute(
+        "UPDATE store_info SET version = $1 WHERE id = 1",
+        &[&version],
+    )?;
+    Ok(transaction.commit()?)
+}
+
 /// Creates the tables of a new store, or applies the migrations that are missing.
 fn migrate(client: &mut Client) -> Done<()> {
-    let exists: bool = client
-        .query_one("SELECT to_regclass('store_info') IS NOT NULL", &[])?
-        .try_get(0)?;
-    if !exists {
-        refuse_foreign(client)?;
-        let mut transaction = client.transaction()?;
-        transaction.batch_execute(&tables())?;
-        for migration in MIGRATIONS {
-            transaction.batch_execute(migration)?;
-        }
-        return Ok(transaction.commit()?);
+    if !has_tables(client)? {
+        return create(client, newest());
     }
     let version: i64 = client
         .query_one("SELECT version FROM store_info WHERE id = 1", &[])?

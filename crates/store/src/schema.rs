@@ -10,6 +10,8 @@ use rusqlite::{Connection as Sqlite, OpenFlags};
 use crate::fault::{Done, Fault};
 #[cfg(feature = "postgres")]
 use crate::postgres_schema;
+#[cfg(feature = "postgres")]
+use crate::sql::Kind;
 use crate::sql::{self, Connection};
 
 /// Earlier versions can corrupt a database in WAL mode when a checkpoint coincides with a restart
@@ -35,6 +37,26 @@ const MIGRATIONS: &[&str] = &[concat!(
 #[cfg(feature = "postgres")]
 pub(crate) const TABLES: &str = include_str!("migrations/0001_tables.sql");
 
+/// The version of a database while tasks are copied into it. No program opens it.
+pub(crate) const UNFINISHED: i64 = -1;
+/// Creates the table that marks the target of a copy.
+#[cfg(feature = "postgres")]
+pub(crate) const MARKER: &str = "CREATE TABLE IF NOT EXISTS copy_progress (source TEXT NOT NULL)";
+/// The sums that SQLite keeps of ended runs. Its triggers only see runs that end.
+#[cfg(feature = "postgres")]
+const SUMS: [&str; 4] = [
+    "DELETE FROM usage",
+    "DELETE FROM usage_totals",
+    "INSERT INTO usage SELECT session, agent, model, COALESCE(tenant, ''), COUNT(*), SUM(tool_calls),
+         SUM(unpriced > 0), SUM(input_tokens), SUM(output_tokens), SUM(cache_read_tokens),
+         SUM(cache_write_tokens), SUM(CAST(ROUND(cost_usd * 1e9) AS INTEGER))
+     FROM runs WHERE phase = 'ended' GROUP BY 1, 2, 3, 4",
+    "INSERT INTO usage_totals SELECT tenant, SUM(runs), SUM(tool_calls), SUM(unpriced),
+         SUM(input_tokens), SUM(output_tokens), SUM(cache_read_tokens), SUM(cache_write_tokens),
+         SUM(cost_nanos)
+     FROM usage GROUP BY tenant",
+];
+
 /// `PRAGMA application_id` of a store: "Sort" in ASCII.
 const APPLICATION_ID: i64 = 0x536f_7274;
 /// The most schema differences that an error lists.
@@ -52,9 +74,15 @@ pub(crate) enum SchemaError {
     /// An older program wrote it, and this connection may not migrate it.
     #[error(
         "the store has schema version {found} and this program needs version {known}; \
-         start a task once to bring it up to date"
+         bring it up to date with: sortie store migrate"
     )]
     TooOld { found: i64, known: i64 },
+    /// A copy into the database was interrupted.
+    #[error(
+        "the database contains an unfinished copy of tasks; \
+         continue it with: sortie store copy --to database"
+    )]
+    Unfinished,
     /// Another application created it.
     #[error(
         "the database belongs to another application (application id {application}, {tables} tables \
@@ -164,6 +192,116 @@ pub(crate) fn table_columns() -> Done<Vec<(String, String)>> {
     )?;
     let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
     Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// Returns the columns of all tables of both databases, with their types.
+#[cfg(feature = "postgres")]
+pub(crate) fn columns_with_kinds() -> Done<BTreeMap<String, Vec<(String, Kind)>>> {
+    let memory = Sqlite::open_in_memory()?;
+    memory.execute_batch(TABLES)?;
+    let mut statement = memory.prepare(
+        "SELECT tables.name, columns.name, columns.type
+         FROM sqlite_schema AS tables JOIN pragma_table_info(tables.name) AS columns
+         WHERE tables.type = 'table' AND tables.name NOT LIKE 'sqlite%'
+         ORDER BY tables.name, columns.cid",
+    )?;
+    let mut rows = statement.query([])?;
+    let mut found: BTreeMap<String, Vec<(String, Kind)>> = BTreeMap::new();
+    while let Some(row) = rows.next()? {
+        let (table, column, kind): (String, String, String) =
+            (row.get(0)?, row.get(1)?, row.get(2)?);
+        let kind = match kind.as_str() {
+            "INTEGER" => Kind::Integer,
+            "REAL" => Kind::Real,
+            "BLOB" => Kind::Blob,
+            _ => Kind::Text,
+        };
+        found.entry(table).or_default().push((column, kind));
+    }
+    Ok(found)
+}
+
+/// Computes the sums that triggers maintain, after rows were inserted as they are.
+#[cfg(feature = "postgres")]
+pub(crate) fn sum_up(connection: &Connection) -> Done<()> {
+    match connection {
+        Connection::Sqlite(_) => {
+            for statement in SUMS {
+                sql::run(connection, statement, ())?;
+            }
+            Ok(())
+        }
+        // Views, which need nothing.
+        Connection::Postgres(_) => Ok(()),
+    }
+}
+
+/// Removes the marker of a copy from a file, which no process opens before it is renamed. A database keeps
+/// it until the copy has been checked.
+#[cfg(feature = "postgres")]
+pub(crate) fn remove_marker_of_file(connection: &Connection) -> Done<()> {
+    match connection {
+        Connection::Sqlite(_) => sql::run(connection, "DROP TABLE copy_progress", ()).map(|_| ()),
+        Connection::Postgres(_) => Ok(()),
+    }
+}
+
+/// Returns the highest id that a table ever had.
+#[cfg(feature = "postgres")]
+pub(crate) fn last_number(connection: &Connection, table: &str) -> Done<i64> {
+    let last: Option<i64> = match connection {
+        Connection::Sqlite(_) => sql::first(
+            connection,
+            "SELECT seq FROM sqlite_sequence WHERE name = ?1",
+            [table],
+            |row| row.get(0),
+        )?,
+        Connection::Postgres(_) => sql::first(
+            connection,
+            "SELECT COALESCE(last_value, 0) FROM pg_sequences
+             WHERE schemaname = current_schema() AND sequencename = CAST(?1 AS name)",
+            [format!("{table}_id_seq")],
+            |row| row.get(0),
+        )?,
+    };
+    Ok(last.unwrap_or(0))
+}
+
+/// Makes the next id of a table follow this one.
+#[cfg(feature = "postgres")]
+pub(crate) fn set_last_number(connection: &Connection, table: &str, last: i64) -> Done<()> {
+    if last == 0 {
+        return Ok(());
+    }
+    match connection {
+        Connection::Sqlite(_) => {
+            sql::run(
+                connection,
+                "DELETE FROM sqlite_sequence WHERE name = ?1",
+                [table],
+            )?;
+            let add = "INSERT INTO sqlite_sequence (name, seq) VALUES (?1, ?2)";
+            sql::run(connection, add, sql::params![table, last])?;
+        }
+        Connection::Postgres(_) => {
+            sql::first(
+                connection,
+                "SELECT setval(CAST(?1 AS regclass), ?2)",
+                sql::params![format!("{table}_id_seq"), last],
+                |_| Ok(()),
+            )?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes a consistent copy of a database file into an empty file, beside a process that writes it.
+pub(crate) fn copy_file(connection: &Connection, file: &Path) -> Done<()> {
+    let path = file
+        .to_str()
+        .ok_or_else(|| Fault::Broken("the name of the file is not UTF-8".into()))?;
+    sql::run(connection, "VACUUM INTO ?1", [path])?;
+    Ok(())
 }
 
 fn prepare(connection: &Sqlite) -> Done<()> {
@@ -300,6 +438,12 @@ fn objects(connection: &Sqlite) -> Done<Objects> {
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
+/// Returns the version of a database file; 0 if it has no tables.
+pub(crate) fn version_of_file(path: &Path) -> Done<i64> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    version(&Sqlite::open_with_flags(path, flags)?)
+}
+
 fn version(connection: &Sqlite) -> Done<i64> {
     Ok(connection.query_row("PRAGMA user_version", [], |row| row.get(0))?)
 }
@@ -321,6 +465,7 @@ pub(crate) fn touch(connection: &Connection) -> Done<()> {
 /// Whether a database has the newest schema; `false` if it has no tables yet.
 pub(crate) fn is_current(found: i64, known: i64) -> Result<bool, SchemaError> {
     match found {
+        UNFINISHED => Err(SchemaError::Unfinished),
         0 => Ok(false),
         found if found < known => Err(SchemaError::TooOld { found, known }),
         found => refuse_newer(found, known).map(|()| true),

@@ -21,6 +21,8 @@ use serde::de::DeserializeOwned;
 use crate::fault::{Done, Fault};
 
 pub(crate) use connection::{Begin, Column, Connection, Row};
+#[cfg(feature = "postgres")]
+pub(crate) use value::Kind;
 pub(crate) use value::{Bind, FromValue, OwnedValue, Params, Value, mismatch, params};
 
 /// A `LIMIT` that limits nothing.

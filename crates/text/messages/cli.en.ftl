@@ -602,3 +602,18 @@ doctor-port-todo = Choose another one with server.listen or `sortie serve --list
 doctor-open-files = open files
 doctor-open-files-found = a server may have up to { $most } files and connections open
 doctor-open-files-todo = Raise the hard limit (ulimit -Hn, or LimitNOFILE in the unit of the service) to 65536: a few unauthenticated connections could use up the descriptors that the store needs.
+
+## The store
+
+store-checked = The store is sound: { $tasks } tasks, { $entries } journal entries, { $audit } audit entries; schema version { $version }
+store-summary = { $tasks } tasks, { $entries } journal entries, { $audit } audit entries; schema version { $version }
+store-damaged = The store is damaged.
+hint-store-damaged = Keep a copy of it, and restore a backup: docs/operations.md
+store-current = The store is up to date (schema version { $version }).
+store-migrated = The store now has schema version { $version }.
+store-copied = Copied and checked: { $tasks } tasks, { $entries } journal entries, { $audit } audit entries
+store-backed-up = Backed up and checked: { $tasks } tasks, { $entries } journal entries, { $audit } audit entries
+store-use-file = To use the file, remove `store` from your configuration.
+store-copy-reading = reading { $table }
+store-copy-rows = copying { $table }: { $rows } rows
+store-copy-checking = checking the copy

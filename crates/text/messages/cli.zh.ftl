@@ -546,3 +546,18 @@ doctor-port-todo = 请用 server.listen 或 `sortie serve --listen` 另选一个
 doctor-open-files = 打开的文件
 doctor-open-files-found = 服务器最多可同时打开 { $most } 个文件和连接
 doctor-open-files-todo = 请将硬限制（ulimit -Hn，或服务单元中的 LimitNOFILE）提高到 65536：少量陌生连接就可能占用存储所需的描述符。
+
+## 存储
+
+store-checked = 存储完好：{ $tasks } 个任务，{ $entries } 条日志，{ $audit } 条审计记录；模式版本 { $version }
+store-summary = { $tasks } 个任务，{ $entries } 条日志，{ $audit } 条审计记录；模式版本 { $version }
+store-damaged = 存储已损坏。
+hint-store-damaged = 保留一份副本，然后从备份恢复：docs/operations.md
+store-current = 存储已是最新（模式版本 { $version }）。
+store-migrated = 存储的模式版本现为 { $version }。
+store-copied = 已复制并校验：{ $tasks } 个任务，{ $entries } 条日志，{ $audit } 条审计记录
+store-backed-up = 已备份并校验：{ $tasks } 个任务，{ $entries } 条日志，{ $audit } 条审计记录
+store-use-file = 要使用该文件，请从配置中删除 `store`。
+store-copy-reading = 正在读取 { $table }
+store-copy-rows = 正在复制 { $table }：{ $rows } 行
+store-copy-checking = 正在校验副本

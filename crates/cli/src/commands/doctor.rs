@@ -11,10 +11,8 @@ use clap::Args;
 use console::Style;
 use serde::Serialize;
 use serde_json::json;
-use sortie_core::event::JournalEntry;
 use sortie_core::ports::model::ModelDirectory;
 use sortie_core::ports::store::{ListFilter, StoreResult};
-use sortie_core::run::Summary;
 use sortie_protocol::DoctorLine;
 use sortie_store::ReadStore;
 use sortie_text::{one_line, t};
@@ -272,13 +270,9 @@ async fn store(settings: &Settings) -> Vec<Check> {
     ]
 }
 
-fn folded(entries: &[JournalEntry]) -> Result<Vec<Summary>, String> {
-    sortie_runtime::summaries_of(entries).map_err(|illegal| illegal.to_string())
-}
-
 async fn journal(settings: &Settings, store: &ReadStore) -> Check {
     let lang = settings.lang;
-    match store.verify(folded).await {
+    match store.verify(super::store::folded).await {
         Ok(report) if report.problems.is_empty() => Check::ok(
             "journal",
             t!(

@@ -23,6 +23,7 @@ mod skills;
 mod spawn;
 mod status;
 mod stop;
+mod store;
 mod tasks;
 mod trust;
 mod usage;
@@ -50,6 +51,9 @@ pub(crate) enum Command {
     Open(open::Open),
     Status(status::Status),
     Stop(stop::Stop),
+    /// Checks, migrates, copies and backs up the store of the tasks
+    #[command(subcommand)]
+    Store(store::StoreCommand),
     /// Manages the API keys of the server
     #[cfg(feature = "server")]
     #[command(subcommand, visible_alias = "key")]
@@ -107,6 +111,7 @@ pub(crate) async fn run(
         Command::Open(open) => open.run(settings).await,
         Command::Status(status) => status.run(settings).await,
         Command::Stop(stop) => stop.run(settings).await,
+        Command::Store(store) => store.run(settings).await,
         #[cfg(feature = "server")]
         Command::Keys(keys) => keys.run(settings),
         Command::Approvals(approvals) => approvals.run(settings).await,

@@ -39,6 +39,7 @@ mod restarts;
 mod run;
 mod server;
 mod stale_prompts;
+mod stored;
 mod strangers;
 mod tasks;
 mod terminal;

@@ -157,3 +157,41 @@ fn a_task_waits_for_the_next_primary_and_readyz_reports_the_outage() {
     assert!(tasks.iter().all(|task| task["status"] == "completed"));
     world.ok(&["audit", "verify"]);
 }
+
+#[test]
+fn tasks_are_copied_to_the_database_and_back() {
+    let world = World::new();
+    let model = world.scenario(ONE_CHILD);
+    world.ok(&["run", "Look around", "--model", &model]);
+    let unset = world.sortie(&["store", "copy", "--to", "database"]);
+    assert_eq!(unset.code, Some(3), "{unset:#?}");
+    assert!(unset.err.contains("store = \"postgres://"), "{unset:#?}");
+
+    let schema = database::schema();
+    let world = world.with("SORTIE__STORE", &schema.address(&schema.folder));
+    let copied = world.json(&["store", "copy", "--to", "database", "--json"]);
+    assert_eq!(copied["tasks"], 2, "{copied}");
+    assert_eq!(copied["continued"], false, "{copied}");
+    assert_eq!(world.tasks().len(), 2);
+    world.ok(&["run", "Look around", "--model", &model]);
+
+    let refused = world.sortie(&["store", "copy", "--to", "file"]);
+    assert_eq!(refused.code, Some(3), "{refused:#?}");
+    assert!(
+        refused.err.contains("already contains 2 tasks"),
+        "{refused:#?}"
+    );
+    std::fs::remove_file(world.home().join("sortie.db")).unwrap();
+    let back = world.ok(&["store", "copy", "--to", "file"]);
+    assert!(back.out.contains("4 tasks"), "{back:#?}");
+    assert!(back.err.contains("checking the copy"), "{back:#?}");
+
+    let checked = world.json(&["store", "check", "--json"]);
+    assert_eq!(checked["tasks"], 4, "{checked}");
+    assert_eq!(checked["problems"], serde_json::json!([]), "{checked}");
+    let backup = world.folder().join("backup.db").display().to_string();
+    let saved = world.json(&["store", "backup", &backup, "--json"]);
+    assert_eq!(saved["tasks"], 4, "{saved}");
+    let migrated = world.json(&["store", "migrate", "--json"]);
+    assert_eq!(migrated["from"], migrated["to"], "{migrated}");
+}

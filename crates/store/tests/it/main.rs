@@ -8,6 +8,7 @@
 
 mod accounts;
 mod audit;
+mod copying;
 mod failover;
 mod files;
 mod growth;

@@ -65,6 +65,16 @@ impl Schema {
         )
     }
 
+    /// Returns the number in the first row.
+    pub(crate) fn count(&self, sql: &str) -> i64 {
+        aside(|| {
+            let mut client = connect(&self.folder);
+            let path = format!("SET search_path = {}", self.name);
+            client.batch_execute(&path).unwrap();
+            client.query_one(sql, &[]).unwrap().get(0)
+        })
+    }
+
     /// Runs SQL beside the store.
     pub(crate) fn sql(&self, sql: &str) {
         let sql = format!("SET search_path = {}; {sql}", self.name);
