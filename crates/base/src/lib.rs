@@ -5,6 +5,7 @@
 
 pub mod atomic_file;
 pub mod beneath;
+pub mod diff;
 pub mod exact_folder;
 pub mod glob_nesting;
 pub mod hidden;

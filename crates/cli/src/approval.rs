@@ -6,7 +6,7 @@
 
 use console::Style;
 use serde_json::Value;
-use similar::{ChangeTag, TextDiff};
+use sortie_base::diff;
 use sortie_base::hidden::{write_out, write_out_line};
 use sortie_core::request::{
     Answerer, ApprovalRequest, Danger, OpenRequest, Question, Reply, RequestKind,
@@ -285,16 +285,10 @@ fn details(lang: Lang, arguments: &Value) -> Vec<String> {
 }
 
 fn changed_lines(old: &str, new: &str) -> Vec<String> {
-    TextDiff::from_lines(old, new)
-        .iter_all_changes()
-        .filter_map(|change| {
-            let sign = match change.tag() {
-                ChangeTag::Delete => '-',
-                ChangeTag::Insert => '+',
-                ChangeTag::Equal => return None,
-            };
-            Some(format!("{sign}{}", change.value().trim_end_matches('\n')))
-        })
+    diff::lines(old, new)
+        .into_iter()
+        .filter(|line| line.sign() != ' ')
+        .map(|line| format!("{}{}", line.sign(), line.text()))
         .collect()
 }
 

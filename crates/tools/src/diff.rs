@@ -1,13 +1,8 @@
 //! Short summaries of what changed in a file.
 
-use std::time::Duration;
-
-use similar::{ChangeTag, TextDiff};
-
+use sortie_base::diff::{self, Line};
 use sortie_base::truncate::{first_bytes, truncate};
 
-/// The longest time to compare two texts before the diff becomes coarse.
-const MAX_DIFF_TIME: Duration = Duration::from_millis(500);
 /// The most lines of a diff that are shown.
 const MAX_DIFF_LINES: usize = 60;
 /// The most characters of a line that are shown.
@@ -19,15 +14,12 @@ const CONTEXT_LINES: usize = 2;
 
 /// Returns how many lines were added and removed: `+3 -1 lines`.
 pub(crate) fn counts(old: &str, new: &str) -> String {
-    let diff = TextDiff::configure()
-        .timeout(MAX_DIFF_TIME)
-        .diff_lines(old, new);
     let (mut added, mut removed) = (0_usize, 0_usize);
-    for change in diff.iter_all_changes() {
-        match change.tag() {
-            ChangeTag::Insert => added += 1,
-            ChangeTag::Delete => removed += 1,
-            ChangeTag::Equal => {}
+    for line in diff::lines(old, new) {
+        match line {
+            Line::Added(_) => added += 1,
+            Line::Removed(_) => removed += 1,
+            Line::Kept(_) => {}
         }
     }
     format!("+{added} -{removed} lines")
@@ -40,14 +32,7 @@ pub(crate) fn beginning(text: &str) -> &str {
 
 /// Returns a unified diff without file names, truncated to a readable length.
 pub(crate) fn unified(old: &str, new: &str) -> String {
-    let diff = TextDiff::configure()
-        .timeout(MAX_DIFF_TIME)
-        .diff_lines(old, new);
-    let whole = diff
-        .unified_diff()
-        .context_radius(CONTEXT_LINES)
-        .missing_newline_hint(false)
-        .to_string();
+    let whole = diff::unified(old, new, CONTEXT_LINES);
     let mut lines: Vec<String> = whole
         .lines()
         .take(MAX_DIFF_LINES)

@@ -2,7 +2,7 @@
 
 use clap::Subcommand;
 use serde_json::{Value, json};
-use similar::{ChangeTag, TextDiff};
+use sortie_base::diff;
 use sortie_base::hidden::{is_hidden, write_out, write_out_line};
 use sortie_core::words::Lang;
 use sortie_mcp::{Pool, ServerReport, ServerState, ToolChange};
@@ -241,17 +241,9 @@ fn changed_page(lang: Lang, change: &ToolChange) -> String {
     match &change.before {
         None => described(lang, head, &change.text),
         Some(before) => {
-            let difference = TextDiff::from_lines(before.as_str(), &change.text);
-            let lines: Vec<String> = difference
-                .iter_all_changes()
-                .map(|line| {
-                    let sign = match line.tag() {
-                        ChangeTag::Delete => '-',
-                        ChangeTag::Insert => '+',
-                        ChangeTag::Equal => ' ',
-                    };
-                    format!("{sign}{}", line.value().trim_end_matches('\n'))
-                })
+            let lines: Vec<String> = diff::lines(before, &change.text)
+                .into_iter()
+                .map(|line| format!("{}{}", line.sign(), line.text()))
                 .collect();
             described(lang, head, &lines.join("\n"))
         }
