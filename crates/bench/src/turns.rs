@@ -10,6 +10,7 @@ use anyhow::{Context, ensure};
 use async_trait::async_trait;
 use futures::stream::{FuturesUnordered, StreamExt};
 use serde_json::{Value, json};
+use sortie_core::config::ProviderConfig;
 use sortie_core::id::{CallId, RunId};
 use sortie_core::message::{
     Arguments, Block, Message, ResultStatus, SharedMessage, ToolCall, ToolResult,
@@ -22,7 +23,7 @@ use sortie_core::ports::tool::{
     Recovery, Tool, ToolAnswer, ToolContext, ToolReply, ToolSpec, Touches,
 };
 use sortie_core::time::Clock;
-use sortie_models::{Directory, DirectorySettings, ProviderSettings, Secret};
+use sortie_models::{Directory, DirectorySettings, Secret};
 use sortie_runtime::{NewRun, Parts, ProcessClock, Runtime, Settings};
 use sortie_tools::{ToolSettings, standard_tools};
 
@@ -252,13 +253,13 @@ fn find(port: u16, name: &str) -> anyhow::Result<Arc<dyn Model>> {
 }
 
 fn directory(port: u16) -> Arc<Directory> {
-    let provider = ProviderSettings {
+    let provider = ProviderConfig {
         wire: Some(Wire::Anthropic),
         base_url: Some(format!("http://127.0.0.1:{port}")),
         api_key: Some(Secret::new("bench")),
         max_concurrent: Some(10_000),
         warm_cache: Some(false),
-        ..ProviderSettings::default()
+        ..ProviderConfig::default()
     };
     Arc::new(Directory::new(DirectorySettings {
         providers: [("bench".to_owned(), provider)].into(),

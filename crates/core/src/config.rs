@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use sortie_base::secret::Secret;
 
 use crate::budget::{Budget, MICROS_PER_USD};
 use crate::policy::{Mode, Rules};
-use crate::ports::model::ToolSetting;
+use crate::ports::model::{ToolSetting, Wire};
 use crate::run::{Isolation, Sampling};
 
 /// Rules that allow, deny or require approval for tool calls. A rule is the name of a tool (`*`
@@ -244,6 +245,72 @@ impl ModelConfig {
             max_tokens: self.max_tokens,
         }
     }
+}
+
+/// A provider of models. An unset key has the known value of the vendor.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct ProviderConfig {
+    /// Wire format of the API.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wire: Option<Wire>,
+    /// Base URL of the API: http or https, without user, query or fragment.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("format" = "uri")))]
+    pub base_url: Option<String>,
+    /// API key. Prefer `api_key_env`, so that no file contains the key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub api_key: Option<Secret>,
+    /// Environment variable that contains the API key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(extend(
+            "format" = "environment-variable",
+            "pattern" = "^[A-Z_][A-Z0-9_]{0,127}$"
+        ))
+    )]
+    pub api_key_env: Option<String>,
+    /// Additional headers of every request.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, Secret>,
+    /// Additional query parameters of every request, for example `api-version`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub query: BTreeMap<String, Secret>,
+    /// Most concurrent requests to one model. Unset: adapted to the provider's rate limits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 10_000)))]
+    pub max_concurrent: Option<u32>,
+    /// Most requests per minute to one model. Unset: no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 10_000_000)))]
+    pub requests_per_minute: Option<u32>,
+    /// Most tokens per minute to one model. Unset: no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(range(min = 1, max = 1_000_000_000_000_u64))
+    )]
+    pub tokens_per_minute: Option<u64>,
+    /// Whether requests mark the parts that the provider should cache.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_marks: Option<bool>,
+    /// Whether the first of several requests with the same beginning is sent ahead, to fill the
+    /// provider's cache.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warm_cache: Option<bool>,
+    /// Whether completions are streamed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub streaming: Option<bool>,
+    /// Seconds to wait for the first byte of a completion.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 86_400)))]
+    pub first_byte_timeout_seconds: Option<u64>,
+    /// Seconds to wait between two pieces of a streamed completion.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 86_400)))]
+    pub idle_timeout_seconds: Option<u64>,
 }
 
 /// Price in US dollars per million tokens. Needs `input` and `output`.

@@ -9,7 +9,7 @@ use sortie_base::redact::Redactor;
 use sortie_base::secret::Secret;
 use sortie_base::truncate::truncate;
 use sortie_base::wildcard;
-use sortie_core::config::ModelConfig;
+use sortie_core::config::{ModelConfig, ProviderConfig};
 use sortie_core::ports::model::{
     Fault, Model, ModelDirectory, ModelError, ModelState, Terms, ToolSetting, Wire,
 };
@@ -19,7 +19,7 @@ use crate::http::{self, HttpModel};
 use crate::price::{self, Price};
 use crate::record::{RecordModel, Recorder, ReplayModel};
 use crate::tool_mode::Learned;
-use crate::vendor::{self, Environment, ModelFacts, ProviderSettings};
+use crate::vendor::{self, Environment, ModelFacts};
 use crate::warm::Warm;
 use crate::{GateState, Governor, OFFLINE_MODEL, OfflineModel, Script, ScriptModel};
 
@@ -40,7 +40,7 @@ pub struct DirectorySettings {
     /// The folder against which relative paths of scripts and recordings are resolved.
     pub base: PathBuf,
     /// Configuration of providers, by name.
-    pub providers: BTreeMap<String, ProviderSettings>,
+    pub providers: BTreeMap<String, ProviderConfig>,
     /// Configuration of models, by `vendor/model`, which may contain `*`.
     pub models: BTreeMap<String, ModelConfig>,
     /// The environment variables of the process: keys, addresses, proxies.

@@ -7,10 +7,11 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 use sortie_base::http;
+use sortie_core::config::ProviderConfig;
 use tokio::task::JoinSet;
 
 use crate::text::plain_name;
-use crate::vendor::{Environment, ProviderSettings, vendor, vendors};
+use crate::vendor::{Environment, vendor, vendors};
 
 /// The timeout for a local server: it runs on this machine.
 pub const USUAL_TIMEOUT: Duration = Duration::from_millis(300);
@@ -62,7 +63,7 @@ pub struct Suggestion {
 
 /// Returns the first vendor whose key is set, and its models.
 pub fn suggest_default(environment: &Environment) -> Option<Suggestion> {
-    let no_settings = ProviderSettings::default();
+    let no_settings = ProviderConfig::default();
     vendors().iter().find_map(|vendor| {
         vendor.key(&no_settings, environment)?;
         let model = vendor.default_model.as_ref()?;
@@ -77,7 +78,7 @@ pub fn suggest_default(environment: &Environment) -> Option<Suggestion> {
 
 /// Returns the usual addresses of local servers.
 pub fn usual_endpoints(environment: &Environment) -> Vec<Endpoint> {
-    let no_settings = ProviderSettings::default();
+    let no_settings = ProviderConfig::default();
     let names = ["ollama", "llamacpp", "lmstudio", "vllm"];
     names
         .into_iter()

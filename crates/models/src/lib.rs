@@ -34,4 +34,4 @@ pub use record::{RecordModel, ReplayModel};
 pub use script::{Script, ScriptError, ScriptModel};
 pub use sortie_base::secret::Secret;
 pub use sortie_core::ports::model::ToolSetting;
-pub use vendor::{Environment, ProviderSettings, vendor_names};
+pub use vendor::{Environment, vendor_names};

@@ -10,7 +10,7 @@ use sortie_base::redact::Redactor;
 use sortie_base::secret::Secret;
 use sortie_base::truncate::truncate;
 use sortie_base::wildcard;
-use sortie_core::config::ModelConfig;
+use sortie_core::config::{ModelConfig, ProviderConfig};
 use sortie_core::ports::model::{Fault, ModelError, ToolSetting, Wire};
 use sortie_wire::Dialect;
 
@@ -79,38 +79,6 @@ pub(crate) struct ModelRule {
     pub dialect: toml::Table,
 }
 
-/// The configuration of a provider; unset fields come from the vendor's entry.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct ProviderSettings {
-    /// The wire format.
-    pub wire: Option<Wire>,
-    /// The address of its servers.
-    pub base_url: Option<String>,
-    pub api_key: Option<Secret>,
-    /// Headers to send in addition to the vendor's own; they may contain secrets and are never
-    /// shown.
-    pub headers: BTreeMap<String, Secret>,
-    /// Parameters to add to the query of each URL, for example `api-version`.
-    pub query: BTreeMap<String, String>,
-    /// The maximum number of requests in flight, for each model.
-    pub max_concurrent: Option<u32>,
-    /// The maximum number of requests per minute, for each model.
-    pub requests_per_minute: Option<u32>,
-    /// The maximum number of tokens per minute, for each model.
-    pub tokens_per_minute: Option<u64>,
-    /// Whether prompts are marked for the provider's cache.
-    pub cache_marks: Option<bool>,
-    /// Whether the first of many equal prompts is sent ahead, so that the others read from the
-    /// cache.
-    pub warm_cache: Option<bool>,
-    /// Whether responses are streamed.
-    pub streaming: Option<bool>,
-    /// The timeout for the first byte of a response.
-    pub first_byte_timeout: Option<Duration>,
-    /// The longest silence within a response.
-    pub idle_timeout: Option<Duration>,
-}
-
 /// A provider with resolved settings, ready for requests.
 #[derive(Clone, Debug)]
 pub(crate) struct Provider {
@@ -123,7 +91,7 @@ pub(crate) struct Provider {
     pub fixed_headers: BTreeMap<String, String>,
     /// The headers of configuration.
     pub headers: BTreeMap<String, Secret>,
-    pub query: BTreeMap<String, String>,
+    pub query: BTreeMap<String, Secret>,
     pub limits: Limits,
     pub warm_cache: bool,
     pub streaming: bool,
@@ -176,7 +144,7 @@ pub(crate) fn vendor(name: &str) -> Option<&'static Vendor> {
 /// Builds a provider from a vendor's entry and configuration.
 pub(crate) fn provider(
     name: &str,
-    providers: &BTreeMap<String, ProviderSettings>,
+    providers: &BTreeMap<String, ProviderConfig>,
     environment: &Environment,
 ) -> Result<Provider, ModelError> {
     let vendor = known(name, providers)?;
@@ -191,16 +159,22 @@ pub(crate) fn provider(
         base_url,
         key,
         fixed_headers: vendor.headers.clone(),
-        headers: settings.headers.clone(),
+        headers: settings
+            .headers
+            .iter()
+            .map(|(name, value)| (name.clone(), Secret::trimmed(value.expose())))
+            .collect(),
         limits: vendor.limits(&settings),
         warm_cache: settings
             .warm_cache
             .unwrap_or(vendor.charges_for_cache_writes),
         streaming: settings.streaming.unwrap_or(true),
         first_byte_timeout: settings
-            .first_byte_timeout
-            .unwrap_or_else(|| for_local(FIRST_BYTE)),
-        idle_timeout: settings.idle_timeout.unwrap_or_else(|| for_local(IDLE)),
+            .first_byte_timeout_seconds
+            .map_or_else(|| for_local(FIRST_BYTE), Duration::from_secs),
+        idle_timeout: settings
+            .idle_timeout_seconds
+            .map_or_else(|| for_local(IDLE), Duration::from_secs),
         query: settings.query,
         name: vendor.name,
         key_header: vendor.key_header,
@@ -211,7 +185,7 @@ pub(crate) fn provider(
 /// Returns the known properties of a provider's model. Needs neither key nor address.
 pub(crate) fn facts(
     (provider, model): (&str, &str),
-    providers: &BTreeMap<String, ProviderSettings>,
+    providers: &BTreeMap<String, ProviderConfig>,
     settings: &ModelConfig,
 ) -> Result<ModelFacts, ModelError> {
     let vendor = known(provider, providers)?;
@@ -249,7 +223,7 @@ pub(crate) fn facts(
 }
 
 /// Returns the vendor with this name, of this build or of configuration.
-fn known(name: &str, providers: &BTreeMap<String, ProviderSettings>) -> Result<Vendor, ModelError> {
+fn known(name: &str, providers: &BTreeMap<String, ProviderConfig>) -> Result<Vendor, ModelError> {
     match vendor(name) {
         Some(vendor) => Ok(vendor.clone()),
         None => configured(name, providers),
@@ -257,7 +231,7 @@ fn known(name: &str, providers: &BTreeMap<String, ProviderSettings>) -> Result<V
 }
 
 /// Returns the names of all vendors, including those that configuration adds.
-pub(crate) fn names(providers: &BTreeMap<String, ProviderSettings>) -> Vec<&str> {
+pub(crate) fn names(providers: &BTreeMap<String, ProviderConfig>) -> Vec<&str> {
     let built_in = vendors().iter().map(|vendor| vendor.name.as_str());
     let own = providers.keys().map(String::as_str);
     let own = own.filter(|name| vendor(name).is_none());
@@ -274,10 +248,7 @@ impl Vendor {
     }
 
     /// Returns the configuration of a vendor, under its name or an alias.
-    pub(crate) fn settings(
-        &self,
-        providers: &BTreeMap<String, ProviderSettings>,
-    ) -> ProviderSettings {
+    pub(crate) fn settings(&self, providers: &BTreeMap<String, ProviderConfig>) -> ProviderConfig {
         let own = providers.get(&self.name);
         let own = own.or_else(|| {
             let mut entries = providers.iter();
@@ -288,19 +259,20 @@ impl Vendor {
         own.cloned().unwrap_or_default()
     }
 
-    /// Returns the key, from configuration or the first variable that is set.
+    /// Returns the key: of configuration, of the variable that configuration names, or of the first
+    /// of the vendor's variables that is set.
     pub(crate) fn key(
         &self,
-        settings: &ProviderSettings,
+        settings: &ProviderConfig,
         environment: &Environment,
     ) -> Option<Secret> {
-        let set = |variable: &String| environment.get(variable).map(|key| Secret::trimmed(key));
-        let from_environment = || {
-            let mut keys = self.key_variables.iter().filter_map(set);
-            keys.find(|key| !key.is_empty())
-        };
-        let configured = settings.api_key.clone().filter(|key| !key.is_empty());
-        configured.or_else(from_environment)
+        let configured = settings.api_key.as_ref().map(Secret::expose);
+        let variables = settings.api_key_env.iter().chain(&self.key_variables);
+        let from_environment = variables.filter_map(|name| environment.get(name));
+        let keys = configured
+            .into_iter()
+            .chain(from_environment.map(String::as_str));
+        keys.map(Secret::trimmed).find(|key| !key.is_empty())
     }
 
     pub(crate) fn needs_key(&self) -> bool {
@@ -311,7 +283,7 @@ impl Vendor {
     /// address.
     pub(crate) fn base_url(
         &self,
-        settings: &ProviderSettings,
+        settings: &ProviderConfig,
         environment: &Environment,
     ) -> Result<String, ModelError> {
         let set = |variable: &String| environment.get(variable).filter(|url| !url.is_empty());
@@ -342,7 +314,7 @@ impl Vendor {
         }
     }
 
-    fn limits(&self, settings: &ProviderSettings) -> Limits {
+    fn limits(&self, settings: &ProviderConfig) -> Limits {
         let start = self.max_concurrent.unwrap_or(START_CONCURRENT);
         // A local server has a fixed number of slots; other providers may accept more than the
         // start value.
@@ -358,7 +330,7 @@ impl Vendor {
         }
     }
 
-    fn dialect(&self, settings: &ProviderSettings) -> toml::Table {
+    fn dialect(&self, settings: &ProviderConfig) -> toml::Table {
         let mut dialect = self.dialect.clone();
         dialect.insert("vendor".to_owned(), self.name.clone().into());
         if let Some(wire) = settings.wire {
@@ -395,7 +367,7 @@ impl Vendor {
 /// Returns a vendor that only configuration defines.
 fn configured(
     name: &str,
-    providers: &BTreeMap<String, ProviderSettings>,
+    providers: &BTreeMap<String, ProviderConfig>,
 ) -> Result<Vendor, ModelError> {
     let Some(settings) = providers.get(name) else {
         return Err(unknown(name, &names(providers)));

@@ -1,12 +1,11 @@
 //! Configuration in the units and names that the models and the runtime use.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use sortie_config::{AgentConfig, Config, ModelConfig, ProviderConfig, SubagentSkillsConfig};
+use sortie_config::{AgentConfig, Config, ModelConfig, SubagentSkillsConfig};
 use sortie_core::run::Confinement;
-use sortie_models::{DirectorySettings, ProviderSettings, Secret};
+use sortie_models::DirectorySettings;
 use sortie_runtime::{ApprovalSettings, RunDefaults};
 
 use crate::Options;
@@ -21,54 +20,14 @@ pub(crate) fn directory(
     record: Option<PathBuf>,
 ) -> DirectorySettings {
     let config = &options.config;
-    let variables = options.environment.variables();
     DirectorySettings {
         pace,
         base: options.workspace.clone(),
-        providers: config
-            .providers
-            .iter()
-            .map(|(name, provider)| (name.clone(), provider_settings(provider, &variables)))
-            .collect(),
+        providers: config.providers.clone(),
         models: config.models.clone(),
-        environment: variables,
+        environment: options.environment.variables(),
         record,
         learned: Some(options.home.join(LEARNED_FILE)),
-    }
-}
-
-fn provider_settings(
-    provider: &ProviderConfig,
-    variables: &BTreeMap<String, String>,
-) -> ProviderSettings {
-    let named = provider
-        .api_key_env
-        .as_ref()
-        .and_then(|name| variables.get(name))
-        .map(String::as_str);
-    let key = provider.api_key.as_ref().map(Secret::expose);
-    ProviderSettings {
-        wire: provider.wire,
-        base_url: provider.base_url.clone(),
-        api_key: key.or(named).map(Secret::trimmed),
-        headers: provider
-            .headers
-            .iter()
-            .map(|(name, value)| (name.clone(), Secret::trimmed(value.expose())))
-            .collect(),
-        query: provider
-            .query
-            .iter()
-            .map(|(name, value)| (name.clone(), value.expose().to_owned()))
-            .collect(),
-        max_concurrent: provider.max_concurrent,
-        requests_per_minute: provider.requests_per_minute,
-        tokens_per_minute: provider.tokens_per_minute,
-        cache_marks: provider.cache_marks,
-        warm_cache: provider.warm_cache,
-        streaming: provider.streaming,
-        first_byte_timeout: provider.first_byte_timeout_seconds.map(Duration::from_secs),
-        idle_timeout: provider.idle_timeout_seconds.map(Duration::from_secs),
     }
 }
 

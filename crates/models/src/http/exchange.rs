@@ -55,7 +55,9 @@ impl<'a> Exchange<'a> {
         let mut url = Url::parse(&format!("{}{}", provider.base_url, encoded.path))
             .map_err(|_| wrong("base URL"))?;
         if !provider.query.is_empty() {
-            url.query_pairs_mut().extend_pairs(&provider.query);
+            let query = provider.query.iter();
+            let query = query.map(|(name, value)| (name, value.expose()));
+            url.query_pairs_mut().extend_pairs(query);
         }
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));

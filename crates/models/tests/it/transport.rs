@@ -4,28 +4,28 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use sortie_core::config::{ModelConfig, Price};
+use sortie_core::config::{ModelConfig, Price, ProviderConfig};
 use sortie_core::ports::model::Wire;
 use sortie_core::ports::model::{
     DeltaSink, Fault, ModelAnswer, ModelDirectory as _, ModelError, ModelRequest, RateLimitWait,
 };
-use sortie_models::{Directory, DirectorySettings, ProviderSettings, Secret, ToolSetting};
+use sortie_models::{Directory, DirectorySettings, Secret, ToolSetting};
 
 use crate::server::{Server, Step, chat_stream, good, open_head, reply};
 use crate::support::{request, shown};
 
 const KEY: &str = "very-secret-key-123";
 
-fn settings(url: &str) -> ProviderSettings {
-    ProviderSettings {
+fn settings(url: &str) -> ProviderConfig {
+    ProviderConfig {
         wire: Some(Wire::Chat),
         base_url: Some(format!("{url}/v1")),
         api_key: Some(Secret::new(KEY)),
-        ..ProviderSettings::default()
+        ..ProviderConfig::default()
     }
 }
 
-fn directory(provider: ProviderSettings) -> Directory {
+fn directory(provider: ProviderConfig) -> Directory {
     let price = Price {
         input: Some(1.0),
         output: Some(10.0),
@@ -86,11 +86,11 @@ fn question() -> ModelRequest {
 /// why.
 async fn outcome(reply: Vec<Step>) -> String {
     let hangs = reply.iter().any(|step| matches!(step, Step::Hang));
-    let short = hangs.then_some(Duration::from_millis(80));
+    let short = hangs.then_some(1);
     let server = Server::start(vec![reply]).await;
-    let directory = directory(ProviderSettings {
-        first_byte_timeout: short,
-        idle_timeout: short,
+    let directory = directory(ProviderConfig {
+        first_byte_timeout_seconds: short,
+        idle_timeout_seconds: short,
         ..settings(&server.url)
     });
     let text = match prompt(&directory, question()).await {
@@ -150,22 +150,22 @@ async fn replies_of_all_kinds_become_an_answer_or_a_typed_error() {
         (
             "no answer at all",
             vec![Step::Hang],
-            "transient: HOST sent no data for 80 ms",
+            "transient: HOST sent no data for 1 s",
         ),
         (
             "a head and then nothing",
             vec![send(stream()), Step::Hang],
-            "transient: HOST sent no data for 80 ms",
+            "transient: HOST sent no data for 1 s",
         ),
         (
             "silence in the middle",
             vec![send(stream() + &half), Step::Hang],
-            "transient shown: HOST sent no data for 80 ms",
+            "transient shown: HOST sent no data for 1 s",
         ),
         (
             "half a line that never ends",
             [vec![send(stream() + &half)], trickle(), vec![Step::Hang]].concat(),
-            "transient shown: HOST sent no data for 80 ms",
+            "transient shown: HOST sent no data for 1 s",
         ),
         (
             "a reset at once",
@@ -212,7 +212,7 @@ async fn connection_failure_is_a_transient_error_with_the_host() {
     let host = listener.local_addr().unwrap().to_string();
     drop(listener);
     let mut settings = settings(&format!("http://{host}"));
-    settings.query = BTreeMap::from([("code".to_owned(), "hidden".to_owned())]);
+    settings.query = BTreeMap::from([("code".to_owned(), Secret::new("hidden"))]);
     let error = prompt(&directory(settings), question()).await.unwrap_err();
     assert_eq!(error.fault, Fault::Transient);
     assert!(
@@ -230,7 +230,7 @@ async fn a_prompt_carries_its_key_headers_and_query() {
     let server = Server::start(vec![good("hi")]).await;
     let mut settings = settings(&server.url);
     settings.headers = BTreeMap::from([("X-Team".to_owned(), Secret::new("blue"))]);
-    settings.query = BTreeMap::from([("api-version".to_owned(), "1 a".to_owned())]);
+    settings.query = BTreeMap::from([("api-version".to_owned(), Secret::new("1 a"))]);
     let answer = prompt(&directory(settings), question()).await.unwrap();
     assert_eq!(answer.model, "test/m-1");
     assert_eq!(answer.usage.cost_usd, Some(0.002));
@@ -513,8 +513,8 @@ async fn price_is_that_of_the_replying_model() {
     .await;
 }
 
-fn settings_of(url: &str) -> ProviderSettings {
-    ProviderSettings {
+fn settings_of(url: &str) -> ProviderConfig {
+    ProviderConfig {
         wire: None,
         ..settings(url)
     }

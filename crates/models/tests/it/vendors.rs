@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use sortie_core::config::{ModelConfig, Price};
+use sortie_core::config::{ModelConfig, Price, ProviderConfig};
 use sortie_core::ports::model::Wire;
 use sortie_core::ports::model::{ModelDirectory as _, NoDeltas};
 use sortie_models::{
-    Directory, DirectorySettings, Endpoint, Environment, ProviderSettings, Secret, ToolSetting,
-    discover, suggest_default, usual_endpoints,
+    Directory, DirectorySettings, Endpoint, Environment, Secret, ToolSetting, discover,
+    suggest_default, usual_endpoints,
 };
 
 use crate::server::{Server, Step, reply};
@@ -20,7 +20,7 @@ fn variables(pairs: &[(&str, &str)]) -> Environment {
         .collect()
 }
 
-fn directory(environment: &[(&str, &str)], providers: &[(&str, ProviderSettings)]) -> Directory {
+fn directory(environment: &[(&str, &str)], providers: &[(&str, ProviderConfig)]) -> Directory {
     let providers = providers.iter();
     Directory::new(DirectorySettings {
         environment: variables(environment),
@@ -41,10 +41,10 @@ fn the_list_of_vendors() {
         ],
         &[(
             "house",
-            ProviderSettings {
+            ProviderConfig {
                 wire: Some(Wire::Anthropic),
                 base_url: Some("https://llm.example".to_owned()),
-                ..ProviderSettings::default()
+                ..ProviderConfig::default()
             },
         )],
     );
@@ -68,10 +68,10 @@ fn the_list_of_vendors() {
 async fn every_vendor_can_be_prompted() {
     for vendor in directory(&[], &[]).vendors() {
         let server = Server::start(vec![reply("400 Bad Request", "", "{}")]).await;
-        let settings = ProviderSettings {
+        let settings = ProviderConfig {
             base_url: Some(server.url.clone()),
             api_key: Some(Secret::new("k-123456")),
-            ..ProviderSettings::default()
+            ..ProviderConfig::default()
         };
         let directory = directory(&[], &[(&vendor.name, settings)]);
         let model = vendor
@@ -101,14 +101,14 @@ async fn every_vendor_can_be_prompted() {
 
 #[test]
 fn unusable_names_fail_with_a_hint() {
-    let no_url = ProviderSettings {
+    let no_url = ProviderConfig {
         wire: Some(Wire::Chat),
-        ..ProviderSettings::default()
+        ..ProviderConfig::default()
     };
-    let at = |url: &str| ProviderSettings {
+    let at = |url: &str| ProviderConfig {
         wire: Some(Wire::Chat),
         base_url: Some(url.to_owned()),
-        ..ProviderSettings::default()
+        ..ProviderConfig::default()
     };
     let providers = [
         ("half", no_url),
