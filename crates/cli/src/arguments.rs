@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::error::{ContextKind, ContextValue};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Parser, ValueEnum};
 use sortie_config::LogFormat;
 use sortie_core::run::{Cleanup, Priority, Status};
@@ -13,7 +13,8 @@ use crate::commands::Command;
 
 /// Runs LLM agents and their subagents durably.
 ///
-/// Runs, their progress and their results are stored on disk: `sortie resume` continues a run after
+/// Without a command, `sortie` opens a conversation; `sortie --continue` returns to the last one in
+/// this folder. Runs, their progress and their results are stored on disk: `sortie resume` continues a run after
 /// a crash, a signal or a power cut.
 #[derive(Debug, Parser)]
 #[command(name = "sortie", version, max_term_width = 100)]
@@ -36,7 +37,8 @@ impl Arguments {
     /// Parses arguments. A suggestion must not widen permissions: `--mode foo` is close to `yolo`.
     /// The message lists the possible values, so none of them is suggested.
     fn of(words: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
-        Self::try_parse_from(words).map_err(|mut error| {
+        let words: Vec<OsString> = words.into_iter().collect();
+        Self::parse_or_chat(&words).map_err(|mut error| {
             error.remove(ContextKind::SuggestedValue);
             let skips_approvals = |value: &ContextValue| {
                 let names = value.to_string();
@@ -49,6 +51,26 @@ impl Arguments {
                 error.remove(ContextKind::SuggestedArg);
             }
             error
+        })
+    }
+}
+
+impl Arguments {
+    /// Parses arguments. Without a command they are those of `chat`: `sortie --continue`.
+    fn parse_or_chat(words: &[OsString]) -> Result<Self, clap::Error> {
+        Self::try_parse_from(words).or_else(|error| {
+            let may_be_chat = matches!(
+                error.kind(),
+                ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+                    | ErrorKind::MissingSubcommand
+                    | ErrorKind::UnknownArgument
+            );
+            if !may_be_chat {
+                return Err(error);
+            }
+            let mut with_chat = words.to_vec();
+            with_chat.insert(with_chat.len().min(1), "chat".into());
+            Self::try_parse_from(with_chat).map_err(|_| error)
         })
     }
 }

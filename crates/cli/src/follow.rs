@@ -348,6 +348,7 @@ impl<'a> Follow<'a> {
     async fn receive(&mut self, item: FeedItem) -> Result<bool, Problem> {
         match item {
             FeedItem::Event(notification) => self.event(&notification).await,
+            FeedItem::Text { .. } => Ok(false),
             FeedItem::Missed(missed) => {
                 self.missed(missed)?;
                 Ok(true)
@@ -465,6 +466,7 @@ impl<'a> Follow<'a> {
                 FeedItem::Event(notification) => {
                     self.event(&notification).await?;
                 }
+                FeedItem::Text { .. } => {}
                 FeedItem::Missed(missed) => self.missed(missed)?,
                 FeedItem::Closed => break,
             }
@@ -509,7 +511,7 @@ impl<'a> Follow<'a> {
 }
 
 /// Returns who replied what to a request that is no longer open.
-async fn replied(
+pub(crate) async fn replied(
     engine: &Engine,
     lang: Lang,
     request: &RequestId,

@@ -6,10 +6,11 @@
 //! module therefore reads and echoes single keys; Ctrl-C still raises a signal.
 
 use std::io::{self, Read as _};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::process::Signal;
 use rustix::termios::{
-    LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr,
+    InputModes, LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr,
 };
 use sortie_base::hidden::is_hidden;
 use sortie_text::columns;
@@ -29,9 +30,47 @@ const CTRL_U: u8 = 0x15;
 const CTRL_W: u8 = 0x17;
 const BACKSPACE: [u8; 2] = [0x08, 0x7f];
 
+/// Bytes kept that were typed while no keyboard was open.
+const MAX_BACKLOG_BYTES: usize = 64 * 1024;
+
+/// The one reader of stdin in this process: a blocking read cannot be cancelled, so a second reader
+/// would lose what the first one has begun to read.
+static READER: Mutex<Reader> = Mutex::new(Reader {
+    sink: None,
+    backlog: Vec::new(),
+    state: ReaderState::NotStarted,
+});
+
+#[derive(Debug)]
+struct Reader {
+    /// The keyboard that is open.
+    sink: Option<mpsc::Sender<Vec<u8>>>,
+    /// Input that arrived while none was.
+    backlog: Vec<u8>,
+    state: ReaderState,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ReaderState {
+    NotStarted,
+    Reads,
+    /// Stdin has ended.
+    Closed,
+}
+
+/// The mode of the terminal while keys are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Keys {
+    /// Single keys for a prompt.
+    Prompt,
+    /// Single keys for an editor, which distinguishes Enter from Ctrl-J and uses Ctrl-S and Ctrl-V.
+    Editor,
+}
+
 /// The keyboard, read until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Keyboard {
+    keys: Keys,
     chunks: mpsc::Receiver<Vec<u8>>,
     /// The previous terminal settings; `None` if they could not be changed, so that the terminal
     /// still echoes.
@@ -44,27 +83,22 @@ impl Keyboard {
     /// Starts to read keys. Discards input that was typed before.
     pub(crate) fn open() -> Self {
         let before = take_keys();
+        reader().backlog.clear();
+        Self::with(Keys::Prompt, before)
+    }
+
+    /// Starts to read keys for an editor. Input that was typed before is kept.
+    pub(crate) fn open_for_editing() -> Self {
+        Self::with(Keys::Editor, set_keys(Keys::Editor, OptionalActions::Now))
+    }
+
+    fn with(keys: Keys, before: io::Result<Termios>) -> Self {
         if let Err(error) = &before {
             tracing::debug!(%error, "the terminal keeps handing over whole lines");
         }
-        let (sender, chunks) = mpsc::channel(CHUNKS);
-        // A blocking read cannot be cancelled, so the thread lives as long as the process.
-        std::thread::spawn(move || {
-            let mut chunk = [0; CHUNK_BYTES];
-            loop {
-                let read = match io::stdin().lock().read(&mut chunk) {
-                    Ok(0) => return,
-                    Ok(read) => read,
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                    Err(_) => return,
-                };
-                let keys = chunk.get(..read).unwrap_or_default().to_vec();
-                if sender.blocking_send(keys).is_err() {
-                    return;
-                }
-            }
-        });
+        let chunks = subscribe();
         Self {
+            keys,
             chunks,
             before: before.ok(),
             continued: signal(SignalKind::from_raw(Signal::CONT.as_raw())).ok(),
@@ -75,6 +109,7 @@ impl Keyboard {
     #[cfg(test)]
     pub(crate) const fn of(chunks: mpsc::Receiver<Vec<u8>>) -> Self {
         Self {
+            keys: Keys::Prompt,
             chunks,
             before: None,
             continued: None,
@@ -99,7 +134,7 @@ impl Keyboard {
                 keys = chunks.recv() => return keys,
             }
             if self.needs_echo()
-                && let Err(error) = set_keys(OptionalActions::Now)
+                && let Err(error) = set_keys(self.keys, OptionalActions::Now)
             {
                 tracing::debug!(%error, "the terminal keeps handing over whole lines");
             }
@@ -134,14 +169,80 @@ async fn resumed(continued: Option<&mut Stream>) {
 
 /// Switches the terminal to single keys, discards pending input, and returns the previous settings.
 fn take_keys() -> io::Result<Termios> {
-    set_keys(OptionalActions::Flush)
+    set_keys(Keys::Prompt, OptionalActions::Flush)
 }
 
-fn set_keys(actions: OptionalActions) -> io::Result<Termios> {
+fn reader() -> MutexGuard<'static, Reader> {
+    READER.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns keys that were read and not used; the next keyboard for an editor reads them again.
+pub(crate) fn put_back(keys: Vec<u8>) {
+    let mut reader = reader();
+    let later = std::mem::replace(&mut reader.backlog, keys);
+    reader.backlog.extend(later);
+}
+
+/// Makes a new keyboard the receiver of stdin, and starts the reader if it does not run.
+fn subscribe() -> mpsc::Receiver<Vec<u8>> {
+    let (sender, chunks) = mpsc::channel(CHUNKS);
+    let mut reader = reader();
+    if !reader.backlog.is_empty() {
+        let backlog = std::mem::take(&mut reader.backlog);
+        // The channel is new, so it has room.
+        sender.try_send(backlog).ok();
+    }
+    match reader.state {
+        ReaderState::NotStarted => {
+            reader.state = ReaderState::Reads;
+            reader.sink = Some(sender);
+            std::thread::spawn(read_stdin);
+        }
+        ReaderState::Reads => reader.sink = Some(sender),
+        // The dropped sender closes the channel.
+        ReaderState::Closed => {}
+    }
+    chunks
+}
+
+/// Reads stdin as long as the process lives.
+fn read_stdin() {
+    let mut chunk = [0; CHUNK_BYTES];
+    loop {
+        let read = match io::stdin().lock().read(&mut chunk) {
+            Ok(0) => break,
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(_) => break,
+        };
+        let keys = chunk.get(..read).unwrap_or_default().to_vec();
+        let sink = reader().sink.clone();
+        let unsent = match sink {
+            Some(sink) => sink.blocking_send(keys).err().map(|unsent| unsent.0),
+            None => Some(keys),
+        };
+        if let Some(keys) = unsent {
+            let mut reader = reader();
+            if reader.backlog.len() + keys.len() <= MAX_BACKLOG_BYTES {
+                reader.backlog.extend(keys);
+            }
+        }
+    }
+    let mut reader = reader();
+    reader.state = ReaderState::Closed;
+    reader.sink = None;
+}
+
+fn set_keys(mode: Keys, actions: OptionalActions) -> io::Result<Termios> {
     let before = tcgetattr(io::stdin())?;
     let mut keys = before.clone();
     keys.local_modes
         .remove(LocalModes::ICANON | LocalModes::ECHO);
+    if mode == Keys::Editor {
+        keys.local_modes.remove(LocalModes::IEXTEN);
+        keys.input_modes
+            .remove(InputModes::ICRNL | InputModes::IXON);
+    }
     keys.special_codes[SpecialCodeIndex::VMIN] = 1;
     keys.special_codes[SpecialCodeIndex::VTIME] = 0;
     tcsetattr(io::stdin(), actions, &keys)?;

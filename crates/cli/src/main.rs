@@ -6,6 +6,7 @@
 
 mod approval;
 mod arguments;
+mod chat;
 mod choice;
 mod colors;
 mod commands;

@@ -16,7 +16,8 @@ use crate::serving::{self, Left};
 use crate::settings::Settings;
 
 /// Files of the home that only this program writes.
-const PRIVATE: [&str; 10] = [
+const PRIVATE: [&str; 11] = [
+    crate::chat::history::FILE,
     "keys.json",
     "keys.lock",
     "lock",

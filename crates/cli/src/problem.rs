@@ -170,15 +170,23 @@ impl Problem {
         if self.is_closed_pipe() {
             return Exit::Ok;
         }
-        let words = self.words(lang);
-        output::note(&first_line(lang, &words.message));
-        for cause in words.causes {
-            output::note(&t!(lang, "error-cause", cause = strip_sequences(&cause)));
-        }
-        if let Some(hint) = words.hint {
-            output::note(&t!(lang, "error-hint", hint = hint));
+        for line in self.lines(lang) {
+            output::note(&line);
         }
         self.exit()
+    }
+
+    /// Returns the error, its causes and a hint, one line each.
+    pub(crate) fn lines(&self, lang: Lang) -> Vec<String> {
+        let words = self.words(lang);
+        let mut lines = vec![first_line(lang, &words.message)];
+        for cause in words.causes {
+            lines.push(t!(lang, "error-cause", cause = strip_sequences(&cause)));
+        }
+        if let Some(hint) = words.hint {
+            lines.push(t!(lang, "error-hint", hint = hint));
+        }
+        lines
     }
 
     /// Returns the message without causes and hint.

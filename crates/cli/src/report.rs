@@ -1,19 +1,25 @@
 //! Reports the end of a run to the user.
 
-use sortie_core::id::RunId;
+use sortie_core::event::Event;
+use sortie_core::id::{RunId, Seq};
 use sortie_core::message::Usage;
 use sortie_core::ports::store::ListFilter;
 use sortie_core::run::{Outcome, Reason, RunRecord, Status};
 use sortie_core::words::Lang;
 use sortie_text::{one_line, outcome_error, strip_sequences, t, truncate_middle};
 
+use crate::chat::render_markdown;
 use crate::engine::Engine;
 use crate::output;
 use crate::problem::Problem;
 use crate::settings::Settings;
+use crate::table::elapsed;
 
 /// The most characters of a partial text; `sortie tasks result` prints all of it.
 const PARTIAL_CHARS: usize = 2_000;
+
+/// Entries at the end of a journal among which the collected changes are.
+const LAST_ENTRIES: i64 = 8;
 
 /// Reports how a run ended: its text on stdout, or the partial results on stderr.
 pub(crate) async fn ended(
@@ -24,10 +30,11 @@ pub(crate) async fn ended(
     match &record.outcome {
         Some(Outcome::Completed { text }) => {
             final_text(settings, text)?;
-            if settings.terminal.progress
-                && let Some(spent) = spent(settings.lang, record.total_usage())
-            {
-                output::note(&t!(settings.lang, "run-spent", spent = spent));
+            if settings.terminal.progress {
+                summary(settings, engine, record);
+            }
+            if let Some(next) = next_step(settings.lang, engine, record).await? {
+                output::note(&next);
             }
             blocked(settings, record);
             Ok(())
@@ -41,10 +48,48 @@ pub(crate) async fn ended(
     }
 }
 
-/// Writes a result to stdout: unchanged for a program, without control sequences for a terminal.
+/// Prints the handle of a run, its time and its cost.
+fn summary(settings: &Settings, engine: &Engine, record: &RunRecord) {
+    let mut words = vec![record.handle.clone(), elapsed(record, engine.now())];
+    words.extend(spent(settings.lang, record.total_usage()));
+    let line = format!("[{}]", words.join(" · "));
+    let faint = console::Style::new().dim().for_stderr();
+    output::note(&faint.apply_to(line).to_string());
+}
+
+/// Returns what to do with the changes of a run that worked in its own worktree.
+pub(crate) async fn next_step(
+    lang: Lang,
+    engine: &Engine,
+    record: &RunRecord,
+) -> Result<Option<String>, Problem> {
+    if record.changes_fate.is_some() {
+        return Ok(None);
+    }
+    // The changes are collected right before the end.
+    let after = Seq(record.head.0.saturating_sub(LAST_ENTRIES));
+    let entries = engine.events(record.run_id, after).await?;
+    let has_changes = entries.iter().any(|entry| {
+        matches!(
+            entry.event,
+            Event::Collected {
+                changes: Some(_),
+                ..
+            }
+        )
+    });
+    if !has_changes {
+        return Ok(None);
+    }
+    Ok(Some(t!(lang, "next-changes", id = &record.handle)))
+}
+
+/// Writes a result to stdout: unchanged for a program, as rendered Markdown for a terminal.
 pub(crate) fn final_text(settings: &Settings, text: &str) -> Result<(), Problem> {
     if settings.terminal.output {
-        output::text(&strip_sequences(text))
+        let (_, columns) = console::Term::stdout().size();
+        let lines = render_markdown(text, usize::from(columns).saturating_sub(1));
+        output::text(&lines.join("\n"))
     } else {
         output::text(text)
     }

@@ -134,6 +134,11 @@ impl Screen {
         }
     }
 
+    /// Returns the lines that were printed during a pause, for a caller that shows them itself.
+    pub(crate) fn take_deferred(&self) -> Vec<String> {
+        std::mem::take(&mut self.lock().deferred)
+    }
+
     /// Pauses the screen until the returned guard is dropped.
     pub(crate) fn pause(self: &Arc<Self>) -> Pause {
         self.clear();

@@ -311,7 +311,6 @@ error-replay = Task { $id } comes out differently at event { $seq }. Journal: { 
 doctor-config-todo = Correct the files named, or run `sortie config show` to see the effective values.
 
 # What a run used.
-run-spent = Used: { $spent }.
 field-total = with subagents
 spent-tokens =
     { $cached ->
@@ -617,3 +616,90 @@ store-use-file = To use the file, remove `store` from your configuration.
 store-copy-reading = reading { $table }
 store-copy-rows = copying { $table }: { $rows } rows
 store-copy-checking = checking the copy
+## The conversation
+
+chat-greeting = Enter sends, Alt-Enter starts a new line, Esc interrupts, /help lists commands.
+chat-server-model = the server's model
+chat-plain = Each line is a message. /quit or Ctrl-D leaves.
+chat-nothing-to-continue = There is no earlier conversation in this folder; a new one begins.
+chat-return = Return to this conversation: sortie --resume { $id }
+chat-left-queued =
+    { $count ->
+        [one] { $count } task has not ended. It is kept in the queue; continue it with `sortie resume`.
+       *[other] { $count } tasks have not ended. They are kept in the queue; continue them with `sortie resume`.
+    }
+chat-left-in-server =
+    { $count ->
+        [one] { $count } task continues in the server.
+       *[other] { $count } tasks continue in the server.
+    }
+chat-leave-hint = Press Ctrl-C again to leave.
+chat-leave-question = Tasks are running. [k] keep them for later  [c] cancel them  [Esc] stay
+chat-working = Working · { $elapsed } · Esc interrupts, Ctrl-C stops
+chat-paused = Interrupted. Type what to change, or press Enter to continue; Ctrl-C stops the turn.
+chat-stopping = Stopping …
+chat-stopped = Stopped.
+chat-queued = queued
+chat-more-tasks =
+    { $count ->
+        [one] … and { $count } more task
+       *[other] … and { $count } more tasks
+    }
+chat-more-todos =
+    { $count ->
+        [one] … and { $count } more item
+       *[other] … and { $count } more items
+    }
+chat-announced = report of [{ $agent }] { $label }
+chat-asks = { $agent } [{ $label }] asks:
+chat-answer-mark = answer>{ " " }
+chat-keys-approval = Allow? [y] yes  [n] no  [a] always in this session  [d] no, and say why
+chat-keys-once = Allow? [y] yes  [n] no  [d] no, and say why
+chat-keys-danger = DANGER. Type yes and press Enter to allow it  [n] no  [d] no, and say why
+chat-keys-reason = Why not? Enter sends the reason.
+chat-keys-question = Type the answer or the number of an option.
+chat-keys-more =
+    { $count ->
+        [one] ({ $count } more waits)
+       *[other] ({ $count } more wait)
+    }
+chat-unknown = There is no command /{ $name }. /help lists all commands.
+chat-unknown-near = There is no command /{ $name }. Did you mean { $near }?
+chat-usage-steer = Write /steer ID TEXT.
+chat-no-turn = This conversation has no turn yet.
+chat-no-request = No such approval request is open.
+chat-not-approval = This is a question: type the answer.
+chat-model = The model is { $model }. Choose another with /model VENDOR/MODEL.
+chat-model-set = The next turn uses { $model }.
+chat-mode = The mode is { $mode }; possible are { $known }.
+chat-mode-set = The next turn runs in mode { $mode }.
+chat-bad-mode = There is no mode { $word }; possible are { $known }.
+chat-budget = Each turn may spend at most ${ $usd }, with its tasks.
+chat-budget-none = No budget is set. Set one with /budget 0.50.
+chat-bad-budget = { $word } is not an amount; write US dollars such as 0.50.
+chat-fork-running = The turn still runs; wait for its end or stop it with Ctrl-C before you fork.
+chat-forked = This is now { $now }, with the history of { $before }, which stays as it is.
+chat-new = A new conversation begins: { $now }.
+chat-resume-hint = /resume ID opens one of them.
+chat-applied =
+    { $count ->
+        [one] Applied the changes of { $count } file:
+       *[other] Applied the changes of { $count } files:
+    }
+chat-help =
+    /tasks            tasks of this conversation     /task [ID]    one of them
+    /report [ID]      the result of a task           /diff [ID]    its changes
+    /apply [ID]       applies its changes            /cancel [ID]  cancels it
+    /steer ID TEXT    adds to its instruction        /usage        tokens and cost
+    /approve, /deny   decides the open request       /agents       lists agents
+    /model [NAME]     shows or sets the model        /mode [MODE]  when to ask you
+    /budget [USD]     limits the cost of a turn      /clear        clears the screen
+    /fork [ID]        branches off a turn            /new          a new conversation
+    /resume [ID]      opens another conversation     /quit         leaves
+    Keys: Enter sends, Alt-Enter or \ Enter a new line, Tab completes commands, @files and ids,
+    Up and Down the history, Esc interrupts the turn, Ctrl-C stops it, twice leaves, Ctrl-D leaves.
+notify-needed = Sortie needs you: { $label }
+notify-done = Sortie has finished: { $label }
+next-changes = The changes are in a worktree and not in your checkout: sortie tasks diff { $id }, then sortie tasks apply { $id }
+error-no-session = there is no conversation { $id }; `sortie --continue` opens the last one of this folder
+session-busy = session { $session } has a turn that has not ended; wait for it with `sortie tasks watch`, or add to it with `sortie tasks steer { $id } TEXT`

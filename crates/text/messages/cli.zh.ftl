@@ -283,7 +283,6 @@ error-replay = 任务 { $id } 在第 { $seq } 个事件处结果不同。日志�
 doctor-config-todo = 请改正所提到的文件，或用 `sortie config show` 查看生效的内容。
 
 # 一次运行的用量。
-run-spent = 用量：{ $spent }。
 field-total = 含子任务
 spent-tokens =
     { $cached ->
@@ -561,3 +560,66 @@ store-use-file = 要使用该文件，请从配置中删除 `store`。
 store-copy-reading = 正在读取 { $table }
 store-copy-rows = 正在复制 { $table }：{ $rows } 行
 store-copy-checking = 正在校验副本
+## 对话
+
+chat-greeting = Enter 发送，Alt-Enter 换行，Esc 打断，/help 列出命令。
+chat-server-model = 服务器的模型
+chat-plain = 每行是一条消息。/quit 或 Ctrl-D 退出。
+chat-nothing-to-continue = 此目录下没有之前的对话，已开始新的对话。
+chat-return = 回到此对话：sortie --resume { $id }
+chat-left-queued = { $count } 个任务尚未结束，已保留在队列中；用 `sortie resume` 继续。
+chat-left-in-server = { $count } 个任务在服务器中继续运行。
+chat-leave-hint = 再按一次 Ctrl-C 退出。
+chat-leave-question = 有任务正在运行。[k] 保留，以后继续  [c] 取消  [Esc] 留下
+chat-working = 运行中 · { $elapsed } · Esc 打断，Ctrl-C 停止
+chat-paused = 已打断。输入要修改的内容，或按 Enter 继续；Ctrl-C 停止本轮。
+chat-stopping = 正在停止 …
+chat-stopped = 已停止。
+chat-queued = 排队中
+chat-more-tasks = … 还有 { $count } 个任务
+chat-more-todos = … 还有 { $count } 项
+chat-announced = [{ $agent }] { $label } 的报告
+chat-asks = { $agent } [{ $label }] 提问：
+chat-answer-mark = 回答>{ " " }
+chat-keys-approval = 允许吗？[y] 是  [n] 否  [a] 本会话总是允许  [d] 否，并说明原因
+chat-keys-once = 允许吗？[y] 是  [n] 否  [d] 否，并说明原因
+chat-keys-danger = 危险。输入 yes 并按 Enter 才允许  [n] 否  [d] 否，并说明原因
+chat-keys-reason = 为什么不？按 Enter 发送原因。
+chat-keys-question = 输入回答或选项编号。
+chat-keys-more = （还有 { $count } 个在等待）
+chat-unknown = 没有命令 /{ $name }。/help 列出所有命令。
+chat-unknown-near = 没有命令 /{ $name }。您是想输入 { $near } 吗？
+chat-usage-steer = 写法：/steer ID 内容。
+chat-no-turn = 此对话还没有任何一轮。
+chat-no-request = 没有这样的待审批请求。
+chat-not-approval = 这是一个提问：请直接输入回答。
+chat-model = 当前模型是 { $model }。用 /model 厂商/模型 选择其他模型。
+chat-model-set = 下一轮使用 { $model }。
+chat-mode = 当前模式是 { $mode }；可选：{ $known }。
+chat-mode-set = 下一轮使用模式 { $mode }。
+chat-bad-mode = 没有模式 { $word }；可选：{ $known }。
+chat-budget = 每一轮及其任务最多花费 ${ $usd }。
+chat-budget-none = 未设置预算。用 /budget 0.50 设置。
+chat-bad-budget = { $word } 不是金额；请写美元，例如 0.50。
+chat-fork-running = 这一轮仍在运行；请等它结束，或用 Ctrl-C 停止后再分支。
+chat-forked = 现在是 { $now }，历史来自 { $before }，后者保持不变。
+chat-new = 新的对话开始：{ $now }。
+chat-resume-hint = /resume ID 打开其中一个。
+chat-applied = 已应用 { $count } 个文件的改动：
+chat-help =
+    /tasks            此对话的任务            /task [ID]    其中一个任务
+    /report [ID]      任务的结果              /diff [ID]    任务的改动
+    /apply [ID]       应用改动                /cancel [ID]  取消任务
+    /steer ID 内容    补充任务的指示          /usage        token 与费用
+    /approve, /deny   处理待审批请求          /agents       列出代理
+    /model [名称]     查看或设置模型          /mode [模式]  何时询问您
+    /budget [美元]    限制每轮费用            /clear        清屏
+    /fork [ID]        从某一轮分支            /new          新的对话
+    /resume [ID]      打开另一个对话          /quit         退出
+    按键：Enter 发送，Alt-Enter 或 \ Enter 换行，Tab 补全命令、@文件和 ID，
+    上下键翻历史，Esc 打断本轮，Ctrl-C 停止本轮，连按两次退出，Ctrl-D 退出。
+notify-needed = Sortie 需要您：{ $label }
+notify-done = Sortie 已完成：{ $label }
+next-changes = 改动在 worktree 中，尚未进入您的检出目录：sortie tasks diff { $id }，然后 sortie tasks apply { $id }
+error-no-session = 没有对话 { $id }；`sortie --continue` 打开此目录的上一个对话
+session-busy = 会话 { $session } 中有一轮尚未结束；用 `sortie tasks watch` 等待，或用 `sortie tasks steer { $id } 内容` 补充

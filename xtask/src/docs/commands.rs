@@ -112,7 +112,9 @@ impl Commands {
                         .get(name)
                         .is_some_and(|command| command.flags.contains(&flag))
                 };
-                if !reached.iter().any(known) && !known(&"sortie".to_owned()) {
+                // Without a command, `sortie` is `sortie chat`.
+                let is_chat = reached == ["sortie"] && known(&"sortie chat".to_owned());
+                if !reached.iter().any(known) && !known(&"sortie".to_owned()) && !is_chat {
                     problems.push(format!("`{}` has no flag {flag}", reached.join("`, `")));
                 }
                 value_follows = self.takes_value(&reached, &flag) && !bare.contains('=');

@@ -16,7 +16,7 @@ mod open;
 mod policy;
 mod replay;
 mod resume;
-mod run;
+pub(crate) mod run;
 #[cfg(feature = "server")]
 mod serve;
 mod skills;
@@ -40,6 +40,7 @@ use crate::settings::Settings;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Chat(Box<crate::chat::Chat>),
     Run(run::Run),
     Spawn(spawn::Spawn),
     /// Shows and manages tasks, also while another process executes them
@@ -102,6 +103,7 @@ pub(crate) async fn run(
         private::enforce(settings)?;
     }
     match command {
+        Command::Chat(chat) => chat.run(settings, screen).await,
         Command::Run(run) => run.run(settings, screen).await,
         Command::Spawn(spawn) => spawn.run(settings, screen).await,
         Command::Tasks(tasks) => tasks.run(settings).await,

@@ -6,11 +6,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
+use sortie_core::id::SessionKey;
+use sortie_core::ports::store::ListFilter;
 use sortie_core::run::MAX_TASK_CHARS;
 use sortie_runtime::NewRun;
+use sortie_text::t;
 
+use crate::chat::latest_session;
 use crate::choice::ModelArguments;
-use crate::engine::Place;
+use crate::engine::{Engine, Place};
 use crate::exit::Exit;
 use crate::foreground::{Foreground, Format};
 use crate::problem::Problem;
@@ -30,8 +34,16 @@ const MAX_INPUT_BYTES: u64 = 4 * (MAX_TASK_CHARS as u64 + 1);
 /// run and this process waits; SIGTERM then ends only the waiting.
 #[derive(Debug, Args)]
 pub(crate) struct Run {
-    /// Instruction for the agent; `-` reads it from stdin
-    prompt: String,
+    /// Instruction for the agent; several words are joined, `-` reads it from stdin
+    #[arg(required = true, value_name = "PROMPT")]
+    prompt: Vec<String>,
+    /// Continues this session, for example cli:work, or starts it [default: cli:direct, without
+    /// the history of earlier runs]
+    #[arg(long, value_name = "SESSION")]
+    session: Option<SessionKey>,
+    /// Continues the last session in this folder, with its history
+    #[arg(long = "continue", conflicts_with = "session")]
+    continues: bool,
     /// Agent to run [default: main]
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
@@ -69,7 +81,7 @@ impl Run {
         settings: &Settings,
         screen: &Arc<Screen>,
     ) -> Result<Exit, Problem> {
-        let prompt = instruction(self.prompt)?;
+        let prompt = instruction(self.prompt.join(" "))?;
         let workspace = settings.workspace(self.workspace.as_deref())?;
         settings.check_configuration()?;
         let place = Place::find(settings).await?;
@@ -98,20 +110,59 @@ impl Run {
             .max_concurrent(self.max_concurrent)
             .max_depth(self.max_depth);
         let foreground = Foreground::start(settings, screen, place, builder).await?;
+        let continued = continued(foreground.engine(), new, self.session, self.continues).await;
+        let new = match continued {
+            Ok(new) => new,
+            Err(problem) => return Err(foreground.failed(problem).await),
+        };
         foreground
             .run(new, Format::of(self.json, self.stream_json))
             .await
     }
 }
 
+/// Returns the request as a turn of a session, if one is to be continued.
+async fn continued(
+    engine: &Engine,
+    new: NewRun,
+    session: Option<SessionKey>,
+    continues_last: bool,
+) -> Result<NewRun, Problem> {
+    let session = match (session, continues_last) {
+        (Some(session), _) => Some(session),
+        (None, true) => latest_session(engine, &new.workspace).await?,
+        (None, false) => None,
+    };
+    let Some(session) = session else {
+        return Ok(new);
+    };
+    let filter = ListFilter {
+        session: Some(session.clone()),
+        roots_only: true,
+        limit: 1,
+        ..ListFilter::default()
+    };
+    let last = engine.list(filter).await?.into_iter().next();
+    if let Some(last) = last.as_ref().filter(|last| !last.status.is_terminal()) {
+        let words = t!(
+            new.lang,
+            "session-busy",
+            session = session.as_str(),
+            id = last.run_id.to_string()
+        );
+        return Err(Problem::Refused(words));
+    }
+    Ok(NewRun {
+        session,
+        continues: last.map(|last| last.run_id),
+        ..new
+    })
+}
+
 /// Returns the instruction from the command line or from stdin. Rejects one that is too long here:
 /// a server would only report that the request is too large.
 pub(crate) fn instruction(typed: String) -> Result<String, Problem> {
-    let text = if typed == "-" {
-        typed_on(&mut io::stdin().lock())?
-    } else {
-        typed
-    };
+    let text = if typed == "-" { read_stdin()? } else { typed };
     if text.trim().is_empty() {
         return Err(Problem::EmptyInput);
     }
@@ -119,6 +170,11 @@ pub(crate) fn instruction(typed: String) -> Result<String, Problem> {
         return Err(Problem::LongInput);
     }
     Ok(text)
+}
+
+/// Reads an instruction from stdin.
+pub(crate) fn read_stdin() -> Result<String, Problem> {
+    typed_on(&mut io::stdin().lock())
 }
 
 fn typed_on(input: &mut impl Read) -> Result<String, Problem> {

@@ -11,12 +11,14 @@ use std::path::Path;
 use std::time::Duration;
 
 use sortie::{Builder, Sortie};
-use sortie_core::id::{RunId, SessionKey};
+use sortie_core::event::JournalEntry;
+use sortie_core::id::{RunId, Seq, SessionKey};
 use sortie_core::ports::store::{ListFilter, Replied, StoreError, Undelivered};
 use sortie_core::request::{OpenRequest, Reply, RequestFilter, RequestId};
 use sortie_core::run::{RunRecord, Status};
+use sortie_core::session::{SessionFilter, SessionSummary};
 use sortie_core::time::Timestamp;
-use sortie_runtime::{Agents, Fork, NewRun, Runtime, RuntimeError};
+use sortie_runtime::{Agents, Fork, MessageReceipt, NewRun, Runtime, RuntimeError};
 use tokio::time::Instant;
 
 pub(crate) use feed::{Feed, FeedItem};
@@ -106,8 +108,16 @@ impl Engine {
     /// Subscribes to events from now on.
     pub(crate) async fn listen(&self) -> Result<Feed, Problem> {
         match self {
-            Self::Own(own) => Ok(Feed::Own(own.runtime().subscribe())),
+            Self::Own(own) => Ok(Feed::of_runtime(own.runtime())),
             Self::Server(server) => Ok(server.listen().await?),
+        }
+    }
+
+    /// Subscribes to events and to the text of completions from now on.
+    pub(crate) async fn listen_with_text(&self) -> Result<Feed, Problem> {
+        match self {
+            Self::Own(own) => Ok(Feed::with_text(own.runtime())),
+            Self::Server(server) => Ok(server.listen_with_text().await?),
         }
     }
 
@@ -166,6 +176,38 @@ impl Engine {
         filter: RequestFilter,
     ) -> Result<Vec<OpenRequest>, Problem> {
         forward!(self, requests(filter))
+    }
+
+    /// Returns the journal of a run after `after`.
+    pub(crate) async fn events(
+        &self,
+        run: RunId,
+        after: Seq,
+    ) -> Result<Vec<JournalEntry>, Problem> {
+        forward!(self, events(run, after))
+    }
+
+    /// Returns sessions, the one with the latest turn first.
+    pub(crate) async fn sessions(
+        &self,
+        filter: SessionFilter,
+    ) -> Result<Vec<SessionSummary>, Problem> {
+        forward!(self, sessions(filter))
+    }
+
+    /// Returns an unused run id.
+    pub(crate) fn new_run_id(&self) -> RunId {
+        use sortie_core::time::Clock as _;
+        match self {
+            Self::Own(own) => own.runtime().new_run_id(),
+            Self::Server(server) => server.clock.new_run_id(),
+        }
+    }
+
+    /// Sends a message to the session of the request: it steers the active turn, or starts a new
+    /// one.
+    pub(crate) async fn send_message(&self, new: NewRun) -> Result<MessageReceipt, Problem> {
+        forward!(self, send_message(new))
     }
 
     pub(crate) async fn create(&self, new: NewRun) -> Result<RunId, Problem> {

@@ -4,14 +4,16 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sortie_core::id::{RunId, SessionKey};
+use sortie_core::event::JournalEntry;
+use sortie_core::id::{RunId, Seq, SessionKey};
 use sortie_core::ports::store::{ListFilter, Replied, StoreResult, Undelivered};
 use sortie_core::request::{OpenRequest, Reply, RequestFilter, RequestId};
 use sortie_core::run::{Announce, ForkPoint, Lane, RunRecord, SinkAddress, Status};
+use sortie_core::session::{SessionFilter, SessionSummary};
 use sortie_core::time::Clock as _;
 use sortie_protocol::client::{Client, ClientError};
-use sortie_protocol::{ApprovalBody, ApprovalDecision, ForkBody, NewTask, Proof};
-use sortie_runtime::{Agents, Fork, NewRun, ProcessClock};
+use sortie_protocol::{ApprovalBody, ApprovalDecision, ForkBody, NewMessage, NewTask, Proof};
+use sortie_runtime::{Agents, Fork, MessageReceipt, NewRun, ProcessClock};
 use sortie_store::ReadStore;
 
 use super::Stopped;
@@ -44,7 +46,11 @@ impl Remote {
     }
 
     pub(super) async fn listen(&self) -> Result<Feed, ClientError> {
-        Feed::of_server(self.client.clone()).await
+        Feed::of_server(self.client.clone(), false).await
+    }
+
+    pub(super) async fn listen_with_text(&self) -> Result<Feed, ClientError> {
+        Feed::of_server(self.client.clone(), true).await
     }
 
     /// Whether no process holds the store any more.
@@ -75,6 +81,38 @@ impl Remote {
 
     pub(super) async fn requests(&self, filter: RequestFilter) -> StoreResult<Vec<OpenRequest>> {
         self.store.requests(filter).await
+    }
+
+    pub(super) async fn events(&self, run: RunId, after: Seq) -> StoreResult<Vec<JournalEntry>> {
+        self.store.read(run, after).await
+    }
+
+    pub(super) async fn sessions(&self, filter: SessionFilter) -> StoreResult<Vec<SessionSummary>> {
+        self.store.sessions(filter).await
+    }
+
+    pub(super) async fn send_message(&self, new: NewRun) -> Result<MessageReceipt, ClientError> {
+        let budget = sortie_protocol::Budget::from(new.budget);
+        let default_model = Some(new.default_model).filter(|model| !model.is_empty());
+        let message = NewMessage {
+            text: new.task,
+            agent: new.agent,
+            model: new.model.or(default_model),
+            workspace: Some(new.workspace.display().to_string()),
+            mode: Some(new.mode),
+            thinking: new.thinking,
+            budget: (budget != sortie_protocol::Budget::default()).then_some(budget),
+            lang: Some(new.lang),
+        };
+        let key = self.new_key();
+        let sent = self
+            .client
+            .send_message(&new.session, &message, &key)
+            .await?;
+        Ok(MessageReceipt {
+            run: sent.task_id,
+            steered: sent.steered,
+        })
     }
 
     pub(super) async fn create(&self, new: NewRun) -> Result<RunId, ClientError> {

@@ -7,6 +7,7 @@
 
 mod approvals;
 mod audited;
+mod chat;
 mod clients;
 mod configured;
 #[cfg(feature = "crash-points")]

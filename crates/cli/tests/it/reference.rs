@@ -4,6 +4,7 @@ use crate::world::World;
 
 const COMMANDS: &[&[&str]] = &[
     &[],
+    &["chat"],
     &["run"],
     &["spawn"],
     &["tasks"],

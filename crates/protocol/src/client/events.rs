@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use sortie_base::sse;
+use sortie_core::id::RunId;
 
 use super::{Client, ClientError};
 use crate::{Control, LiveEvent};
@@ -23,6 +24,11 @@ const LIMITS: sse::Limits = sse::Limits {
 #[derive(Clone, Debug, PartialEq)]
 pub enum StreamItem {
     Event(Box<LiveEvent>),
+    /// A piece of a completion.
+    Text {
+        run: RunId,
+        text: String,
+    },
     /// Events were lost; the records have their effect. The number is unknown if the server was
     /// restarted in between.
     Missed(Option<u64>),
@@ -73,6 +79,9 @@ impl EventStream {
                 let was_resuming = std::mem::take(&mut self.is_resuming);
                 match parse(&sent.data) {
                     Parsed::Event(event) => return Ok(Some(StreamItem::Event(event))),
+                    Parsed::Text { run, text } => {
+                        return Ok(Some(StreamItem::Text { run, text }));
+                    }
                     Parsed::Snapshot {
                         missed: Some(missed),
                     } => return Ok(Some(StreamItem::Missed(Some(missed)))),
@@ -104,6 +113,10 @@ impl EventStream {
 
 enum Parsed {
     Event(Box<LiveEvent>),
+    Text {
+        run: RunId,
+        text: String,
+    },
     Snapshot {
         missed: Option<u64>,
     },
@@ -117,11 +130,11 @@ fn parse(data: &str) -> Parsed {
     }
     match serde_json::from_str::<Control>(data) {
         Ok(Control::Snapshot { missed, .. }) => Parsed::Snapshot { missed },
+        Ok(Control::Text { task_id, text, .. }) => Parsed::Text { run: task_id, text },
         Ok(
             Control::Hello { .. }
             | Control::Subscribed { .. }
             | Control::Tasks { .. }
-            | Control::Text { .. }
             | Control::Heartbeat { .. }
             | Control::Pong { .. }
             | Control::Error { .. },

@@ -23,8 +23,8 @@ use url::Url;
 use super::{ClientError, EventStream};
 use crate::{
     AnswerBody, Applied, ApprovalBody, CancelBody, Cancelled, Deleted, Diff, ForkBody, Health,
-    LinkBody, LoginLink, MAX_NONCE_CHARS, Me, NewTask, Problem, Proof, ReplyNoted, Revoked, Role,
-    SteerBody, Task, TaskRef,
+    LinkBody, LoginLink, MAX_NONCE_CHARS, Me, MessageAccepted, NewMessage, NewTask, Problem, Proof,
+    ReplyNoted, Revoked, Role, SteerBody, Task, TaskRef,
 };
 
 /// The time limit of a connection; the server is on the same machine.
@@ -309,13 +309,41 @@ impl Client {
 
     /// Opens the event stream, after `last_id` if the server still has the events.
     pub async fn events(&self, last_id: Option<&str>) -> Result<EventStream, ClientError> {
-        self.again(|client: Self| async move { client.listen(last_id).await })
+        self.again(|client: Self| async move { client.listen(last_id, false).await })
             .await
     }
 
-    async fn listen(&self, last_id: Option<&str>) -> Result<EventStream, ClientError> {
+    /// Opens the event stream with the text of completions.
+    pub async fn events_with_text(
+        &self,
+        last_id: Option<&str>,
+    ) -> Result<EventStream, ClientError> {
+        self.again(|client: Self| async move { client.listen(last_id, true).await })
+            .await
+    }
+
+    /// Sends a message to a session.
+    pub async fn send_message(
+        &self,
+        session: &SessionKey,
+        message: &NewMessage,
+        key: &str,
+    ) -> Result<MessageAccepted, ClientError> {
+        let path = ["api", "sessions", session.as_str(), "messages"];
+        self.once(&path, message, key).await
+    }
+
+    async fn listen(
+        &self,
+        last_id: Option<&str>,
+        with_text: bool,
+    ) -> Result<EventStream, ClientError> {
+        let mut url = self.url(&["api", "events"]);
+        if with_text {
+            url.query_pairs_mut().append_pair("text", "true");
+        }
         let mut request = self
-            .request(Method::GET, &["api", "events"])
+            .with_token(Method::GET, url)
             .header(ACCEPT, "text/event-stream");
         if let Some(id) = last_id {
             request = request.header(LAST_EVENT, id);

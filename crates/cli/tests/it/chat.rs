@@ -1,0 +1,527 @@
+//! The conversation on a real pseudo-terminal, read back through a terminal emulator.
+
+use std::io::{Read as _, Write as _};
+use std::num::NonZero;
+use std::process::Stdio;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use rexpect::process::PtyProcess;
+use rustix::termios::{Winsize, tcsetwinsize};
+
+use crate::world::World;
+
+/// The longest time of a step; one that takes longer hangs.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Lines of scrollback that the emulator keeps.
+const SCROLLBACK: usize = 500;
+
+/// The binary at a terminal, and what the terminal shows.
+struct Screen {
+    process: PtyProcess,
+    keyboard: std::fs::File,
+    output: mpsc::Receiver<Vec<u8>>,
+    emulator: vt100::Parser,
+    raw: Vec<u8>,
+    ended: bool,
+}
+
+impl Screen {
+    fn open(world: &World, arguments: &[&str]) -> Self {
+        Self::sized(world, arguments, (24, 80), "xterm-256color")
+    }
+
+    fn sized(world: &World, arguments: &[&str], size: (u16, u16), term: &str) -> Self {
+        let mut command = world.command(arguments);
+        command
+            .env("TERM", term)
+            .stdin(Stdio::inherit())
+            .stdout(Stdio::inherit())
+            .stderr(Stdio::inherit());
+        let process = PtyProcess::new(command).unwrap();
+        let keyboard = process.get_file_handle().unwrap();
+        let mut reader = keyboard.try_clone().unwrap();
+        let (sender, output) = mpsc::channel();
+        std::thread::spawn(move || {
+            let mut chunk = [0; 4096];
+            // The terminal reports an error once the process has closed it.
+            while let Ok(read) = reader.read(&mut chunk) {
+                if read == 0 || sender.send(chunk[..read].to_vec()).is_err() {
+                    return;
+                }
+            }
+        });
+        let screen = Self {
+            process,
+            keyboard,
+            output,
+            emulator: vt100::Parser::new(cells(size.0), cells(size.1), SCROLLBACK),
+            raw: Vec::new(),
+            ended: false,
+        };
+        screen.announce(size);
+        screen
+    }
+
+    fn announce(&self, (rows, columns): (u16, u16)) {
+        let size = Winsize {
+            ws_row: rows,
+            ws_col: columns,
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        };
+        tcsetwinsize(&self.keyboard, size).unwrap();
+    }
+
+    fn resize(&mut self, size: (u16, u16)) {
+        self.emulator
+            .screen_mut()
+            .set_size(cells(size.0), cells(size.1));
+        self.announce(size);
+    }
+
+    /// Types once the program reads keys: until then, the terminal edits lines by itself.
+    fn types(&mut self, keys: &str) {
+        self.until("the input", |text| {
+            text.contains("· /help") || text.contains("Each line") || text.contains("Press Ctrl-C")
+        });
+        self.keyboard.write_all(keys.as_bytes()).unwrap();
+        self.keyboard.flush().unwrap();
+    }
+
+    fn text(&self) -> String {
+        self.emulator.screen().contents()
+    }
+
+    /// Waits until the screen fulfils a condition.
+    fn until(&mut self, what: &str, happened: impl Fn(&str) -> bool) {
+        let deadline = Instant::now() + PATIENCE;
+        while !happened(&self.text()) {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.output.recv_timeout(left) {
+                Ok(bytes) => {
+                    self.emulator.process(&bytes);
+                    self.raw.extend(bytes);
+                }
+                Err(error) => panic!("{error} while waiting for {what}:\n{}", self.text()),
+            }
+        }
+    }
+
+    fn shows(&mut self, text: &str) {
+        self.until(text, |screen| screen.contains(text));
+    }
+
+    /// Waits until the input is exactly this.
+    fn has_input(&mut self, text: &str) {
+        let line = format!("> {text}");
+        self.until(&line, |screen| {
+            screen.lines().any(|row| row.trim_end() == line.trim_end())
+        });
+    }
+
+    /// Waits for the end of the process; returns its exit code.
+    fn exit_code(&mut self) -> i32 {
+        let mut keeps = false;
+        loop {
+            match self.output.recv_timeout(PATIENCE) {
+                Ok(bytes) => {
+                    self.emulator.process(&bytes);
+                    self.raw.extend(bytes);
+                }
+                Err(mpsc::RecvTimeoutError::Disconnected) => break,
+                Err(mpsc::RecvTimeoutError::Timeout) => {
+                    panic!("the process did not end:\n{}", self.text());
+                }
+            }
+            // A reply is on the screen a moment before its turn has ended.
+            if !keeps && self.text().contains("[k] keep them") {
+                keeps = true;
+                self.keyboard.write_all(b"k").unwrap();
+            }
+        }
+        self.ended = true;
+        let status = self.process.wait().unwrap();
+        let rexpect::process::WaitStatus::Exited(_, code) = status else {
+            panic!("{status:?}");
+        };
+        code
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.process.set_kill_timeout(Some(1_000));
+        }
+    }
+}
+
+fn cells(count: u16) -> NonZero<u16> {
+    NonZero::new(count).unwrap()
+}
+
+fn open_request(world: &World) -> String {
+    let open = world.json(&["approvals", "--json"]);
+    open[0]["id"].as_str().unwrap().to_owned()
+}
+
+const MARKDOWN: &str = r##"
+  - when: { turn: 1 }
+    say: "# Title\n\nSome **bold** text and `code`.\n\n- one\n\n```rust\nfn main() {}\n```\nThe end."
+"##;
+
+#[test]
+fn a_reply_is_rendered_as_markdown() {
+    let world = World::new();
+    let model = world.scenario(MARKDOWN);
+    let mut screen = Screen::open(&world, &["--model", &model]);
+    screen.shows("/help lists commands");
+    screen.types("Hello\r");
+    screen.shows("The end.");
+    let text = screen.text();
+    assert!(text.contains("> Hello"), "{text}");
+    assert!(text.contains("Some bold text and code."), "{text}");
+    assert!(text.contains("• one"), "{text}");
+    assert!(text.contains("    fn main() {}"), "{text}");
+    assert!(!text.contains("```") && !text.contains("**"), "{text}");
+    screen.types("\u{4}");
+    assert_eq!(screen.exit_code(), 0);
+    assert!(
+        screen.text().contains("sortie --resume cli:"),
+        "{}",
+        screen.text()
+    );
+    // The terminal gets its mode back.
+    assert!(String::from_utf8_lossy(&screen.raw).contains("\u{1b}[?2004l"));
+}
+
+const CHILD_ASKS: &str = r#"
+  - when: { label: dig deep, turn: 1 }
+    calls: [{ tool: write_file, args: { path: found.txt, content: "x" } }]
+  - when: { label: dig deep }
+    say: dug it up
+  - when: { agent: main, task: "Dig", turn: 1 }
+    calls: [{ tool: spawn_subagent, args: { task: Dig deep., label: dig deep, agentId: code } }]
+  - when: { agent: main, task: "and then" }
+    say: "Heard you."
+  - when: { agent: main }
+    say: "Noted."
+"#;
+
+#[test]
+fn announcements_do_not_tear_what_is_typed() {
+    let world = World::new().with("USER", "anna");
+    let model = world.scenario(CHILD_ASKS);
+    let mut screen = Screen::open(&world, &["--model", &model]);
+    screen.types("Dig\r");
+    screen.shows("asks to run write_file");
+    screen.types("and th");
+    screen.has_input("and th");
+    // Typed text never answers the request that is on the screen.
+    world.ok(&["approvals", "approve", &open_request(&world)]);
+    screen.shows("answered elsewhere by cli:anna");
+    screen.until("the end of the child", |text| {
+        text.contains("dig deep - done")
+    });
+    screen.has_input("and th");
+    assert!(world.workspace().join("found.txt").exists());
+    screen.until("the report", |text| text.contains("Noted."));
+    screen.types("en\r");
+    screen.until("the reply", |text| {
+        text.contains("Heard you.") || text.matches("Noted.").count() > 1
+    });
+    screen.types("\u{4}");
+    screen.exit_code();
+}
+
+const CHANGE: &str = r#"
+  - when: { turn: 1 }
+    calls: [{ tool: write_file, args: { path: one.txt, content: "1" } }]
+  - when: { turn: 2 }
+    say: "last: {{last_result}}"
+"#;
+
+#[test]
+fn one_key_approves_or_denies() {
+    for (key, expected) in [("y", true), ("n", false)] {
+        let world = World::new();
+        let model = world.scenario(CHANGE);
+        let mut screen = Screen::open(&world, &["--model", &model]);
+        screen.types("Make it\r");
+        screen.shows("Allow? [y] yes");
+        // A key right after the prompt appeared goes to the input; it is erased until a key counts.
+        let deadline = Instant::now() + PATIENCE;
+        while !screen.text().contains("last: ") {
+            assert!(Instant::now() < deadline, "{}", screen.text());
+            screen.types(key);
+            screen.until("an effect", |text| {
+                text.contains("→ ") || text.contains(&format!("> {key}"))
+            });
+            if screen.text().contains("→ ") {
+                screen.shows("last: ");
+            } else {
+                screen.types("\u{15}");
+                screen.until("an empty input", |text| !text.contains(&format!("> {key}")));
+            }
+        }
+        assert_eq!(world.workspace().join("one.txt").exists(), expected);
+        screen.types("\u{4}");
+        assert_eq!(screen.exit_code(), 0);
+    }
+}
+
+const SLOW: &str = r#"
+  - when: { task: "again", turn: 1 }
+    say: "Back again."
+  - when: { turn: 1 }
+    calls: [{ tool: write_file, args: { path: one.txt, content: "1" } }]
+  - when: { turn: 2 }
+    say: "last: {{last_result}}"
+"#;
+
+#[test]
+fn interrupt_stops_the_turn_and_the_conversation_continues() {
+    let world = World::new();
+    let model = world.scenario(SLOW);
+    let mut screen = Screen::open(&world, &["--model", &model]);
+    screen.types("Make it\r");
+    screen.shows("Allow? [y] yes");
+    screen.types("\u{3}");
+    screen.shows("Stopped.");
+    screen.types("again\r");
+    screen.shows("Back again.");
+    assert_eq!(world.task("Make it")["status"], "cancelled");
+    assert!(!world.workspace().join("one.txt").exists());
+    screen.types("/quit\r");
+    assert_eq!(screen.exit_code(), 0);
+}
+
+#[test]
+fn interrupt_twice_leaves() {
+    let world = World::new();
+    let model = world.scenario(SLOW);
+    let mut screen = Screen::open(&world, &["--model", &model]);
+    screen.shows("/help lists commands");
+    screen.types("\u{3}");
+    screen.shows("Press Ctrl-C again to leave.");
+    screen.types("\u{3}");
+    assert_eq!(screen.exit_code(), 0);
+    assert!(world.tasks().is_empty());
+}
+
+#[test]
+fn escape_interrupts_and_takes_a_message() {
+    let world = World::new();
+    let model = world.scenario(SLOW);
+    let mut screen = Screen::open(&world, &["--model", &model]);
+    screen.types("Make it\r");
+    screen.shows("Allow? [y] yes");
+    screen.types("\u{1b}");
+    screen.shows("Interrupted.");
+    screen.types("use another name\r");
+    screen.until("the turn continues", |text| {
+        text.contains("Working") && text.contains("> use another name")
+    });
+    world.ok(&["approvals", "deny", &open_request(&world)]);
+    screen.shows("last: ");
+    screen.types("\u{4}");
+    assert_eq!(screen.exit_code(), 0);
+    let id = world.task("Make it")["task_id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let journal = world.ok(&["tasks", "events", &id, "--json"]).out;
+    assert!(journal.contains("use another name"), "{journal}");
+}
+
+#[test]
+fn a_resized_terminal_keeps_the_input() {
+    let world = World::new();
+    let model = world.scenario(MARKDOWN);
+    let mut screen = Screen::open(&world, &["--model", &model]);
+    screen.shows("/help lists commands");
+    screen.types("a message that is longer than forty columns");
+    screen.has_input("a message that is longer than forty columns");
+    screen.resize((20, 40));
+    screen.until("the input on two rows", |text| {
+        text.contains("> a message that is longer than forty c\n  olumns")
+    });
+    screen.resize((24, 80));
+    screen.has_input("a message that is longer than forty columns");
+    screen.types("\r");
+    screen.shows("The end.");
+    screen.types("\u{4}");
+    assert_eq!(screen.exit_code(), 0);
+}
+
+#[test]
+fn forty_columns_are_enough() {
+    let world = World::new();
+    let model = world.scenario(CHILD_ASKS);
+    let mut screen = Screen::sized(&world, &["--model", &model], (20, 40), "xterm-256color");
+    screen.types("Dig\r");
+    screen.shows("asks to run write_file");
+    screen.shows("Allow? [y] yes  [n] no");
+    screen.until("the child", |text| text.contains("[code] dig deep"));
+    // The live area is redrawn many times; nothing of it stays behind.
+    screen.types("x");
+    screen.has_input("x");
+    let text = screen.text();
+    assert_eq!(text.matches("· default").count(), 1, "{text}");
+    assert_eq!(text.matches("Allow? [y]").count(), 1, "{text}");
+    screen.types("\u{3}");
+    screen.until("the end of the turn", |text| !text.contains("Working"));
+    screen.types("\u{15}\u{4}");
+    screen.exit_code();
+}
+
+#[test]
+fn a_dumb_terminal_gets_plain_lines() {
+    let world = World::new();
+    let model = world.scenario(CHANGE);
+    let mut screen = Screen::sized(&world, &["--model", &model], (24, 80), "dumb");
+    screen.shows("Each line is a message.");
+    screen.types("Make it\r");
+    screen.shows("Allow main [Make it] to run write_file? [y/N");
+    screen.types("y\r");
+    screen.shows("last: ");
+    screen.types("/quit\r");
+    assert_eq!(screen.exit_code(), 0);
+    assert!(world.workspace().join("one.txt").exists());
+    let raw = String::from_utf8_lossy(&screen.raw).into_owned();
+    assert!(!raw.contains("\u{1b}[?2004h"), "{raw:?}");
+}
+
+/// Runs the binary with this standard input.
+fn piped(world: &World, arguments: &[&str], input: &str) -> (Option<i32>, String, String) {
+    let mut child = world
+        .command(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(input.as_bytes())
+        .unwrap();
+    let output = child.wait_with_output().unwrap();
+    (
+        output.status.code(),
+        String::from_utf8(output.stdout).unwrap(),
+        String::from_utf8(output.stderr).unwrap(),
+    )
+}
+
+#[test]
+fn a_pipe_is_one_message_of_a_session() {
+    let world = World::new();
+    let model = world.scenario(MARKDOWN);
+    let (code, out, err) = piped(&world, &["--model", &model], "one\ntwo\n");
+    assert_eq!(code, Some(0), "{err}");
+    // A program gets the text as it is.
+    assert!(out.starts_with("# Title\n"), "{out}");
+    assert!(err.contains("sortie --resume cli:"), "{err}");
+    let (code, _, err) = piped(&world, &["--continue", "--model", &model], "three");
+    assert_eq!(code, Some(0), "{err}");
+    let tasks = world.tasks();
+    assert_eq!(tasks.len(), 2);
+    assert_eq!(tasks[0]["message"], "one\ntwo");
+    assert_eq!(tasks[0]["session_id"], tasks[1]["session_id"]);
+    let id = tasks[1]["task_id"].as_str().unwrap();
+    let shown = world.json(&["tasks", "show", id, "--json"]);
+    assert_eq!(shown["continues"], tasks[0]["task_id"]);
+    let (code, out, err) = piped(&world, &["--model", &model], " \n");
+    assert_eq!((code, out.as_str()), (Some(2), ""), "{err}");
+    assert!(err.contains("hint:"), "{err}");
+}
+
+#[test]
+fn a_conversation_is_continued_where_it_ended() {
+    let world = World::new();
+    let model = world.scenario(MARKDOWN);
+    let (code, _, err) = piped(&world, &["--model", &model], "first question");
+    assert_eq!(code, Some(0), "{err}");
+    let session = world.tasks()[0]["session_id"].as_str().unwrap().to_owned();
+    let mut screen = Screen::open(&world, &["--resume", &session, "--model", &model]);
+    screen.shows("> first question");
+    screen.shows("The end.");
+    screen.types("\u{4}");
+    assert_eq!(screen.exit_code(), 0);
+    let mut unknown = Screen::open(&world, &["--resume", "cli:none", "--model", &model]);
+    assert_eq!(unknown.exit_code(), 4);
+    assert!(unknown.text().contains("there is no conversation cli:none"));
+}
+
+#[test]
+fn run_continues_a_session_and_takes_unquoted_words() {
+    let world = World::new();
+    let model = world.scenario(MARKDOWN);
+    world.ok(&[
+        "run",
+        "fix",
+        "the",
+        "bug",
+        "--model",
+        &model,
+        "--session",
+        "cli:work",
+    ]);
+    world.ok(&["run", "--continue", "--model", &model, "and", "test", "it"]);
+    let tasks = world.tasks();
+    assert_eq!(tasks[0]["message"], "fix the bug");
+    assert_eq!(tasks[1]["message"], "and test it");
+    assert_eq!(tasks[1]["session_id"], "cli:work");
+    let id = tasks[1]["task_id"].as_str().unwrap();
+    let shown = world.json(&["tasks", "show", id, "--json"]);
+    assert_eq!(shown["continues"], tasks[0]["task_id"]);
+}
+
+#[test]
+fn commands_complete_and_answer() {
+    let world = World::new();
+    world.write("notes.md", "x");
+    let model = world.scenario(MARKDOWN);
+    let mut screen = Screen::open(&world, &["--model", &model]);
+    screen.shows("/help lists commands");
+    screen.types("read @no\t");
+    screen.has_input("read @notes.md");
+    screen.types("\u{15}/mod\t");
+    screen.has_input("/mode");
+    screen.types("\u{15}/mode plan\r");
+    screen.shows("The next turn runs in mode plan.");
+    screen.types("/mdoel\r");
+    screen.shows("Did you mean /model?");
+    screen.types("Hello\r");
+    screen.shows("The end.");
+    screen.types("/tasks\r");
+    screen.until("the table", |text| {
+        text.contains("completed") && text.contains("Hello")
+    });
+    screen.types("\u{4}");
+    assert_eq!(screen.exit_code(), 0);
+    // The history is there the next time.
+    let mut again = Screen::open(&world, &["--model", &model]);
+    again.shows("/help lists commands");
+    again.types("\u{1b}[A\u{1b}[A");
+    again.has_input("Hello");
+    again.types("\u{15}\u{4}");
+    assert_eq!(again.exit_code(), 0);
+}
+
+#[test]
+fn a_conversation_uses_the_server_and_streams() {
+    let world = World::new();
+    let model = world.scenario(MARKDOWN);
+    let _server = world.serve();
+    let mut screen = Screen::open(&world, &["--model", &model]);
+    screen.shows("/help lists commands");
+    screen.types("Hello\r");
+    screen.shows("The end.");
+    assert_eq!(world.task("Hello")["status"], "completed");
+    screen.types("\u{4}");
+    assert_eq!(screen.exit_code(), 0);
+}
