@@ -16,7 +16,8 @@ use crate::fault::{Done, Fault};
 use crate::sql::postgres::is_outage;
 use crate::sql::tls::Tls;
 
-/// How long an attempt to connect to one host may take, unless the address says `connect_timeout`.
+/// How long opening a connection to one host may take, and then a TLS handshake, unless the address
+/// says `connect_timeout`.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The same with several hosts: the next one may be the primary.
 const CONNECT_TIMEOUT_OF_SEVERAL: Duration = Duration::from_secs(4);
@@ -173,10 +174,9 @@ fn prepare(host: &mut Config, mode: SslMode, several: bool) {
     host.target_session_attrs(TargetSessionAttrs::ReadWrite);
     // The server offers no TLS on a Unix socket, which no other machine can listen to.
     let is_local = |host: &Host| matches!(host, Host::Unix(_));
-    let mode = match host.get_hosts().iter().all(is_local) {
-        true => SslMode::Disable,
-        false => mode,
-    };
+    let (hosts, addresses) = (host.get_hosts(), host.get_hostaddrs());
+    let only_local = !hosts.is_empty() && addresses.is_empty() && hosts.iter().all(is_local);
+    let mode = if only_local { SslMode::Disable } else { mode };
     host.ssl_mode(mode);
 }
 
@@ -197,8 +197,21 @@ impl<'a> Parts<'a> {
             .iter()
             .find_map(|scheme| address.strip_prefix(scheme))
             .ok_or_else(|| InvalidTarget(format!("it does not begin with {}", SCHEMES[0])))?;
-        let (credentials, rest) = rest.split_at(rest.find('@').map_or(0, |at| at + 1));
-        let (hosts, rest) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+        let (authority, rest) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+        let (credentials, hosts) = authority.split_at(authority.find('@').map_or(0, |at| at + 1));
+        // What follows would be shown as the name of a host, or be a part of the password.
+        if hosts.contains('@')
+            || rest
+                .split('?')
+                .next()
+                .is_some_and(|path| path.contains('@'))
+        {
+            return Err(InvalidTarget(
+                "it contains a second @, or one behind the hosts: write @ as %40 and / as %2F in \
+                 the user and the password"
+                    .to_owned(),
+            ));
+        }
         let (path, options) = rest.split_once('?').unwrap_or((rest, ""));
         Ok(Self {
             credentials,
@@ -361,7 +374,13 @@ mod tests {
         assert_eq!(target.to_string(), "postgres://db.example:5433/sortie");
         assert!(!format!("{target:?}").contains("s3cret"));
         assert_eq!(target.password().as_deref(), Some("s3cret"));
-        assert!(!refusal("postgres://ada:s3cret@db.example:port/sortie").contains("s3cret"));
+        for address in [
+            "postgres://ada:s3cret@db.example:port/sortie",
+            "postgres://ada:p@s3cret@db/sortie",
+            "postgres://ada:p/s3cret@db/sortie",
+        ] {
+            assert!(!refusal(address).contains("s3cret"), "{address}");
+        }
     }
 
     #[test]
@@ -397,6 +416,15 @@ mod tests {
             assert_eq!(target.hosts[0].get_ssl_mode(), mode, "{options}");
         };
         check("", SslMode::Prefer, Some(Verification::Nothing));
+        // An address decides where the session goes, also beside a socket.
+        for place in ["/sortie?", "%2Frun/sortie?"] {
+            let address = format!("postgres://{place}hostaddr=10.0.0.5&sslmode=verify-full");
+            assert_eq!(
+                target(&address).hosts[0].get_ssl_mode(),
+                SslMode::Require,
+                "{address}"
+            );
+        }
         check("sslmode=disable", SslMode::Disable, None);
         check(
             "sslmode=require&user=ada",
