@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use sortie_core::event::Event;
 use sortie_core::id::RunId;
-use sortie_core::ports::store::{Admission, Admit, ListFilter, StoreResult, WaitingSession};
-use sortie_core::run::{Lane, RunRecord, RunSpec};
+use sortie_core::ports::store::{Admission, Admit, StoreResult, WaitingSession};
+use sortie_core::run::{RunRecord, RunSpec};
 use sortie_text::t;
 use tokio_util::sync::CancellationToken;
 
@@ -19,8 +19,6 @@ use crate::planner::label_of;
 
 /// How often the store is read for waiting results without a hint.
 const POLL: Duration = Duration::from_secs(60);
-/// Turns of a session that are searched for the last one in a folder.
-const MAX_TURNS: u32 = 50;
 
 /// Starts turns until `stop`.
 pub(crate) async fn serve(engine: Arc<Engine>, stop: CancellationToken) {
@@ -39,7 +37,10 @@ pub(crate) async fn serve(engine: Arc<Engine>, stop: CancellationToken) {
 
 async fn wake_all(engine: &Engine) -> StoreResult<()> {
     for waiting in engine.store.waiting_sessions().await? {
-        wake(engine, waiting).await?;
+        // The results of other sessions do not wait for this one.
+        if let Err(error) = wake(engine, waiting).await {
+            store_failed("start a turn for waiting results", &error);
+        }
     }
     Ok(())
 }
@@ -48,7 +49,16 @@ async fn wake_all(engine: &Engine) -> StoreResult<()> {
 async fn wake(engine: &Engine, waiting: WaitingSession) -> StoreResult<()> {
     let (tenant, session) = (waiting.tenant.clone(), waiting.session.clone());
     let one_at_a_time = engine.session_locks.lock(tenant, session).await;
-    if let Some(last) = last_turn(engine, &waiting).await?
+    // A message may have started a turn meanwhile, and that turn may have received the results.
+    if !engine.store.waiting_sessions().await?.contains(&waiting) {
+        return Ok(());
+    }
+    let WaitingSession {
+        session,
+        tenant,
+        workspace,
+    } = waiting;
+    if let Some(last) = engine.store.last_turn(session, tenant, workspace).await?
         && last.status.is_terminal()
         && let Some(entry) = engine.store.first(last.run_id).await?
         && let Event::Admitted { spec } = entry.event
@@ -67,35 +77,6 @@ async fn wake(engine: &Engine, waiting: WaitingSession) -> StoreResult<()> {
     }
     drop(one_at_a_time);
     Ok(())
-}
-
-async fn last_turn(engine: &Engine, waiting: &WaitingSession) -> StoreResult<Option<RunRecord>> {
-    let (session, tenant) = (waiting.session.clone(), waiting.tenant.clone());
-    let Some(workspace) = &waiting.workspace else {
-        return engine.store.last_turn(session, tenant).await;
-    };
-    let turns = engine.store.list(ListFilter {
-        session: Some(session),
-        tenant,
-        roots_only: true,
-        archived: true,
-        limit: MAX_TURNS,
-        ..ListFilter::default()
-    });
-    for turn in turns.await? {
-        if turn.lane != Lane::Main || turn.tenant != waiting.tenant {
-            continue;
-        }
-        let Some(entry) = engine.store.first(turn.run_id).await? else {
-            continue;
-        };
-        if let Event::Admitted { spec } = entry.event
-            && spec.workspace == *workspace
-        {
-            return Ok(Some(turn));
-        }
-    }
-    Ok(None)
 }
 
 /// Returns the spec of the turn that receives the results.

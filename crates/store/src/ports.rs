@@ -1,6 +1,7 @@
 //! Implements the store port: each method runs one transition or one query.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use async_trait::async_trait;
 use sortie_core::audit::{AuditLine, AuditReport};
@@ -226,8 +227,9 @@ impl<E: Execute> Registry for SqlStore<E> {
         &self,
         session: SessionKey,
         tenant: Option<Tenant>,
+        workspace: Option<PathBuf>,
     ) -> StoreResult<Option<RunRecord>> {
-        self.last_turn(session, tenant).await
+        self.last_turn(session, tenant, workspace).await
     }
 
     async fn lanes(&self) -> StoreResult<Vec<LaneCount>> {

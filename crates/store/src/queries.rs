@@ -1,6 +1,7 @@
 //! The queries of every kind of store.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use sortie_core::audit::{AuditLine, AuditReport};
 use sortie_core::budget::Balance;
@@ -121,15 +122,17 @@ impl<Q: Query> SqlStore<Q> {
             .await
     }
 
-    /// Returns the last main run of a conversation.
+    /// Returns the last main run of a conversation, in this folder if one is given.
     pub async fn last_turn(
         &self,
         session: SessionKey,
         tenant: Option<Tenant>,
+        workspace: Option<PathBuf>,
     ) -> StoreResult<Option<RunRecord>> {
         self.execute
             .read("find the last turn", move |connection| {
-                sessions::last_turn(connection, &session, tenant.as_ref())
+                let workspace = workspace.as_deref().map(Path::to_string_lossy);
+                sessions::last_turn(connection, &session, tenant.as_ref(), workspace.as_deref())
             })
             .await
     }

@@ -57,7 +57,7 @@ impl Runtime {
                 steered: false,
             });
         }
-        let last = self.engine.store.last_turn(session, tenant).await;
+        let last = self.engine.store.last_turn(session, tenant, None).await;
         let last = last.map_err(RuntimeError::from)?;
         if let Some(last) = last.as_ref().filter(|last| can_continue(last)) {
             may_continue(&self.spec(last.run_id).await?)?;

@@ -50,10 +50,13 @@ pub(crate) fn deliver(connection: &Connection, now: Timestamp) -> Done<Vec<Deliv
     Ok(delivered)
 }
 
-/// One target at a time, so that the index returns the entries in order.
+/// One target at a time, so that the index returns the entries in order. The folder is that of the
+/// turn: a child of a turn with its own worktree works in that worktree.
 const DUE: &str =
     "SELECT outbox.id, outbox.run_id, announcement, session, root_id, parent_id, tenant,
-            head_seq, target, workspace, cleanup
+            head_seq, target,
+            COALESCE((SELECT turn.workspace FROM runs AS turn WHERE turn.run_id = runs.root_id), runs.workspace),
+            cleanup
      FROM outbox JOIN runs ON runs.run_id = outbox.run_id
      WHERE outbox.state = 'pending' AND target = ?3 AND next_at <= ?1
      ORDER BY next_at, outbox.id LIMIT ?2";
@@ -194,7 +197,8 @@ pub(crate) fn turn_begins(
 pub(crate) fn waiting_sessions(connection: &Connection) -> Done<Vec<WaitingSession>> {
     sql::all(
         connection,
-        "SELECT DISTINCT session, tenant, workspace, parent_id IS NULL AS anywhere
+        "SELECT DISTINCT session, tenant, parent_id IS NULL AS anywhere,
+                COALESCE((SELECT turn.workspace FROM runs AS turn WHERE turn.run_id = runs.root_id), runs.workspace) AS workspace
          FROM outbox JOIN runs ON runs.run_id = outbox.run_id
          WHERE outbox.state = 'waiting' LIMIT ?1",
         [MAX_WAITING_SESSIONS],

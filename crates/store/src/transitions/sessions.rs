@@ -54,16 +54,17 @@ fn conversations(named: bool) -> String {
     )
 }
 
-/// Returns the last main run of a conversation.
+/// Returns the last main run of a conversation, in this folder if one is given.
 pub(crate) fn last_turn(
     connection: &Connection,
     session: &SessionKey,
     tenant: Option<&Tenant>,
+    workspace: Option<&str>,
 ) -> Done<Option<RunRecord>> {
     let found = sql::first(
         connection,
         &last_turn_statement(),
-        params![session.as_str(), tenant.map(Tenant::as_str)],
+        params![session.as_str(), tenant.map(Tenant::as_str), workspace],
         row::record,
     )?;
     let completed = read::complete(connection, found.into_iter().collect())?;
@@ -92,6 +93,7 @@ fn last_turn_statement() -> String {
     format!(
         "SELECT {} FROM runs
          WHERE parent_id IS NULL AND lane = 'main' AND session = ?1 AND tenant IS NOT DISTINCT FROM ?2
+           AND (?3 IS NULL OR workspace = ?3)
          ORDER BY created_at DESC, run_id DESC LIMIT 1",
         COLUMNS.sql
     )

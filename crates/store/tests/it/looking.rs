@@ -205,7 +205,7 @@ pub(crate) async fn conversations_are_the_main_runs_of_a_session(store: &dyn Sto
         (&web, tenant("other"), None),
         (&SessionKey::cli(), None, Some(5)),
     ] {
-        let last = store.last_turn(session.clone(), whose).await.unwrap();
+        let last = store.last_turn(session.clone(), whose, None).await.unwrap();
         let last = last.map(|last| numbers([last.run_id])[0]);
         assert_eq!(last, expected, "{session}");
     }

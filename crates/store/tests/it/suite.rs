@@ -1010,7 +1010,12 @@ pub(crate) async fn silent_children_continue_after_their_parent_completes(store:
 
 pub(crate) async fn background_children_outlive_a_turn_that_fails(store: &dyn Store) {
     let turn = running(store, 1, spec(1)).await;
-    let fence = running(store, 2, child(2, 1, 1)).await;
+    // The child of a turn with a worktree works there; its result belongs to the turn's folder.
+    let in_worktree = RunSpec {
+        workspace: "worktree".into(),
+        ..child(2, 1, 1)
+    };
+    let fence = running(store, 2, in_worktree).await;
     let mut blocking = child(3, 1, 1);
     blocking.parent.as_mut().unwrap().mode = EdgeMode::Blocking;
     admit(store, 3, blocking).await;
@@ -1047,6 +1052,14 @@ pub(crate) async fn background_children_outlive_a_turn_that_fails(store: &dyn St
     admit(store, 6, elsewhere).await;
     let delivered = store.deliver(at(14)).await.unwrap();
     assert_eq!(delivered[0].receipt, Receipt::Waiting);
+    for (folder, expected) in [("project", 1), ("elsewhere", 6)] {
+        let last = store.last_turn(SessionKey::cli(), None, Some(folder.into()));
+        assert_eq!(
+            last.await.unwrap().unwrap().run_id,
+            run(expected),
+            "{folder}"
+        );
+    }
     admit(store, 7, spec(7)).await;
     let delivered = store.deliver(at(15)).await.unwrap();
     assert_eq!(delivered[0].receipt, Receipt::Accepted { by: run(7) });

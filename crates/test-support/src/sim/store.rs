@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -230,7 +231,7 @@ in_turn! {
         used(filter: ListFilter) -> Usage;
         usage_series(filter: ListFilter, bucket_ms: u64, since: Timestamp) -> Vec<UsagePoint>;
         sessions(filter: SessionFilter) -> Vec<SessionSummary>;
-        last_turn(session: SessionKey, tenant: Option<Tenant>) -> Option<RunRecord>;
+        last_turn(session: SessionKey, tenant: Option<Tenant>, workspace: Option<PathBuf>) -> Option<RunRecord>;
         lanes() -> Vec<LaneCount>;
         probe() -> ();
         next_due() -> Option<Timestamp>;

@@ -57,6 +57,7 @@ mod replies;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::PathBuf;
 
 use async_trait::async_trait;
 
@@ -215,12 +216,13 @@ pub trait Registry: Send + Sync {
     ) -> StoreResult<Vec<UsagePoint>>;
     /// Returns conversations, the one with the latest turn first.
     async fn sessions(&self, filter: SessionFilter) -> StoreResult<Vec<SessionSummary>>;
-    /// Returns the last main run of a conversation. Background tasks of the session are not part of
-    /// it.
+    /// Returns the last main run of a conversation, in this folder if one is given. Background tasks
+    /// of the session are not part of it.
     async fn last_turn(
         &self,
         session: SessionKey,
         tenant: Option<Tenant>,
+        workspace: Option<PathBuf>,
     ) -> StoreResult<Option<RunRecord>>;
     /// Returns how full the lanes are.
     async fn lanes(&self) -> StoreResult<Vec<LaneCount>>;
