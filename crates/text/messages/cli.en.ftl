@@ -694,10 +694,11 @@ chat-help =
     /approve, /deny   decides the open request       /agents       lists agents
     /model [NAME]     shows or sets the model        /mode [MODE]  when to ask you
     /budget [USD]     limits the cost of a turn      /clear        clears the screen
-    /fork [ID]        branches off a turn            /new          a new conversation
+    /fork [ID]        branches off a turn            /new          a new session
     /resume [ID]      opens another conversation     /quit         leaves
-    Keys: Enter sends, Alt-Enter or \ Enter a new line, Tab completes commands, @files and ids,
-    Up and Down the history, Esc interrupts the turn, Ctrl-C stops it, twice leaves, Ctrl-D leaves.
+    Enter sends; Alt-Enter, or \ and Enter, starts a new line. Tab completes
+    commands, @files and ids. Up and Down recall earlier messages. Esc interrupts
+    the turn, Ctrl-C stops it. Ctrl-C twice, or Ctrl-D, leaves.
 notify-needed = Sortie needs you: { $label }
 notify-done = Sortie has finished: { $label }
 next-changes = The changes are in a worktree and not in your checkout: sortie tasks diff { $id }, then sortie tasks apply { $id }
