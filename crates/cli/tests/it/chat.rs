@@ -367,9 +367,10 @@ fn forty_columns_are_enough() {
     // The live area is redrawn many times; nothing of it stays behind.
     screen.types("x");
     screen.has_input("x");
-    let text = screen.text();
-    assert_eq!(text.matches("· default").count(), 1, "{text}");
-    assert_eq!(text.matches("Allow? [y]").count(), 1, "{text}");
+    screen.until("one footer and one prompt", |text| {
+        let count = |part: &str| text.matches(part).count();
+        count("· default") == 1 && count("Allow? [y]") == 1
+    });
     screen.types("\u{3}");
     screen.until("the end of the turn", |text| !text.contains("Working"));
     screen.types("\u{15}\u{4}");
