@@ -93,7 +93,12 @@ impl Chat {
             ..chosen.run(String::new(), workspace.clone())
         };
         let template = self.flags.apply(template, settings);
-        let builder = settings.builder().models(models).small_model(small_model);
+        let builder = settings
+            .builder()
+            .models(models)
+            .small_model(small_model)
+            // A pipe has one message, and its process ends with the reply.
+            .next_turns_only(style == Style::Pipe);
         let signals = Signals::listen().map_err(Problem::Process)?;
         let engine = Engine::start(settings, place, builder).await?;
         let opened = open(

@@ -235,6 +235,33 @@ fn announcements_do_not_tear_what_is_typed() {
     screen.exit_code();
 }
 
+const CHILD_SURVIVES: &str = r#"
+  - when: { label: dig deep, turn: 1 }
+    calls: [{ tool: write_file, args: { path: found.txt, content: "x" } }]
+  - when: { label: dig deep }
+    say: dug it up
+  - when: { agent: main, task: "Dig", turn: 1 }
+    calls: [{ tool: spawn_subagent, args: { task: Dig deep., label: dig deep, agentId: code } }]
+  - when: { agent: main, task: "Dig" }
+    fault: { kind: error, message: "the account is closed" }
+  - when: { agent: main }
+    say: "So it was found."
+"#;
+
+#[test]
+fn a_result_that_outlives_its_turn_starts_another() {
+    let world = World::new();
+    let model = world.scenario(CHILD_SURVIVES);
+    let mut screen = Screen::open(&world, &["--model", &model]);
+    screen.types("Dig\r");
+    screen.shows("asks to run write_file");
+    screen.shows("the account is closed");
+    world.ok(&["approvals", "approve", &open_request(&world)]);
+    screen.shows("So it was found.");
+    screen.types("\u{4}");
+    assert_eq!(screen.exit_code(), 0);
+}
+
 const CHANGE: &str = r#"
   - when: { turn: 1 }
     calls: [{ tool: write_file, args: { path: one.txt, content: "1" } }]
