@@ -67,7 +67,6 @@ impl DefaultDeny {
 /// Everything that determines what a new run may do.
 #[derive(Clone, Copy, Debug)]
 pub struct PolicyInputs<'a> {
-    pub registered: &'a [ToolFacts],
     /// The depth of the run below the root.
     pub depth: u32,
     /// The run that spawns the new run; `None` for a root.
@@ -141,67 +140,94 @@ pub struct Denial {
     pub unreadable: Option<String>,
 }
 
-/// Determines what a new run may do, or reports what removed every tool.
+/// The policy of a new run before its tools are decided. Equal drafts lead to equal decisions about
+/// the same registered tools, so that siblings can share one: a decision parses every rule twice.
 ///
 /// The policy begins with all layers of the parent and adds those of the run, so that a child can
 /// never do more than its parent. The only exception is a `delegate_ceiling` that the operator set
 /// for the agent of the parent: this list then replaces the layers that narrow only the parent
 /// itself, which are the rules of its agent and the allow list that it was spawned with. All layers
 /// that bind other runs too stay.
-pub fn derive_policy(inputs: &PolicyInputs<'_>) -> Result<RunPolicy, Denial> {
-    let own = own_layers(inputs);
-    let policy = policy_of(inputs, own.clone());
-    let compiled = Compiled::new(&policy, &[]);
-    let alone = Compiled::new(
-        &Policy {
-            layers: own,
-            ..policy.clone()
-        },
-        &[],
-    );
-    let mut tools = Vec::new();
-    let mut removed = Vec::new();
-    for tool in inputs.registered {
-        match removing_layer(inputs, tool, &alone, &compiled) {
-            None => tools.push(tool.name.clone()),
-            Some(layer) => removed.push((tool.name.clone(), layer)),
-        }
-    }
-    if tools.is_empty() {
-        let unreadable = compiled.unreadable().map(str::to_owned);
-        return Err(Denial {
-            removed,
-            unreadable,
-        });
-    }
-    Ok(RunPolicy { policy, tools })
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Draft {
+    policy: Policy,
+    /// The layers of the run itself.
+    own: Vec<PolicyLayer>,
+    /// The tools of the parent, if they bind the run.
+    within: Option<Vec<String>>,
+    sandboxed: bool,
 }
 
-/// Returns the layer that removes a tool. The layers of the run itself come first, because the
-/// caller asked for them.
-fn removing_layer(
-    inputs: &PolicyInputs<'_>,
-    tool: &ToolFacts,
-    alone: &Compiled,
-    whole: &Compiled,
-) -> Option<Layer> {
-    if let Err(ruling) = alone.offers(tool, inputs.sandboxed) {
-        return Some(ruling.layer);
+impl Draft {
+    /// Collects the layers that apply to a new run.
+    pub fn of(inputs: &PolicyInputs<'_>) -> Self {
+        let own = own_layers(inputs);
+        Self {
+            policy: policy_of(inputs, own.clone()),
+            own,
+            within: inputs
+                .parent
+                .filter(|parent| parent.delegate_ceiling.is_none())
+                .map(|parent| parent.tools.to_vec()),
+            sandboxed: inputs.sandboxed,
+        }
     }
-    if inputs.parent.is_some_and(|parent| parent.lacks(tool)) {
-        return Some(Layer::Parent);
+
+    /// Decides which of the registered tools the run gets, or reports what removed every tool.
+    pub fn decide(&self, registered: &[ToolFacts]) -> Result<RunPolicy, Denial> {
+        let whole = Compiled::new(&self.policy, &[]);
+        let alone = Compiled::new(
+            &Policy {
+                layers: self.own.clone(),
+                ..self.policy.clone()
+            },
+            &[],
+        );
+        let mut tools = Vec::new();
+        let mut removed = Vec::new();
+        for tool in registered {
+            match self.removing_layer(tool, &alone, &whole) {
+                None => tools.push(tool.name.clone()),
+                Some(layer) => removed.push((tool.name.clone(), layer)),
+            }
+        }
+        if tools.is_empty() {
+            let unreadable = whole.unreadable().map(str::to_owned);
+            return Err(Denial {
+                removed,
+                unreadable,
+            });
+        }
+        Ok(RunPolicy {
+            policy: self.policy.clone(),
+            tools,
+        })
     }
-    whole
-        .offers(tool, inputs.sandboxed)
-        .err()
-        .map(|ruling| ruling.layer)
+
+    /// Returns the layer that removes a tool. The layers of the run itself come first, because the
+    /// caller asked for them.
+    fn removing_layer(
+        &self,
+        tool: &ToolFacts,
+        alone: &Compiled,
+        whole: &Compiled,
+    ) -> Option<Layer> {
+        if let Err(ruling) = alone.offers(tool, self.sandboxed) {
+            return Some(ruling.layer);
+        }
+        if let Some(within) = &self.within
+            && !within.contains(&tool.name)
+        {
+            return Some(Layer::Parent);
+        }
+        whole
+            .offers(tool, self.sandboxed)
+            .err()
+            .map(|ruling| ruling.layer)
+    }
 }
 
 impl Parent<'_> {
-    fn lacks(&self, tool: &ToolFacts) -> bool {
-        self.delegate_ceiling.is_none() && !self.tools.contains(&tool.name)
-    }
-
     /// Returns the layers that bind a child at `depth` from outside.
     fn ceiling(&self, depth: u32) -> Vec<PolicyLayer> {
         let Some(allowed) = self.delegate_ceiling else {

@@ -1,7 +1,7 @@
 //! Pure decisions about authority: whether a run may spawn, with which tools, and whether it may
 //! make a call.
 //!
-//! [`derive_policy`] creates the policy of a new run, [`Compiled`] decides about its calls, [`AtUse`]
+//! [`Draft`] creates the policy of a new run, [`Compiled`] decides about its calls, [`AtUse`]
 //! about the files and servers that they really use. A policy is a list of layers, each of which
 //! can only narrow; the policy of a child begins with that of its parent. Deny wins in any order,
 //! an empty list means none, and what cannot be understood is denied.
@@ -29,8 +29,8 @@ use serde_json::Value;
 pub use at_use::AtUse;
 pub use compiled::{Compiled, MAX_RULES};
 pub use derive::{
-    AgentRules, CHANGES_OF_CHILDREN, DENIED_TO_CHILDREN, DefaultDeny, Denial, Parent, PolicyInputs,
-    RunPolicy, SubagentRules, derive_policy,
+    AgentRules, CHANGES_OF_CHILDREN, DENIED_TO_CHILDREN, DefaultDeny, Denial, Draft, Parent,
+    PolicyInputs, RunPolicy, SubagentRules,
 };
 pub use explain::{Explanation, LayerView, Opinion, View};
 pub use hash::hash;

@@ -9,12 +9,12 @@ use sortie_core::policy::{Policy, Ruling};
 use sortie_core::ports::tool::Permits;
 use sortie_core::request::Danger;
 use sortie_core::run::{RunSpec, SandboxMode};
-use sortie_policy::{AtUse, Call, Compiled, Explanation, ToolFacts};
+use sortie_policy::{AtUse, Call, Compiled, Denial, Draft, Explanation, ToolFacts};
 
 /// Compiled policies in the cache; runs that execute at once have few different ones.
 const MAX_KEPT: usize = 256;
-/// Hashes in the cache: as many as a run has different kinds of children at once.
-const MAX_HASHES: usize = 8;
+/// Decisions in the cache: as many as a run has different kinds of children at once.
+const MAX_DECISIONS: usize = 8;
 
 /// Compiled policies by their hash: siblings share one, so that ten thousand runs cost one.
 #[derive(Debug, Default)]
@@ -50,23 +50,42 @@ impl PolicyCache {
     }
 }
 
-/// Hashes of recent policies: siblings have the same one.
+/// Recent decisions about the tools of new runs: siblings have the same one.
 #[derive(Debug, Default)]
-pub(crate) struct HashCache(Mutex<VecDeque<(Policy, String)>>);
+pub(crate) struct DecisionCache(Mutex<VecDeque<(Draft, DecidedPolicy)>>);
 
-impl HashCache {
-    /// Returns the hash of a policy.
-    pub(crate) fn of(&self, policy: &Policy) -> String {
+/// What a new run may do, and the hash of its policy.
+#[derive(Clone, Debug)]
+pub(crate) struct DecidedPolicy {
+    pub(crate) policy: Policy,
+    pub(crate) hash: String,
+    /// The names of its tools.
+    pub(crate) tools: Vec<String>,
+}
+
+impl DecisionCache {
+    /// Decides about a draft. `registered` must be the same at every call. Denials are not kept: they
+    /// are rare.
+    pub(crate) fn of(
+        &self,
+        draft: Draft,
+        registered: &[ToolFacts],
+    ) -> Result<DecidedPolicy, Denial> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, hash)) = kept.iter().find(|(known, _)| known == policy) {
-            return hash.clone();
+        if let Some((_, decided)) = kept.iter().find(|(known, _)| *known == draft) {
+            return Ok(decided.clone());
         }
-        if kept.len() == MAX_HASHES {
+        let derived = draft.decide(registered)?;
+        let decided = DecidedPolicy {
+            hash: sortie_policy::hash(&derived.policy),
+            policy: derived.policy,
+            tools: derived.tools,
+        };
+        if kept.len() == MAX_DECISIONS {
             kept.pop_front();
         }
-        let hash = sortie_policy::hash(policy);
-        kept.push_back((policy.clone(), hash.clone()));
-        hash
+        kept.push_back((draft, decided.clone()));
+        Ok(decided)
     }
 }
 

@@ -27,13 +27,13 @@ use sortie_core::tenant::Tenant;
 use sortie_core::time::Timestamp;
 use sortie_core::words::Lang;
 use sortie_policy::{
-    AgentRules, CHANGES_OF_CHILDREN, DefaultDeny, Denial, Parent, PolicyInputs, RunPolicy,
-    SubagentRules, ToolFacts, derive_policy,
+    AgentRules, CHANGES_OF_CHILDREN, DefaultDeny, Denial, Draft, Parent, PolicyInputs,
+    SubagentRules, ToolFacts,
 };
 use sortie_text::{first_chars, one_line, t, text};
 
 use crate::agents::Agents;
-use crate::authority::HashCache;
+use crate::authority::{DecidedPolicy, DecisionCache};
 use crate::new_run::NewRun;
 use crate::refusal::{Refusal, RefusalReason};
 use crate::settings::Settings;
@@ -60,7 +60,9 @@ pub struct Planner {
     pub(crate) skills: Arc<dyn Skills>,
     /// The hash of the settings that grant authority.
     operator: String,
-    hashes: HashCache,
+    /// The tools that runs can get: all but those for subagents, if subagents are disabled.
+    offered: Vec<ToolFacts>,
+    decisions: DecisionCache,
 }
 
 /// The run that asks for a child.
@@ -142,11 +144,17 @@ impl Planner {
         settings: Settings,
         skills: Arc<dyn Skills>,
     ) -> Result<Self, ToolboxError> {
+        let toolbox = Toolbox::new(tools)?;
+        let offered = toolbox.facts().iter().filter(|tool| {
+            settings.subagents_enabled
+                || (tool.touches != Touches::Runs && tool.name != CHANGES_OF_CHILDREN)
+        });
         Ok(Self {
-            toolbox: Toolbox::new(tools)?,
+            offered: offered.cloned().collect(),
+            toolbox,
             agents,
             operator: settings.authority_hash(),
-            hashes: HashCache::default(),
+            decisions: DecisionCache::default(),
             settings,
             skills,
         })
@@ -229,7 +237,7 @@ impl Planner {
             continues: request.continues,
             fork: None,
             report_to: request.report_to,
-            policy_hash: self.hashes.of(&derived.policy),
+            policy_hash: derived.hash,
             policy: derived.policy,
             operator: parent
                 .map_or_else(|| self.operator.clone(), |parent| parent.operator.clone()),
@@ -415,19 +423,9 @@ impl Planner {
     }
 
     /// Decides what the new run may do, or which layers removed every tool.
-    fn policy_for(&self, candidate: &Candidate<'_>) -> Result<RunPolicy, Refusal> {
+    fn policy_for(&self, candidate: &Candidate<'_>) -> Result<DecidedPolicy, Refusal> {
         let request = candidate.request;
         let parent = request.parent_spec();
-        let offered: Vec<ToolFacts> = self
-            .toolbox
-            .facts()
-            .iter()
-            .filter(|tool| {
-                self.settings.subagents_enabled
-                    || (tool.touches != Touches::Runs && tool.name != CHANGES_OF_CHILDREN)
-            })
-            .cloned()
-            .collect();
         let policy = &self.settings.policy;
         let sandboxed = candidate.confinement.sandbox == SandboxMode::Required;
         // A child of a run that another operator's settings admitted gets none of this operator's
@@ -441,8 +439,7 @@ impl Planner {
                 layer.approve.clear();
             }
         }
-        derive_policy(&PolicyInputs {
-            registered: &offered,
+        let draft = Draft::of(&PolicyInputs {
             depth: request.depth(),
             parent: parent.map(|parent| Parent {
                 agent: &parent.agent.name,
@@ -474,8 +471,8 @@ impl Planner {
             mode: request.mode,
             allow_dangerous: policy.allow_dangerous && same_operator,
             sandboxed,
-        })
-        .map_err(|denial| {
+        });
+        self.decisions.of(draft, &self.offered).map_err(|denial| {
             Refusal::new(
                 RefusalReason::NoToolLeft,
                 denied_all_text(request.lang, &request.agent, &denial),

@@ -5,8 +5,8 @@ use sortie_core::policy::{Mode, Policy, PolicyLayer, Rules};
 use sortie_core::ports::tool::Touches;
 use sortie_core::run::ToolNarrowing;
 use sortie_policy::{
-    AgentRules, Compiled, DENIED_TO_CHILDREN, DefaultDeny, Denial, Parent, PolicyInputs, RunPolicy,
-    SubagentRules, ToolFacts, derive_policy, hash,
+    AgentRules, Compiled, DENIED_TO_CHILDREN, DefaultDeny, Denial, Draft, Parent, PolicyInputs,
+    RunPolicy, SubagentRules, ToolFacts, hash,
 };
 
 use crate::stage::{layer, policy, shown, strings, tools, with_call, word};
@@ -53,13 +53,12 @@ fn child() -> Child<'static> {
 }
 
 impl Child<'_> {
-    fn derive_policy(&self) -> Result<RunPolicy, Denial> {
+    fn derive(&self) -> Result<RunPolicy, Denial> {
         self.derive_among(&tools())
     }
 
     fn derive_among(&self, registered: &[ToolFacts]) -> Result<RunPolicy, Denial> {
-        derive_policy(&PolicyInputs {
-            registered,
+        let draft = Draft::of(&PolicyInputs {
             depth: self.depth,
             parent: (self.depth > 0).then_some(Parent {
                 agent: self.parent_agent,
@@ -83,14 +82,15 @@ impl Child<'_> {
             mode: self.mode,
             allow_dangerous: false,
             sandboxed: true,
-        })
+        });
+        draft.decide(registered)
     }
 }
 
 fn check(change: impl FnOnce(&mut Child<'_>), expected: &str) {
     let mut child = child();
     change(&mut child);
-    let shown = match child.derive_policy() {
+    let shown = match child.derive() {
         Ok(derived) => derived.tools.join(" "),
         Err(denial) => denial
             .removed
@@ -239,7 +239,7 @@ fn an_empty_list_means_none_and_reports_why() {
 fn unparsable_rule_is_reported_in_the_denial() {
     let mut child = child();
     child.settings.deny = strings("exec(");
-    let denial = child.derive_policy().unwrap_err();
+    let denial = child.derive().unwrap_err();
     let why = "the rule `exec(` of config agents.explore cannot be parsed, so the policy denies everything: it does not end with `)`";
     assert_eq!(denial.unreadable.as_deref(), Some(why));
 }
@@ -377,7 +377,7 @@ fn a_narrow_controller_delegates_within_its_ceiling() {
     delegating(&mut child);
     child.mode = Mode::Yolo;
     child.parent.mode = Mode::Yolo;
-    let derived = child.derive_policy().unwrap();
+    let derived = child.derive().unwrap();
     let compiled = Compiled::new(&derived.policy, &[]);
     let decided = |call: &str| with_call(call, true, |call| shown(&compiled.decide(call)));
     assert_eq!(decided("exec git status"), "allow mode");
@@ -396,7 +396,7 @@ fn child_mode_never_permits_more_than_its_parents() {
         let mut child = child();
         child.parent.mode = parent;
         child.mode = requested;
-        assert_eq!(child.derive_policy().unwrap().policy.mode, expected);
+        assert_eq!(child.derive().unwrap().policy.mode, expected);
     }
 }
 
@@ -405,12 +405,12 @@ fn layers_are_not_repeated_from_parent_to_child() {
     let mut first = child();
     first.max_depth = 9;
     first.operator = vec![layer("global: deny exec(curl *)")];
-    let parent = first.derive_policy().unwrap();
+    let parent = first.derive().unwrap();
     let mut second = first.clone();
     second.depth = 2;
     second.parent = parent.policy.clone();
     second.parent_tools = parent.tools.clone();
-    let grandchild = second.derive_policy().unwrap();
+    let grandchild = second.derive().unwrap();
     assert_eq!(grandchild.policy, parent.policy);
     assert_eq!(hash(&grandchild.policy), hash(&parent.policy));
     assert_eq!(grandchild.tools, parent.tools);

@@ -9,8 +9,7 @@ use sortie_core::policy::{Decision, Layer, Mode, Policy, PolicyLayer, Rules};
 use sortie_core::ports::tool::Touches;
 use sortie_core::run::ToolNarrowing;
 use sortie_policy::{
-    AgentRules, Call, Compiled, DefaultDeny, Parent, PolicyInputs, SubagentRules, ToolFacts,
-    derive_policy,
+    AgentRules, Call, Compiled, DefaultDeny, Draft, Parent, PolicyInputs, SubagentRules, ToolFacts,
 };
 
 use crate::stage::{WORKSPACE, all_names, arguments, tool, tools};
@@ -216,8 +215,7 @@ fn some_family(rng: &mut Rng) -> Option<Family> {
         inherit: maybe(rng, 20, Rng::bool),
     };
     let depth = rng.u32(1..4);
-    let derived = derive_policy(&PolicyInputs {
-        registered: &tools(),
+    let draft = Draft::of(&PolicyInputs {
         depth,
         parent: Some(Parent {
             agent: "parent",
@@ -242,7 +240,7 @@ fn some_family(rng: &mut Rng) -> Option<Family> {
         allow_dangerous: rng.bool(),
         sandboxed: true,
     });
-    let derived = derived.ok()?;
+    let derived = draft.decide(&tools()).ok()?;
     Some(Family {
         child: derived.policy,
         child_tools: derived.tools,
