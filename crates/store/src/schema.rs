@@ -1,9 +1,12 @@
 //! The schema and its versions. `PRAGMA user_version` counts the applied migrations.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
 use std::path::Path;
 use std::sync::OnceLock;
 
+use flate2::read::GzDecoder;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection as Sqlite, OpenFlags};
 
@@ -32,6 +35,10 @@ const MIGRATIONS: &[&str] = &[concat!(
     include_str!("migrations/0001_tables.sql"),
     include_str!("migrations/0001_sqlite.sql")
 )];
+
+/// The database that the migrations create, compressed: running them takes as long as all else that
+/// `sortie run` does before its first prompt. A test keeps it true.
+const EMPTY: &[u8] = include_bytes!("migrations/empty.db.gz");
 
 /// The tables of both databases.
 #[cfg(feature = "postgres")]
@@ -165,16 +172,14 @@ fn refuse_changed(connection: &Sqlite) -> Done<()> {
     Ok(())
 }
 
-/// Writes the tables into a new database that no other process knows. Flushes nothing: the caller
+/// Writes the tables into a new, empty file that no other process knows. Flushes nothing: the caller
 /// flushes the complete file before it gets its name.
 pub(crate) fn create(path: &Path) -> Done<()> {
-    let connection = Sqlite::open(path)?;
-    connection.pragma_update(None, "synchronous", "OFF")?;
-    // The mode is part of the file. Whether the file system supports it is checked when the store
-    // is opened.
-    connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
-    migrate(&connection, MIGRATIONS)
-    // Closing the only connection moves the log into the file.
+    let copied = || -> io::Result<()> {
+        let mut file = File::options().write(true).open(path)?;
+        io::copy(&mut GzDecoder::new(EMPTY), &mut file).map(|_| ())
+    };
+    copied().map_err(|error| Fault::Broken(error.into()))
 }
 
 /// Opens an existing database for reading; `None` if it has no tables yet.
@@ -520,6 +525,11 @@ fn newest(migrations: &[&str]) -> i64 {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read as _, Write as _};
+
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+
     use super::*;
 
     const SECOND: &str = "CREATE TABLE extra (n);";
@@ -542,6 +552,41 @@ mod tests {
             assert_eq!(tables(&connection, "extra"), 1);
         }
         assert!(migrate(&connection, MIGRATIONS).is_err());
+    }
+
+    /// After a change of the migrations this test fails once, and writes what has to replace the file.
+    #[test]
+    fn the_empty_database_is_what_the_migrations_create() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("created.db");
+        let connection = Sqlite::open(&path).unwrap();
+        connection
+            .query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))
+            .unwrap();
+        migrate(&connection, MIGRATIONS).unwrap();
+        connection.close().unwrap();
+        let created = std::fs::read(&path).unwrap();
+        let mut stored = Vec::new();
+        GzDecoder::new(EMPTY).read_to_end(&mut stored).unwrap();
+        if without_counters(&created) != without_counters(&stored) {
+            let new = concat!(
+                env!("CARGO_MANIFEST_DIR"),
+                "/src/migrations/empty.db.gz.new"
+            );
+            let mut file = GzEncoder::new(File::create(new).unwrap(), Compression::best());
+            file.write_all(&created).unwrap();
+            file.finish().unwrap();
+            panic!("the migrations have changed; replace empty.db.gz by {new}");
+        }
+    }
+
+    /// Leaves out the change counter and the version of the library, which are no part of the schema.
+    fn without_counters(file: &[u8]) -> Vec<u8> {
+        let mut file = file.to_vec();
+        for range in [24..28, 92..100] {
+            file.get_mut(range).unwrap_or_default().fill(0);
+        }
+        file
     }
 
     #[test]
