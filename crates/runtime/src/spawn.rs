@@ -87,7 +87,10 @@ impl Spawner for RunSpawner<'_> {
             Admission::Admitted { queue_position } => {
                 self.engine.publish_admission(child.run, &spec);
                 let queue_position = match mode {
-                    EdgeMode::Background => self.waiting_position(child.run, queue_position).await,
+                    EdgeMode::Background => {
+                        let at_admission = queue_position.unwrap_or(u32::MAX);
+                        self.waiting_position(child.run, at_admission).await
+                    }
                     // A caller that waits for the result is not told a position.
                     EdgeMode::Blocking => None,
                 };

@@ -18,8 +18,10 @@ use crate::sql::postgres::off_runtime;
 use crate::sql::target::Target;
 use crate::sql::{Begin, Connection};
 
-/// Concurrent queries; more wait. Queries are short, and each connection has its own cache.
+/// The most concurrent queries; more wait. Queries are short, and each connection has its own cache.
 const MAX_READERS: usize = 4;
+/// The fewest: a long query must not stop all others.
+const MIN_READERS: usize = 2;
 
 /// Reads a store that a writer may be changing.
 #[derive(Clone)]
@@ -54,6 +56,13 @@ struct Pool {
     places: Arc<Semaphore>,
 }
 
+/// Returns how many queries run at once. More connections than processors only cost time: each parses
+/// the schema and prepares its own statements.
+fn readers() -> usize {
+    let processors = std::thread::available_parallelism().map_or(MIN_READERS, usize::from);
+    processors.clamp(MIN_READERS, MAX_READERS)
+}
+
 impl Readers {
     /// Opens a database. Opens the first connection at once, so that an unreadable database fails
     /// here.
@@ -61,7 +70,7 @@ impl Readers {
         let pool = Pool {
             source,
             idle: Mutex::new(Vec::new()),
-            places: Arc::new(Semaphore::new(MAX_READERS)),
+            places: Arc::new(Semaphore::new(readers())),
         };
         pool.give_back(pool.take()?);
         Ok(Self {

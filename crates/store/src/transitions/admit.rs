@@ -3,7 +3,7 @@
 use sortie_core::event::Event;
 use sortie_core::id::{Epoch, RunId};
 use sortie_core::ports::store::{Admission, AdmissionRefusal, Admit, ParentClaim, StoreError};
-use sortie_core::run::{Lane, RunSpec};
+use sortie_core::run::{EdgeMode, Lane, ParentLink, RunSpec};
 
 use crate::chain::{Stamp, Tail};
 use crate::fault::{Done, Fault};
@@ -53,10 +53,13 @@ pub(crate) fn admit(connection: &Connection, admit: &Admit, body: &str) -> Done<
     if admit.spec.parent.is_none() && admit.spec.lane == Lane::Main {
         deliver::turn_begins(connection, &admit.spec.session, admit.at)?;
     }
-    let position = read::queue_position(connection, &tail.run)?;
-    Ok(Admission::Admitted {
-        queue_position: position.unwrap_or(1),
-    })
+    let in_background = |link: &ParentLink| link.mode == EdgeMode::Background;
+    let queue_position = if admit.spec.parent.as_ref().is_some_and(in_background) {
+        read::queue_position(connection, &tail.run)?
+    } else {
+        None
+    };
+    Ok(Admission::Admitted { queue_position })
 }
 
 /// Returns the shortest handle of the run that no other run has, or its id. Six characters name a

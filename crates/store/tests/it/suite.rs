@@ -12,9 +12,12 @@ use crate::support::*;
 
 pub(crate) async fn admission_writes_run_and_first_event(store: &dyn Store) {
     let first = admit(store, 1, spec(1)).await;
-    assert_eq!(first, Admission::Admitted { queue_position: 1 });
+    let admitted = Admission::Admitted {
+        queue_position: None,
+    };
+    assert_eq!(first, admitted);
     let second = admit(store, 2, spec(2)).await;
-    assert_eq!(second, Admission::Admitted { queue_position: 2 });
+    assert_eq!(second, admitted);
 
     let record = store.get(run(2)).await.unwrap();
     assert_eq!(record.queue_position, Some(2));
@@ -67,10 +70,10 @@ pub(crate) async fn admission_is_rejected_over_limits_and_for_ending_parents(sto
         store.admit(asking(number, spec, 0)).await.unwrap()
     };
     let refused = |refusal| Admission::Refused(refusal);
-    assert_eq!(
+    assert!(matches!(
         ask(2, child(2, 1, 1)).await,
-        Admission::Admitted { queue_position: 1 }
-    );
+        Admission::Admitted { .. }
+    ));
     assert_eq!(
         ask(3, child(3, 2, 1)).await,
         refused(AdmissionRefusal::TooDeep { max: 1 })
@@ -81,10 +84,7 @@ pub(crate) async fn admission_is_rejected_over_limits_and_for_ending_parents(sto
         refused(AdmissionRefusal::TreeFull { max: 2 })
     );
     // A root has no tree to fill.
-    assert_eq!(
-        ask(6, spec(6)).await,
-        Admission::Admitted { queue_position: 1 }
-    );
+    assert!(matches!(ask(6, spec(6)).await, Admission::Admitted { .. }));
 
     store.cancel(run(1), by_person(), at(9)).await.unwrap();
     assert_eq!(
@@ -115,10 +115,10 @@ pub(crate) async fn admission_checks_the_parents_fence(store: &dyn Store) {
     };
     assert_fenced(store.admit(with(old)).await);
     assert!(store.get(run(2)).await.is_err());
-    assert_eq!(
+    assert!(matches!(
         store.admit(with(new)).await.unwrap(),
-        Admission::Admitted { queue_position: 1 }
-    );
+        Admission::Admitted { .. }
+    ));
 }
 
 pub(crate) async fn claim_leases_and_journals(store: &dyn Store) {

@@ -38,8 +38,9 @@ pub struct AdmissionCaps {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Admission {
     Admitted {
-        /// Its position in the queue, from 1.
-        queue_position: u32,
+        /// The position of a background child in the queue, from 1. `None` for other runs: counting takes
+        /// longer than the rest of an admission.
+        queue_position: Option<u32>,
     },
     /// The parent's call already has this child.
     Existing { run: RunId },
