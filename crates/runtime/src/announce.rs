@@ -6,8 +6,10 @@
 //! least once, always with the same key. A delivery that is given up is visible as `blocked`, never
 //! silent.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use sortie_core::id::RunId;
 use sortie_core::inbox::OutboxEntry;
 use sortie_core::notification::{Notification, NotificationKind};
 use sortie_core::ports::store::{Delivered, DeliveryAttempt, Receipt, StoreResult};
@@ -28,22 +30,28 @@ pub(crate) async fn deliver_due(engine: &Engine) -> StoreResult<()> {
     if crash::outbox_is_broken() {
         return Ok(());
     }
+    let mut receivers = BTreeSet::new();
     for delivered in engine.store.deliver(engine.clock.now()).await? {
         crash::point(Point::AfterDeliver);
-        publish_delivery(engine, delivered).await;
+        receivers.extend(publish_delivery(engine, delivered));
+    }
+    // A receiver that was parked waits for a slot now.
+    for run in receivers {
+        engine.publisher.record_changed(run).await;
     }
     Ok(())
 }
 
-async fn publish_delivery(engine: &Engine, delivered: Delivered) {
+/// Publishes a delivery and wakes its receiver, which is returned.
+fn publish_delivery(engine: &Engine, delivered: Delivered) -> Option<RunId> {
+    let mut receiver = None;
     let delivery = match delivered.receipt {
         Receipt::Accepted { by } => {
             engine
                 .active_runs
                 .signal(by, |signals| signals.inbox = true);
             engine.wakeups.scheduler.notify_one();
-            // A receiver that was parked waits for a slot now.
-            engine.publisher.record_changed(by).await;
+            receiver = Some(by);
             engine.transcript_is_due(delivered.cleanup);
             Delivery::Delivered
         }
@@ -63,6 +71,7 @@ async fn publish_delivery(engine: &Engine, delivered: Delivered) {
         at: engine.clock.now(),
         kind: NotificationKind::Delivery { delivery },
     });
+    receiver
 }
 
 /// Sends due announcements to sinks.

@@ -46,9 +46,11 @@ pub(crate) async fn execute(
     signals: watch::Receiver<Signals>,
 ) -> Result<ExecutorExit, JournalWriteError> {
     let fence = claimed.fence;
-    let state = match journal_load::load(&engine, claimed.entries).await {
+    let state = match Box::pin(journal_load::load(&engine, claimed.entries)).await {
         Ok(state) => state,
-        Err(Unreadable::Damaged(what)) => return finish::give_up(&engine, fence, &what).await,
+        Err(Unreadable::Damaged(what)) => {
+            return Box::pin(finish::give_up(&engine, fence, &what)).await;
+        }
         Err(Unreadable::Failed(error)) => return Err(error.into()),
     };
     let spec = Arc::clone(state.spec());
@@ -158,11 +160,11 @@ enum Raced<T> {
 impl Executor {
     async fn run(mut self, mut inbox_hint: bool) -> Result<ExecutorExit, JournalWriteError> {
         if let Some(outcome) = self.decided_outcome() {
-            self.end(outcome, Unread::Kept).await?;
+            Box::pin(self.end(outcome, Unread::Kept)).await?;
             return Ok(ExecutorExit::Ended);
         }
-        if let Some(refused) = self.enter_workspace().await? {
-            self.finish(refused).await?;
+        if let Some(refused) = Box::pin(self.enter_workspace()).await? {
+            Box::pin(self.finish(refused)).await?;
             return Ok(ExecutorExit::Ended);
         }
         loop {
@@ -194,15 +196,17 @@ impl Executor {
             }
             self.publish_waiting();
             let now = self.engine.clock.now();
+            // Boxed, so that a run that waits for its model does not keep the memory that the other steps
+            // would need: thousands of them wait at once.
             match self.journal.state().next_step(now, cancel.as_ref()) {
-                Step::CallModel(call) => self.call_model(call).await?,
-                Step::Compact(compaction) => self.compact(*compaction).await?,
-                Step::CallTools(calls) => self.call_tools(&calls).await?,
+                Step::CallModel(call) => Box::pin(self.call_model(call)).await?,
+                Step::Compact(compaction) => Box::pin(self.compact(*compaction)).await?,
+                Step::CallTools(calls) => Box::pin(self.call_tools(&calls)).await?,
                 Step::Wait(_children) => match self.park().await? {
                     ParkResult::Parked => return Ok(ExecutorExit::Parked),
                     ParkResult::InboxFirst => inbox_hint = true,
                 },
-                Step::Finish(outcome) => match self.finish(outcome).await? {
+                Step::Finish(outcome) => match Box::pin(self.finish(outcome)).await? {
                     FinishResult::Written => return Ok(ExecutorExit::Ended),
                     FinishResult::InboxFirst => inbox_hint = true,
                 },

@@ -212,7 +212,7 @@ async fn execute_claim(
         Err(_) => "the executor panicked".to_owned(),
     };
     tracing::error!(run = %fence.run, error = %what, "the executor failed");
-    requeue::requeue(&engine, fence, signals, &what).await;
+    Box::pin(requeue::requeue(&engine, fence, signals, &what)).await;
 }
 
 fn slot_freed(engine: &Engine, done: Result<(), JoinError>) {
