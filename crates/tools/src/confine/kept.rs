@@ -2,7 +2,7 @@
 //! files that run at login, and Sortie's own folders. The sandbox keeps commands from the same
 //! places.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -57,7 +57,7 @@ impl Kept {
         }
         let mut finder = Finder::default();
         let inside = self.resolve(root, &mut finder);
-        if !finder.read.iter().any(|path| is_beneath(path, root)) {
+        if !finder.read.keys().any(|path| is_beneath(path, root)) {
             let mut without = without();
             if without.len() >= MAX_REMEMBERED {
                 without.clear();
@@ -143,10 +143,10 @@ fn beneath(root: &Path, place: &Path) -> Option<PathBuf> {
 /// Finds the real paths of places, whether or not they exist yet.
 #[derive(Debug, Default)]
 struct Finder {
-    /// All paths that were checked for a link.
-    read: BTreeSet<PathBuf>,
-    /// The targets of those that are links. Most places share their parent folders.
-    targets: BTreeMap<PathBuf, PathBuf>,
+    /// All paths that were checked for a link, with the target of those that are links. Most places
+    /// share their parent folders. Hashed, because comparing paths component by component takes most of
+    /// the time otherwise.
+    read: HashMap<PathBuf, Option<PathBuf>>,
 }
 
 impl Finder {
@@ -181,12 +181,12 @@ impl Finder {
     }
 
     fn target(&mut self, path: &Path) -> Option<PathBuf> {
-        if self.read.insert(path.to_owned())
-            && let Ok(target) = std::fs::read_link(path)
-        {
-            self.targets.insert(path.to_owned(), target);
+        if let Some(target) = self.read.get(path) {
+            return target.clone();
         }
-        self.targets.get(path).cloned()
+        let target = std::fs::read_link(path).ok();
+        self.read.insert(path.to_owned(), target.clone());
+        target
     }
 }
 
