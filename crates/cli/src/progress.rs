@@ -178,8 +178,11 @@ impl Progress {
             NotificationKind::Completed { .. }
             | NotificationKind::Failed { .. }
             | NotificationKind::Timeout { .. }
-            | NotificationKind::Cancelled { .. }
-            | NotificationKind::Delivery { .. } => true,
+            | NotificationKind::Cancelled { .. } => true,
+            // Only if the event of its end was lost.
+            NotificationKind::Delivery { .. } => {
+                self.runs.get(&run).is_some_and(|line| !line.ended)
+            }
         }
     }
 
