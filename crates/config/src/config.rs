@@ -126,9 +126,13 @@ pub struct SubagentsConfig {
     /// Most subagents of one tree.
     #[schemars(range(min = 0, max = 1_000_000))]
     pub max_children: u32,
-    /// Minutes after which ended tasks are archived; 0 is never.
+    /// Minutes after which ended tasks are archived: out of the lists, compressed, still readable; 0 is
+    /// never.
     #[schemars(range(min = 0, max = 5_256_000))]
     pub archive_after_minutes: u64,
+    /// Hours after which ended tasks are deleted, archived or not; 0 is never. Usage and audit are kept.
+    #[schemars(range(min = 0, max = 87_600))]
+    pub max_age_hours: u64,
     /// Whether the transcript of an ended task is kept, if its request does not set `cleanup`.
     pub default_cleanup: Cleanup,
     /// Agents that may be started as subagents; `*` matches any characters.
@@ -162,6 +166,7 @@ impl Default for SubagentsConfig {
             max_depth: 1,
             max_children: 200,
             archive_after_minutes: 7 * 24 * 60,
+            max_age_hours: 0,
             default_cleanup: Cleanup::Keep,
             allowed_agents: vec!["*".to_owned()],
             allowed_models: None,

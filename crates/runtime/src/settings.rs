@@ -60,7 +60,7 @@ pub struct Settings {
     pub deaths: DeathLimits,
     /// How long running tools may still take when the runtime shuts down.
     pub shutdown_grace: Duration,
-    /// The age at which transcripts of ended runs are archived; `None` is never.
+    /// The age at which ended runs are archived: out of the lists, still readable; `None` is never.
     pub archive_after: Option<Duration>,
     /// The age at which records of ended trees are deleted; `None` is never.
     pub clean_up_after: Option<Duration>,

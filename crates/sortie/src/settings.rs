@@ -87,6 +87,7 @@ pub(crate) fn runtime(options: &Options) -> sortie_runtime::Settings {
             ..defaults.child
         },
         archive_after: seconds(subagents.archive_after_minutes.saturating_mul(60)),
+        clean_up_after: seconds(subagents.max_age_hours.saturating_mul(3_600)),
         ..defaults
     }
     .with_max_concurrent(subagents.max_concurrent);
