@@ -8,6 +8,7 @@ use sortie_core::config::{
     AgentConfig, BudgetConfig, ModelConfig, PolicyConfig, ProviderConfig, SubagentSkillsConfig,
     SubagentToolsConfig,
 };
+use sortie_core::policy::ApproveSpawn;
 use sortie_core::run::Cleanup;
 use sortie_core::words::Lang;
 
@@ -135,6 +136,9 @@ pub struct SubagentsConfig {
     pub max_age_hours: u64,
     /// Whether the transcript of an ended task is kept, if its request does not set `cleanup`.
     pub default_cleanup: Cleanup,
+    /// Agents that an approver has to allow: `changing` in the modes `default` and `accept-edits` those
+    /// that can change something, `always` all except in `yolo` mode, or `never`.
+    pub approve_spawn: ApproveSpawn,
     /// Agents that may be started as subagents; `*` matches any characters.
     pub allowed_agents: Vec<String>,
     /// Models that a run may name for a subagent, besides the configured ones; `*` matches any
@@ -168,6 +172,7 @@ impl Default for SubagentsConfig {
             archive_after_minutes: 7 * 24 * 60,
             max_age_hours: 0,
             default_cleanup: Cleanup::Keep,
+            approve_spawn: ApproveSpawn::Changing,
             allowed_agents: vec!["*".to_owned()],
             allowed_models: None,
             default_model: None,

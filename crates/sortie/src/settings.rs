@@ -66,6 +66,7 @@ pub(crate) fn runtime(options: &Options) -> sortie_runtime::Settings {
             wait: false,
             expiry: Duration::from_secs(config.approvals.expiry_seconds),
         },
+        approve_spawn: subagents.approve_spawn,
         confinement: Confinement {
             sandbox: config.sandbox.mode,
             network: config.sandbox.network,

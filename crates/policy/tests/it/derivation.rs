@@ -82,6 +82,7 @@ impl Child<'_> {
             narrowing: &self.narrowing,
             mode: self.mode,
             allow_dangerous: false,
+            free_agents: None,
             sandboxed: true,
         })
     }
