@@ -265,9 +265,10 @@ pub(crate) async fn usage_is_the_same_before_and_after_runs_end(store: &dyn Stor
         assert_eq!(store.usage(all(), None, 0).await.unwrap(), before);
         assert_eq!(store.used(all()).await.unwrap(), before[0].usage);
     }
+    // What was used outlives the record.
     store.delete(run(2)).await.unwrap();
     let after = store.usage(all(), None, 1).await.unwrap();
-    assert_eq!((after[0].runs, after[0].usage.input_tokens), (2, Some(14)));
+    assert_eq!(after, before);
     assert_eq!(store.used(all()).await.unwrap(), after[0].usage);
     let place = Some(after[0].place());
     assert_eq!(store.usage(all(), place, 1).await.unwrap(), []);
