@@ -8,6 +8,7 @@ use sortie_core::config::{
     AgentConfig, BudgetConfig, ModelConfig, PolicyConfig, ProviderConfig, SubagentSkillsConfig,
     SubagentToolsConfig,
 };
+use sortie_core::policy::ApproveSpawn;
 use sortie_core::run::Cleanup;
 use sortie_core::words::Lang;
 
@@ -126,11 +127,18 @@ pub struct SubagentsConfig {
     /// Most subagents of one tree.
     #[schemars(range(min = 0, max = 1_000_000))]
     pub max_children: u32,
-    /// Minutes after which ended tasks are archived; 0 is never.
+    /// Minutes after which ended tasks are archived: out of the lists, compressed, still readable; 0 is
+    /// never.
     #[schemars(range(min = 0, max = 5_256_000))]
     pub archive_after_minutes: u64,
+    /// Hours after which ended tasks are deleted, archived or not; 0 is never. Usage and audit are kept.
+    #[schemars(range(min = 0, max = 87_600))]
+    pub max_age_hours: u64,
     /// Whether the transcript of an ended task is kept, if its request does not set `cleanup`.
     pub default_cleanup: Cleanup,
+    /// Agents that an approver has to allow: `changing` in the modes `default` and `accept-edits` those
+    /// that can change something, `always` all except in `yolo` mode, or `never`.
+    pub approve_spawn: ApproveSpawn,
     /// Agents that may be started as subagents; `*` matches any characters.
     pub allowed_agents: Vec<String>,
     /// Models that a run may name for a subagent, besides the configured ones; `*` matches any
@@ -162,7 +170,9 @@ impl Default for SubagentsConfig {
             max_depth: 1,
             max_children: 200,
             archive_after_minutes: 7 * 24 * 60,
+            max_age_hours: 0,
             default_cleanup: Cleanup::Keep,
+            approve_spawn: ApproveSpawn::Changing,
             allowed_agents: vec!["*".to_owned()],
             allowed_models: None,
             default_model: None,

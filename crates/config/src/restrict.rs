@@ -51,8 +51,10 @@ const RULES: &[(&str, Rule)] = &[
     ("subagents.max_children", Rule::Lower(None)),
     // Tasks of other folders would disappear from the lists, too.
     ("subagents.archive_after_minutes", Rule::NeedsTrust),
+    ("subagents.max_age_hours", Rule::NeedsTrust),
     // A deleted transcript cannot be inspected.
     ("subagents.default_cleanup", Rule::NeedsTrust),
+    ("subagents.approve_spawn", Rule::NeedsTrust),
     ("subagents.allowed_agents", Rule::NeedsTrust),
     ("subagents.allowed_models", Rule::NeedsTrust),
     ("subagents.default_model", Rule::Model),

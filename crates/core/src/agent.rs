@@ -34,6 +34,9 @@ pub enum ModelChoice {
     Named(String),
 }
 
+/// The agent of a spawn that names none.
+pub const DEFAULT_AGENT: &str = "general";
+
 /// The tools that an agent may have, before policy narrows them. Deny wins.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolSelection {

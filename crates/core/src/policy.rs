@@ -32,6 +32,17 @@ impl Mode {
 }
 
 words! {
+    /// Which agents an approver has to allow before they are started as subagents.
+    ApproveSpawn {
+        /// Those that can change something, unless the mode prevents or permits changes anyway.
+        Changing = "changing",
+        /// All, in every mode except `yolo`.
+        Always = "always",
+        Never = "never",
+    }
+}
+
+words! {
     /// The layer that decided a call.
     Layer {
         /// The operator's rules for all runs.
@@ -84,6 +95,9 @@ pub struct Policy {
     /// Whether dangerous commands need no separate approval.
     #[serde(default)]
     pub allow_dangerous: bool,
+    /// The agents that are started without an approval; `None` is all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub free_agents: Option<Vec<String>>,
 }
 
 impl Default for Policy {
@@ -94,6 +108,7 @@ impl Default for Policy {
             mode: Mode::Default,
             read_only: false,
             allow_dangerous: false,
+            free_agents: None,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! A policy that is parsed once and evaluated often.
 
+use sortie_base::wildcard::Wildcard;
 use sortie_core::policy::{Layer, Mode, Policy, PolicyLayer};
 
 use crate::list::List;
@@ -24,6 +25,8 @@ pub(crate) struct Layers {
     pub(crate) mode: Mode,
     pub(crate) read_only: bool,
     pub(crate) allow_dangerous: bool,
+    /// The agents that are started without an approval; `None` is all of them.
+    pub(crate) free_agents: Option<Vec<Wildcard>>,
 }
 
 /// The rules of one layer.
@@ -83,6 +86,10 @@ fn read(policy: &Policy, grants: &[String]) -> Result<Layers, Unreadable> {
         mode: policy.mode,
         read_only: policy.read_only,
         allow_dangerous: policy.allow_dangerous,
+        free_agents: policy
+            .free_agents
+            .as_ref()
+            .map(|agents| agents.iter().map(|agent| Wildcard::new(agent)).collect()),
     })
 }
 

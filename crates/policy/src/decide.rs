@@ -208,8 +208,18 @@ impl Layers {
         permits_jointly(&lists, object).map(by_session)
     }
 
+    /// Whether an agent is started only with an approval.
+    fn is_spawn_asked(&self, agent: &str) -> bool {
+        let free = self.free_agents.as_ref();
+        free.is_some_and(|free| !free.iter().any(|known| known.fits(agent)))
+    }
+
     fn by_mode(&self, object: &Object<'_>) -> Ruling {
-        let weight = weight(object.names().touches(), self.is_unchanging());
+        let spawned = object.agent().filter(|agent| self.is_spawn_asked(agent));
+        let weight = match spawned {
+            Some(_) => Weight::Heavy,
+            None => weight(object.names().touches(), self.is_unchanging()),
+        };
         let decision = match (weight, self.mode) {
             (Weight::Light, _) | (_, Mode::Yolo) | (Weight::Edit, Mode::AcceptEdits) => {
                 Decision::Allow
@@ -222,7 +232,13 @@ impl Layers {
         let why = match (weight, decision) {
             (Weight::Light, _) => "it changes nothing".to_owned(),
             (_, Decision::Allow) => format!("{} mode needs no approval for it", self.mode),
-            (_, Decision::Ask) => format!("{} mode requires an approval for it", self.mode),
+            (_, Decision::Ask) => match spawned {
+                Some(agent) => format!(
+                    "{} mode requires an approval to start agent {agent}",
+                    self.mode
+                ),
+                None => format!("{} mode requires an approval for it", self.mode),
+            },
             (_, Decision::Deny) => format!(
                 "it needs an approval, and {} mode denies what needs one",
                 self.mode

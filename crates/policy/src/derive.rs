@@ -83,6 +83,8 @@ pub struct PolicyInputs<'a> {
     pub mode: Mode,
     /// Whether dangerous commands are treated like all others, if the parent permits this too.
     pub allow_dangerous: bool,
+    /// The agents that the run starts without an approval; `None` is all of them.
+    pub free_agents: Option<&'a [String]>,
     /// Whether the operating system confines the commands of the run in a sandbox.
     pub sandboxed: bool,
 }
@@ -283,7 +285,19 @@ fn policy_of(inputs: &PolicyInputs<'_>, own: Vec<PolicyLayer>) -> Policy {
         read_only: inputs.agent.read_only || parent.is_some_and(|parent| parent.read_only),
         allow_dangerous: inputs.allow_dangerous
             && parent.is_none_or(|parent| parent.allow_dangerous),
+        free_agents: free_agents(inputs, parent),
     }
+}
+
+/// Returns the agents that a run starts without an approval: never more than its parent does.
+fn free_agents(inputs: &PolicyInputs<'_>, parent: Option<&Policy>) -> Option<Vec<String>> {
+    let own = inputs.free_agents.map(<[String]>::to_vec);
+    let Some(ceiling) = parent.and_then(|parent| parent.free_agents.as_ref()) else {
+        return own;
+    };
+    let mut free = own.unwrap_or_else(|| ceiling.clone());
+    free.retain(|agent| ceiling.contains(agent));
+    Some(free)
 }
 
 fn own_layers(inputs: &PolicyInputs<'_>) -> Vec<PolicyLayer> {

@@ -123,7 +123,7 @@ fn shown(rules: &[&Rule]) -> String {
 fn is_command(rule: &Rule) -> bool {
     match rule.argument {
         Some(Argument::Command(_)) => true,
-        Some(Argument::Path(_) | Argument::Host(_)) | None => false,
+        Some(Argument::Path(_) | Argument::Host(_) | Argument::Agent(_)) | None => false,
     }
 }
 
@@ -132,7 +132,7 @@ fn patterns<'a>(rules: impl Iterator<Item = &'a Rule>) -> Vec<Pattern> {
     for rule in rules {
         match &rule.argument {
             Some(Argument::Command(pattern)) => all.extend_from_slice(pattern.patterns()),
-            Some(Argument::Path(_) | Argument::Host(_)) | None => {}
+            Some(Argument::Path(_) | Argument::Host(_) | Argument::Agent(_)) | None => {}
         }
     }
     all

@@ -3,6 +3,7 @@
 use std::cell::OnceCell;
 use std::path::Path;
 
+use sortie_core::agent::DEFAULT_AGENT;
 use sortie_shell::Understanding;
 use url::Host;
 
@@ -17,6 +18,8 @@ pub(crate) enum Kind {
     Command,
     Path,
     Host,
+    /// The agent that a call starts.
+    Agent,
 }
 
 /// The argument of a tool that contains the object of a call.
@@ -30,7 +33,7 @@ struct Subject {
 }
 
 /// Every tool whose arguments rules can match.
-const SUBJECTS: [Subject; 9] = [
+const SUBJECTS: [Subject; 12] = [
     subject("exec", Kind::Command, "command"),
     subject("bash", Kind::Command, "command"),
     subject("read_file", Kind::Path, "path"),
@@ -40,6 +43,9 @@ const SUBJECTS: [Subject; 9] = [
     looking_into("glob"),
     looking_into("grep"),
     subject("web_fetch", Kind::Host, "url"),
+    subject("task", Kind::Agent, "subagent_type"),
+    subject("spawn_subagent", Kind::Agent, "agentId"),
+    subject("fan_out", Kind::Agent, "agent"),
 ];
 
 const fn subject(tool: &'static str, kind: Kind, argument: &'static str) -> Subject {
@@ -157,6 +163,12 @@ impl<'a> Object<'a> {
         self.host.get_or_init(find).as_ref()
     }
 
+    /// Returns the agent that the call starts; `None` if it starts none.
+    pub(crate) fn agent(&self) -> Option<&'a str> {
+        let is_spawn = self.kind() == Some(Kind::Agent);
+        is_spawn.then(|| self.argument(Kind::Agent).map_or(DEFAULT_AGENT, str::trim))
+    }
+
     fn named_place(&self) -> Option<Place> {
         let is_missing = self.subject.is_some_and(|subject| {
             self.call
@@ -171,10 +183,13 @@ impl<'a> Object<'a> {
         Some(Place::of(self.call.workspace, Path::new(path)))
     }
 
-    /// Returns the argument that contains the object of the call.
+    /// Returns the argument that contains the object of the call. The name of an agent alone does not
+    /// say what a call would do.
     pub(crate) fn object_argument(&self) -> Option<&'a str> {
-        let kind = self.kind().filter(|_| !self.looks_into())?;
-        self.argument(kind)
+        match self.kind().filter(|_| !self.looks_into())? {
+            Kind::Agent => None,
+            kind @ (Kind::Command | Kind::Path | Kind::Host) => self.argument(kind),
+        }
     }
 
     fn argument(&self, kind: Kind) -> Option<&'a str> {

@@ -15,11 +15,11 @@ use crate::tool::{Group, Names, ToolFacts};
 pub const MAX_RULE_CHARS: usize = 4_000;
 
 /// A rule: `read_file`, `mcp__srv__*`, `group:fs`, `exec(git status *)`, `write_file(src/**)`,
-/// `web_fetch(domain:example.com)`.
+/// `web_fetch(domain:example.com)`, `group:spawn(code)`.
 ///
 /// An argument in parentheses is a command for `exec`, a glob relative to the workspace for file
-/// tools, and a domain for `web_fetch`; the groups `exec`, `fs`, `read`, `write` and `net` accept
-/// one as well. `*` alone in the parentheses matches any argument.
+/// tools, a domain for `web_fetch`, and an agent for tools that start subagents; the groups `exec`,
+/// `fs`, `read`, `write`, `net` and `spawn` accept one as well. `*` alone in the parentheses matches any argument.
 #[derive(Clone, Debug)]
 pub struct Rule {
     text: String,
@@ -44,6 +44,7 @@ pub(crate) enum Argument {
     Command(CommandPattern),
     Path(PathPattern),
     Host(HostPattern),
+    Agent(Wildcard),
 }
 
 impl Rule {
@@ -79,6 +80,9 @@ impl Rule {
                 Some(Argument::Host(pattern)) => {
                     object.host().is_some_and(|host| pattern.fits(host))
                 }
+                Some(Argument::Agent(pattern)) => {
+                    object.agent().is_some_and(|agent| pattern.fits(agent))
+                }
             }
     }
 
@@ -96,6 +100,10 @@ impl Rule {
                 Some(Argument::Host(pattern)) => {
                     object.host().is_none_or(|host| pattern.fits(host))
                 }
+                // A call that starts no agent is not meant.
+                Some(Argument::Agent(pattern)) => {
+                    object.agent().is_some_and(|agent| pattern.fits(agent))
+                }
             }
     }
 
@@ -103,7 +111,7 @@ impl Rule {
     pub(crate) fn is_exact_command(&self) -> bool {
         match &self.argument {
             Some(Argument::Command(pattern)) => pattern.is_exact(),
-            Some(Argument::Path(_) | Argument::Host(_)) | None => false,
+            Some(Argument::Path(_) | Argument::Host(_) | Argument::Agent(_)) | None => false,
         }
     }
 }
@@ -175,6 +183,7 @@ fn read_argument(subject: &Subject, text: &str) -> Result<Argument, String> {
         Kind::Command => Ok(Argument::Command(CommandPattern::read(text)?)),
         Kind::Path => Ok(Argument::Path(PathPattern::read(text)?)),
         Kind::Host => Ok(Argument::Host(HostPattern::read(text)?)),
+        Kind::Agent => Ok(Argument::Agent(Wildcard::new(text))),
     }
 }
 
@@ -185,7 +194,7 @@ fn kind_of(subject: &Subject) -> Result<Kind, String> {
         Subject::Name(pattern) => pattern.only().and_then(kind_of_name),
     };
     kind.ok_or_else(|| {
-        "only `exec`, file tools, `web_fetch` and their groups accept parentheses".to_owned()
+        "only `exec`, file tools, `web_fetch`, `task`, `spawn_subagent` and their groups accept parentheses".to_owned()
     })
 }
 
@@ -239,15 +248,15 @@ mod tests {
             ),
             (
                 "todo_write(x)",
-                "only `exec`, file tools, `web_fetch` and their groups accept parentheses",
+                "only `exec`, file tools, `web_fetch`, `task`, `spawn_subagent` and their groups accept parentheses",
             ),
             (
                 "*_file(src/**)",
-                "only `exec`, file tools, `web_fetch` and their groups accept parentheses",
+                "only `exec`, file tools, `web_fetch`, `task`, `spawn_subagent` and their groups accept parentheses",
             ),
             (
                 "group:mcp(x)",
-                "only `exec`, file tools, `web_fetch` and their groups accept parentheses",
+                "only `exec`, file tools, `web_fetch`, `task`, `spawn_subagent` and their groups accept parentheses",
             ),
             (
                 "write_file(/etc/**)",

@@ -133,6 +133,12 @@ pub fn suggest(call: &Call<'_>) -> Vec<String> {
         Some(Kind::Command) => commands(name, &object),
         Some(Kind::Path) => paths(name, &object),
         Some(Kind::Host) => hosts(name, &object),
+        // One grant for all tools that start this agent.
+        Some(Kind::Agent) => object
+            .agent()
+            .map(|agent| format!("group:spawn({agent})"))
+            .into_iter()
+            .collect(),
     };
     candidates
         .into_iter()

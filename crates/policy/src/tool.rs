@@ -107,7 +107,8 @@ impl Group {
             Self::Files | Self::Read | Self::Write => Some(Kind::Path),
             Self::Exec => Some(Kind::Command),
             Self::Net => Some(Kind::Host),
-            Self::Spawn | Self::Mcp => None,
+            Self::Spawn => Some(Kind::Agent),
+            Self::Mcp => None,
         }
     }
 }

@@ -4,11 +4,29 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sortie_core::budget::MICROS_PER_USD;
 use sortie_core::policy::Mode;
-use sortie_core::run::{Announce, Cleanup, Isolation, Priority};
+use sortie_core::run::{Announce, Cleanup, Isolation, Priority, Status};
 use sortie_core::words::Lang;
 use utoipa::ToSchema;
 
 use crate::Role;
+
+/// Selects ended tasks to delete. A task is deleted with its descendants, when all of them ended long
+/// enough ago and their results are delivered.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CleanBody {
+    /// Hours since the end.
+    pub max_age_hours: u64,
+    /// Only tasks with one of these states; all if empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub status: Vec<Status>,
+    /// Only tasks of this agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// Counts the tasks and deletes nothing.
+    #[serde(default)]
+    pub dry_run: bool,
+}
 
 /// The budget of a run and its descendants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]

@@ -381,6 +381,15 @@ pub struct Deleted {
     pub deleted: u64,
 }
 
+/// The result of deleting old tasks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Cleaned {
+    /// The number of deleted records; with `dry_run` of those that would be deleted.
+    pub deleted: u64,
+    /// Whether nothing was deleted, because the request only asked.
+    pub dry_run: bool,
+}
+
 /// The result of applying changes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Applied {

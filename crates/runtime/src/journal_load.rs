@@ -85,7 +85,7 @@ struct Earlier {
 }
 
 /// Folds the runs that this one continues, oldest first, from the snapshot of the conversation on.
-/// If the beginning was archived or deleted, or is too long ago, the model reads that it is missing.
+/// If the beginning was deleted or is too long ago, the model reads that it is missing.
 async fn prior_history(
     engine: &Engine,
     entries: &[JournalEntry],

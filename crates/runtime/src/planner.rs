@@ -8,11 +8,11 @@ use std::time::Duration;
 use serde_json::Value;
 use sortie_agent::{PromptContext, system_prompt};
 use sortie_base::wildcard::matches;
-use sortie_core::agent::{AgentDefinition, ModelChoice};
+use sortie_core::agent::{AgentDefinition, DEFAULT_AGENT, ModelChoice};
 use sortie_core::budget::Budget;
 use sortie_core::config::{AgentConfig, ModelConfig};
 use sortie_core::id::{CallId, RunId, SessionKey};
-use sortie_core::policy::{Layer, Mode, PolicyLayer, Rules};
+use sortie_core::policy::{ApproveSpawn, Layer, Mode, PolicyLayer, Rules};
 use sortie_core::ports::store::AdmissionCaps;
 use sortie_core::ports::tool::{Tool, Touches};
 use sortie_core::ports::workspace::Skills;
@@ -27,7 +27,7 @@ use sortie_core::tenant::Tenant;
 use sortie_core::time::Timestamp;
 use sortie_core::words::Lang;
 use sortie_policy::{
-    AgentRules, CHANGES_OF_CHILDREN, DefaultDeny, Denial, Draft, Parent, PolicyInputs,
+    AgentRules, CHANGES_OF_CHILDREN, DefaultDeny, Denial, Draft, Parent, PolicyInputs, Rule,
     SubagentRules, ToolFacts,
 };
 use sortie_text::{first_chars, one_line, t, text};
@@ -48,8 +48,6 @@ pub const MODELS_IN_FILES: [&str; 2] = ["script:", "replay:"];
 pub(crate) const INHERIT: &str = "inherit";
 /// The tool that loads skills.
 const SKILL_TOOL: &str = "skill";
-/// The agent of a spawn that names none.
-const DEFAULT_CHILD_AGENT: &str = "general";
 
 /// Decides about new runs. Writes nothing.
 #[derive(Debug)]
@@ -257,7 +255,7 @@ impl Planner {
         let workspace = workspace::checked(lang, &new.workspace)?;
         let agent = match &new.agent {
             None if new.lane == Lane::Main => self.agents.main().clone(),
-            None => self.child_agent(lang, DEFAULT_CHILD_AGENT)?.clone(),
+            None => self.child_agent(lang, DEFAULT_AGENT)?.clone(),
             Some(name) => self.known_agent(lang, name)?.clone(),
         };
         let settings = self.settings.agent(&agent.name);
@@ -331,7 +329,7 @@ impl Planner {
             self.check_model(parent, model)?;
         }
         self.check_tools(lang, &request.tools)?;
-        let name = request.agent.as_deref().unwrap_or(DEFAULT_CHILD_AGENT);
+        let name = request.agent.as_deref().unwrap_or(DEFAULT_AGENT);
         let agent = self.child_agent(lang, name)?.clone();
         let settings = self.settings.agent(&agent.name);
         // The operator's limit is that of the agent, else that of all children. A call can only
@@ -470,6 +468,7 @@ impl Planner {
             narrowing: &request.narrowing,
             mode: request.mode,
             allow_dangerous: policy.allow_dangerous && same_operator,
+            free_agents: self.free_agents(request).as_deref(),
             sandboxed,
         });
         self.decisions.of(draft, &self.offered).map_err(|denial| {
@@ -477,6 +476,57 @@ impl Planner {
                 RefusalReason::NoToolLeft,
                 denied_all_text(request.lang, &request.agent, &denial),
             )
+        })
+    }
+
+    /// Returns the agents that a run starts without an approval; `None` is all of them. In the modes
+    /// without approval requests, the calls of an agent that change something are decided one by one.
+    fn free_agents(&self, request: &RunRequest<'_>) -> Option<Vec<String>> {
+        if request.default_deny == DefaultDeny::Leaf {
+            return None;
+        }
+        match (self.settings.approve_spawn, request.mode) {
+            (ApproveSpawn::Never, _)
+            | (ApproveSpawn::Changing, Mode::Plan | Mode::DontAsk | Mode::Yolo) => None,
+            (ApproveSpawn::Always, _) => Some(Vec::new()),
+            (ApproveSpawn::Changing, Mode::Default | Mode::AcceptEdits) => {
+                let children = self.agents.children().iter();
+                let reading = children.filter(|agent| !self.can_change(agent));
+                Some(reading.map(|agent| agent.name.clone()).collect())
+            }
+        }
+    }
+
+    /// Whether an agent has a tool with which it could change something. A rule that cannot be parsed
+    /// counts as such a tool.
+    fn can_change(&self, agent: &AgentDefinition) -> bool {
+        let parsed = |rules: &[String]| -> Option<Vec<Rule>> {
+            rules.iter().map(|rule| rule.parse().ok()).collect()
+        };
+        if agent.read_only {
+            return false;
+        }
+        let (Some(allow), Some(deny)) = (
+            parsed(agent.tools.allow.as_deref().unwrap_or_default()),
+            parsed(&agent.tools.deny),
+        ) else {
+            return true;
+        };
+        let facts = self.toolbox.facts().iter();
+        let mut changing = facts.filter(|tool| match tool.touches {
+            Touches::Files | Touches::Processes | Touches::Services => {
+                tool.name != CHANGES_OF_CHILDREN
+            }
+            Touches::Nothing | Touches::Reads | Touches::Network | Touches::Runs => false,
+        });
+        changing.any(|tool| {
+            let is_allowed =
+                agent.tools.allow.is_none() || allow.iter().any(|it| it.is_about(tool));
+            // A rule with parentheses denies some of the calls only.
+            let is_denied = deny
+                .iter()
+                .any(|it| it.is_about(tool) && !it.as_str().contains('('));
+            is_allowed && !is_denied
         })
     }
 

@@ -6,7 +6,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use sortie_core::ports::store::{Claim, Claimed, Heartbeat, RecoverScope, StoreError, StoreResult};
+use sortie_core::ports::store::{
+    Claim, Claimed, Heartbeat, RecoverScope, RetentionRule, StoreError, StoreResult,
+};
 use sortie_core::time::Timestamp;
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
@@ -302,7 +304,10 @@ async fn tidy(engine: &Engine) -> StoreResult<()> {
     sweep_worktrees(engine).await?;
     if let Some(age) = engine.settings().clean_up_after {
         let before = now.plus_ms(-engine::millis(age));
-        let removed = engine.store.delete_before(before).await?;
+        let removed = engine
+            .store
+            .delete_ended(RetentionRule::before(before))
+            .await?;
         engine.publisher.deleted(removed);
     }
     Ok(())

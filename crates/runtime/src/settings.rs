@@ -8,6 +8,7 @@ use sortie_core::budget::Budget;
 use sortie_core::config::{
     AgentConfig, ModelConfig, PolicyConfig, SubagentSkillsConfig, SubagentToolsConfig,
 };
+use sortie_core::policy::ApproveSpawn;
 use sortie_core::ports::store::{AdmissionCaps, DeathLimits, LaneLimit};
 use sortie_core::run::{Cleanup, Confinement, Lane};
 use sortie_core::words::Lang;
@@ -46,6 +47,8 @@ pub struct Settings {
     pub child_tools: SubagentToolsConfig,
     /// How approval requests are handled.
     pub approvals: ApprovalSettings,
+    /// Which agents an approver has to allow before they are started as subagents.
+    pub approve_spawn: ApproveSpawn,
     /// The sandbox of shell commands.
     pub confinement: Confinement,
     /// Which skills children have.
@@ -60,7 +63,7 @@ pub struct Settings {
     pub deaths: DeathLimits,
     /// How long running tools may still take when the runtime shuts down.
     pub shutdown_grace: Duration,
-    /// The age at which transcripts of ended runs are archived; `None` is never.
+    /// The age at which ended runs are archived: out of the lists, still readable; `None` is never.
     pub archive_after: Option<Duration>,
     /// The age at which records of ended trees are deleted; `None` is never.
     pub clean_up_after: Option<Duration>,
@@ -155,6 +158,7 @@ impl Default for Settings {
                 wait: false,
                 expiry: Duration::from_secs(3600),
             },
+            approve_spawn: ApproveSpawn::Changing,
             confinement: Confinement::default(),
             skills: SubagentSkillsConfig::default(),
             main: RunDefaults {
@@ -211,7 +215,10 @@ impl Settings {
             .iter()
             .map(|(name, agent)| (name, &agent.tools, &agent.delegate_ceiling))
             .collect();
-        let whole = format!("{:?} {:?} {rules:?}", self.policy, self.child_tools);
+        let whole = format!(
+            "{:?} {:?} {rules:?} {}",
+            self.policy, self.child_tools, self.approve_spawn
+        );
         sortie_core::id::BlobId::of(whole.as_bytes())
             .as_str()
             .to_owned()

@@ -66,6 +66,7 @@ pub(crate) fn runtime(options: &Options) -> sortie_runtime::Settings {
             wait: false,
             expiry: Duration::from_secs(config.approvals.expiry_seconds),
         },
+        approve_spawn: subagents.approve_spawn,
         confinement: Confinement {
             sandbox: config.sandbox.mode,
             network: config.sandbox.network,
@@ -87,6 +88,7 @@ pub(crate) fn runtime(options: &Options) -> sortie_runtime::Settings {
             ..defaults.child
         },
         archive_after: seconds(subagents.archive_after_minutes.saturating_mul(60)),
+        clean_up_after: seconds(subagents.max_age_hours.saturating_mul(3_600)),
         ..defaults
     }
     .with_max_concurrent(subagents.max_concurrent);

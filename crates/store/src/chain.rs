@@ -11,6 +11,7 @@ use sortie_core::ports::store::StoreError;
 use sortie_core::time::Timestamp;
 
 use crate::fault::{Done, Fault};
+use crate::packed::{JournalPacker, JournalUnpacker, Packed, PackedEntry};
 use crate::sql::{self, Connection, Row, params};
 
 /// SHA-256.
@@ -94,60 +95,96 @@ pub(crate) fn read_part(
     max_bytes: usize,
 ) -> Done<Vec<JournalEntry>> {
     let end = end_of(connection, run)?.ok_or_else(|| Fault::not_found(run))?;
-    let Some(tail) = end else {
+    let Some(End { tail, is_archived }) = end else {
         return Ok(Vec::new());
     };
     if after.0 >= tail.seq {
         return Ok(Vec::new());
     }
-    let mut walk = Walk {
-        run,
-        key: &tail.run,
-        seq: after.0.max(0),
-        hash: hash_at(connection, run, &tail.run, after)?,
+    let mut part = Part {
+        after,
+        max_bytes,
+        bytes: 0,
+        is_cut: false,
+        entries: Vec::new(),
     };
-    let mut entries = Vec::new();
-    let mut bytes = 0_usize;
-    let mut is_cut = false;
+    let mut walk = if is_archived {
+        Walk::begin(run, &tail)
+    } else {
+        Walk {
+            seq: after.0.max(0),
+            hash: hash_at(connection, run, &tail.run, after)?,
+            ..Walk::begin(run, &tail)
+        }
+    };
+    if is_archived {
+        walk_archive(connection, &mut walk, |link| part.take(run, link))?;
+    }
+    let from = walk.seq;
     sql::each(
         connection,
         "SELECT seq, at, epoch, version, body, hash FROM journal
          WHERE run_id = ?1 AND seq > ?2 ORDER BY seq",
-        params![tail.run, after.0.max(0)],
+        params![tail.run, from],
         |row| {
-            let length = sql::optional_text(row, 4).map_or(0, |body| body.map_or(0, str::len));
-            bytes = bytes.saturating_add(length);
-            is_cut = bytes > max_bytes && !entries.is_empty();
-            if !is_cut {
-                entries.push(walk.step(row)?);
-            }
-            Ok(!is_cut)
+            walk.step(row, |link| part.take(run, link))?;
+            // An archive has no hashes of its own: only the head proves its entries.
+            Ok(is_archived || !part.is_cut)
         },
     )?;
-    if !is_cut {
+    if is_archived || !part.is_cut {
         walk.arrive(&tail)?;
     }
-    Ok(entries)
+    Ok(part.entries)
+}
+
+/// The entries to return.
+struct Part {
+    after: Seq,
+    max_bytes: usize,
+    bytes: usize,
+    is_cut: bool,
+    entries: Vec<JournalEntry>,
+}
+
+impl Part {
+    fn take(&mut self, run: RunId, link: &Link<'_>) -> Done<()> {
+        if link.seq <= self.after.0 || self.is_cut {
+            return Ok(());
+        }
+        self.bytes = self.bytes.saturating_add(link.body.len());
+        self.is_cut = self.bytes > self.max_bytes && !self.entries.is_empty();
+        if !self.is_cut {
+            self.entries.push(link.parse(run)?);
+        }
+        Ok(())
+    }
 }
 
 /// Reads the first entry; `None` if the journal was deleted. The check covers what one entry
 /// allows: its hash follows the genesis hash, and equals the record's if it is also the last.
 pub(crate) fn first(connection: &Connection, run: RunId) -> Done<Option<JournalEntry>> {
     let end = end_of(connection, run)?.ok_or_else(|| Fault::not_found(run))?;
-    let Some(tail) = end else {
+    let Some(End { tail, is_archived }) = end else {
         return Ok(None);
     };
-    let mut walk = Walk {
-        run,
-        key: &tail.run,
-        seq: 0,
-        hash: GENESIS,
-    };
-    let entry = sql::first(
+    if is_archived {
+        return Ok(read_part(connection, run, Seq::default(), 1)?
+            .into_iter()
+            .next());
+    }
+    let mut walk = Walk::begin(run, &tail);
+    let mut entry = None;
+    sql::first(
         connection,
         "SELECT seq, at, epoch, version, body, hash FROM journal WHERE run_id = ?1 AND seq = 1",
         [&tail.run],
-        |row| walk.step(row),
+        |row| {
+            walk.step(row, |link| {
+                entry = Some(link.parse(run)?);
+                Ok(())
+            })
+        },
     )?;
     if walk.seq >= tail.seq || entry.is_none() {
         walk.arrive(&tail)?;
@@ -155,22 +192,100 @@ pub(crate) fn first(connection: &Connection, run: RunId) -> Done<Option<JournalE
     Ok(entry)
 }
 
+/// Compresses a whole journal; `None` if it is damaged or empty.
+pub(crate) fn pack(connection: &Connection, run: RunId) -> Done<Option<(Tail, Packed)>> {
+    let end = end_of(connection, run)?.flatten();
+    let Some(End {
+        tail,
+        is_archived: false,
+    }) = end
+    else {
+        return Ok(None);
+    };
+    let mut walk = Walk::begin(run, &tail);
+    let mut packer = JournalPacker::new();
+    let walked = sql::each(
+        connection,
+        "SELECT seq, at, epoch, version, body, hash FROM journal WHERE run_id = ?1 ORDER BY seq",
+        [&tail.run],
+        |row| {
+            walk.step(row, |link| {
+                packer.push(&PackedEntry {
+                    at: link.at,
+                    epoch: link.epoch,
+                    version: link.version,
+                    body: link.body.to_owned(),
+                })
+            })?;
+            Ok(true)
+        },
+    );
+    match walked.and_then(|()| walk.arrive(&tail)) {
+        Ok(()) => {}
+        Err(Fault::Refused(StoreError::Damaged { .. })) => return Ok(None),
+        Err(fault) => return Err(fault),
+    }
+    Ok(Some((tail, packer.finish()?)))
+}
+
+/// Walks over the compressed entries of an archived journal, if they were compressed.
+fn walk_archive(
+    connection: &Connection,
+    walk: &mut Walk<'_>,
+    mut visit: impl FnMut(&Link<'_>) -> Done<()>,
+) -> Done<()> {
+    let found = sql::first(
+        connection,
+        "SELECT body, unpacked FROM archives WHERE run_id = ?1",
+        [walk.key],
+        |row| Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, i64>(1)?)),
+    )?;
+    let Some((bytes, unpacked)) = found else {
+        return Ok(());
+    };
+    let mut unpacker = JournalUnpacker::new(&bytes, unpacked.unsigned_abs());
+    loop {
+        let next = unpacker.next();
+        let next = next.map_err(|what| damaged(walk.run, walk.seq + 1, &what))?;
+        let Some(entry) = next else { return Ok(()) };
+        let link = Link {
+            run: walk.key,
+            seq: walk.seq + 1,
+            at: entry.at,
+            epoch: entry.epoch,
+            version: entry.version,
+            body: &entry.body,
+        };
+        walk.accept(&link, None)?;
+        visit(&link)?;
+    }
+}
+
+/// The end of a journal.
+#[derive(Clone, Debug)]
+pub(crate) struct End {
+    pub(crate) tail: Tail,
+    /// Whether its entries may be in the archive.
+    is_archived: bool,
+}
+
 /// Returns the head in the record: `None` without a record, `Some(None)` if the journal was
 /// deleted.
-pub(crate) fn end_of(connection: &Connection, run: RunId) -> Done<Option<Option<Tail>>> {
+pub(crate) fn end_of(connection: &Connection, run: RunId) -> Done<Option<Option<End>>> {
     sql::first(
         connection,
-        "SELECT run_id, head_seq, head_hash, cleaned_at IS NOT NULL OR archived_at IS NOT NULL
+        "SELECT run_id, head_seq, head_hash, cleaned_at IS NOT NULL, archived_at IS NOT NULL
          FROM runs WHERE run_id = ?1",
         [run.to_string()],
         |row| {
-            let removed: bool = row.get(3)?;
+            let is_removed: bool = row.get(3)?;
             let tail = Tail {
                 run: row.get(0)?,
                 seq: row.get(1)?,
                 hash: row.get(2)?,
             };
-            Ok((!removed).then_some(tail))
+            let is_archived = row.get(4)?;
+            Ok((!is_removed).then_some(End { tail, is_archived }))
         },
     )
 }
@@ -200,13 +315,22 @@ struct Walk<'a> {
     hash: Hash,
 }
 
-impl Walk<'_> {
-    /// Checks and reads the next row.
-    fn step(&mut self, row: &Row<'_>) -> Done<JournalEntry> {
-        let wanted = self.seq + 1;
+impl<'a> Walk<'a> {
+    /// Starts before the first entry.
+    fn begin(run: RunId, tail: &'a Tail) -> Self {
+        Self {
+            run,
+            key: &tail.run,
+            seq: 0,
+            hash: GENESIS,
+        }
+    }
+
+    /// Checks the next row and passes it to `visit`.
+    fn step(&mut self, row: &Row<'_>, visit: impl FnOnce(&Link<'_>) -> Done<()>) -> Done<()> {
         let seq: i64 = row.get(0)?;
-        if seq != wanted {
-            return Err(damaged(self.run, wanted, "the entry is missing"));
+        if seq != self.seq + 1 {
+            return Err(damaged(self.run, self.seq + 1, "the entry is missing"));
         }
         let unreadable = |_| damaged(self.run, seq, "the entry cannot be read");
         let link = Link {
@@ -218,14 +342,19 @@ impl Walk<'_> {
             body: sql::text(row, 4).map_err(|_| damaged(self.run, seq, "the entry is not text"))?,
         };
         let stored: Hash = row.get(5).map_err(unreadable)?;
+        self.accept(&link, Some(&stored))?;
+        visit(&link)
+    }
+
+    /// Appends an entry to the chain, and checks its hash if it has one.
+    fn accept(&mut self, link: &Link<'_>, stored: Option<&Hash>) -> Done<()> {
         let hash = link.hash(&self.hash);
-        if hash != stored {
-            return Err(damaged(self.run, seq, "it does not fit its hash"));
+        if stored.is_some_and(|stored| *stored != hash) {
+            return Err(damaged(self.run, link.seq, "it does not fit its hash"));
         }
-        let entry = link.parse(self.run)?;
-        self.seq = seq;
+        self.seq = link.seq;
         self.hash = hash;
-        Ok(entry)
+        Ok(())
     }
 
     /// Checks that the last entry is the head in the record.

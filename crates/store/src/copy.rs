@@ -44,11 +44,12 @@ const fn table(name: &'static str, key: &'static [&'static str], rows_per_batch:
 }
 
 /// All tables of both databases, each after those that it references.
-const TABLES: [Table; 17] = [
+const TABLES: [Table; 19] = [
     table("runs", &["run_id"], MANY),
     table("trees", &["root_id"], MANY),
     table("snapshots", &["session", "tenant"], FEW),
     table("journal", &["run_id", "seq"], MANY),
+    table("archives", &["run_id"], FEW),
     table("inbox", &["id"], MANY),
     table("outbox", &["id"], MANY),
     table("blobs", &["run_id", "id"], FEW),
@@ -62,6 +63,11 @@ const TABLES: [Table; 17] = [
     table("audit_head", &["id"], MANY),
     table("lineage", &["run_id"], MANY),
     table("once", &["key"], FEW),
+    table(
+        "deleted_usage",
+        &["session", "agent", "model", "tenant"],
+        MANY,
+    ),
 ];
 
 /// Tables whose ids the database assigns.

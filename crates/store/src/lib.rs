@@ -22,6 +22,7 @@ mod fault;
 mod files;
 mod lock;
 mod outage;
+mod packed;
 #[cfg(test)]
 mod plans;
 mod ports;

@@ -59,7 +59,7 @@ const CHECKING: [&str; 4] = [
     "FROM blobs",
     "SUM(counted)",
     "FROM audit ORDER BY seq",
-    "cleaned_at IS NULL AND archived_at IS NULL ORDER BY run_id",
+    "WHERE cleaned_at IS NULL ORDER BY run_id",
 ];
 
 #[test]

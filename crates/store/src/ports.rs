@@ -14,9 +14,9 @@ use sortie_core::ports::store::{
     Accounts, Admission, Admit, Append, Appended, Archive, Audit, AuditFilter, Begun, CancelReport,
     Charged, Claim, Claimed, Delivered, DeliveryAttempt, EndReport, Finish, Finishing, Heartbeat,
     HeartbeatReport, Idempotency, Journal, ListFilter, Outbox, Park, PauseReport, Recover,
-    RecoverReport, Registry, Replied, ReplyTo, Requests, Reserve, Reserved, RunDelay, RunRef,
-    SaveSnapshot, Snapshot, StoreError, StoreResult, Unblock, Undelivered, Update, VerifyReport,
-    WaitingSession,
+    RecoverReport, Registry, Replied, ReplyTo, Requests, Reserve, Reserved, RetentionRule,
+    RunDelay, RunRef, SaveSnapshot, Snapshot, StoreError, StoreResult, Unblock, Undelivered,
+    Update, VerifyReport, WaitingSession,
 };
 use sortie_core::request::{OpenRequest, RequestFilter, RequestId, SessionGrant};
 use sortie_core::run::{Cancellation, RecordField, RunRecord};
@@ -573,29 +573,45 @@ impl<E: Execute> Archive for SqlStore<E> {
         }
     }
 
+    /// Compresses on a reader and writes one run per transaction, so that appends do not wait.
     async fn archive(&self, archive_before: Timestamp, at: Timestamp) -> StoreResult<u64> {
         let mut total = 0;
         loop {
-            let removed = self
+            let due = self
                 .execute
-                .write("archive tasks", move |connection| {
-                    archive::archive(connection, archive_before, at)
+                .read("find tasks to archive", move |connection| {
+                    archive::to_archive(connection, archive_before)
                 })
                 .await?;
-            total += removed;
-            if removed < MAX_REMOVALS {
+            for run in &due {
+                let run = *run;
+                let packed = self
+                    .execute
+                    .read("compress a task", move |connection| {
+                        archive::pack(connection, run)
+                    })
+                    .await?;
+                self.execute
+                    .write("archive a task", move |connection| {
+                        archive::archive(connection, run, &packed, at)
+                    })
+                    .await?;
+                total += 1;
+            }
+            if (due.len() as u64) < MAX_REMOVALS {
                 return Ok(total);
             }
         }
     }
 
-    async fn delete_before(&self, before: Timestamp) -> StoreResult<Vec<RunRef>> {
+    async fn delete_ended(&self, rule: RetentionRule) -> StoreResult<Vec<RunRef>> {
         let mut removed = Vec::new();
         loop {
+            let rule = rule.clone();
             let pass = self
                 .execute
                 .write("delete old tasks", move |connection| {
-                    archive::delete_before(connection, before)
+                    archive::delete_ended(connection, &rule)
                 })
                 .await?;
             removed.extend(pass.records);
@@ -603,6 +619,14 @@ impl<E: Execute> Archive for SqlStore<E> {
                 return Ok(removed);
             }
         }
+    }
+
+    async fn count_ended(&self, rule: RetentionRule) -> StoreResult<u64> {
+        self.execute
+            .read("count old tasks", move |connection| {
+                archive::count_ended(connection, &rule)
+            })
+            .await
     }
 
     async fn verify(&self) -> StoreResult<VerifyReport> {

@@ -54,10 +54,10 @@ pub(crate) const MARKER: &str = "CREATE TABLE IF NOT EXISTS copy_progress (sourc
 const SUMS: [&str; 4] = [
     "DELETE FROM usage",
     "DELETE FROM usage_totals",
-    "INSERT INTO usage SELECT session, agent, model, COALESCE(tenant, ''), COUNT(*), SUM(tool_calls),
-         SUM(unpriced > 0), SUM(input_tokens), SUM(output_tokens), SUM(cache_read_tokens),
-         SUM(cache_write_tokens), SUM(CAST(ROUND(cost_usd * 1e9) AS INTEGER))
-     FROM runs WHERE phase = 'ended' GROUP BY 1, 2, 3, 4",
+    "INSERT INTO usage SELECT session, agent, model, tenant, SUM(runs), SUM(tool_calls),
+         SUM(unpriced), SUM(input_tokens), SUM(output_tokens), SUM(cache_read_tokens),
+         SUM(cache_write_tokens), SUM(cost_nanos)
+     FROM ended_usage GROUP BY session, agent, model, tenant",
     "INSERT INTO usage_totals SELECT tenant, SUM(runs), SUM(tool_calls), SUM(unpriced),
          SUM(input_tokens), SUM(output_tokens), SUM(cache_read_tokens), SUM(cache_write_tokens),
          SUM(cost_nanos)

@@ -14,7 +14,7 @@ use std::time::Duration;
 use sortie_base::redact::Redactor;
 use sortie_core::id::RunId;
 use sortie_core::notification::Notification;
-use sortie_core::policy::Mode;
+use sortie_core::policy::{ApproveSpawn, Mode};
 use sortie_core::ports::store::{ListFilter, StoreError};
 use sortie_core::ports::tool::Tool;
 use sortie_core::ports::workspace::{NoSkills, NoWorktrees, Skills, Worktrees};
@@ -70,6 +70,8 @@ impl Play {
                     sandbox: SandboxMode::Off,
                     network: false,
                 },
+                // Tests of approvals for new subagents say so.
+                approve_spawn: ApproveSpawn::Never,
                 ..Settings::default()
             },
             agents: Agents::built_in(lang),

@@ -125,6 +125,18 @@ delete-done =
         [one] Task { $id } is deleted.
        *[other] Task { $id } is deleted with everything it started: { $count } tasks in all.
     }
+clean-done =
+    { $count ->
+        [0] No task is old enough to be deleted.
+        [one] 1 task is deleted. Its usage and audit entries stay.
+       *[other] { $count } tasks are deleted. Their usage and audit entries stay.
+    }
+clean-would-delete =
+    { $count ->
+        [0] No task is old enough to be deleted.
+        [one] 1 task would be deleted.
+       *[other] { $count } tasks would be deleted.
+    }
 field-id = ID
 field-handle = Handle
 field-label = Label

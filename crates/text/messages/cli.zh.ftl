@@ -101,6 +101,16 @@ delete-done =
         [1] 任务 { $id } 已删除。
        *[other] 任务 { $id } 及其启动的任务已删除，共 { $count } 个。
     }
+clean-done =
+    { $count ->
+        [0] 没有足够旧的任务可删除。
+       *[other] 已删除 { $count } 个任务。其用量和审计记录保留。
+    }
+clean-would-delete =
+    { $count ->
+        [0] 没有足够旧的任务可删除。
+       *[other] 将删除 { $count } 个任务。
+    }
 field-id = 编号
 field-handle = 短号
 field-label = 标签

@@ -95,7 +95,7 @@ compact-images =
     }
 compact-notice = a message of the runtime
 todo-list = Your todo list:
-notice-beginning-missing = [Beginning missing] The beginning of this conversation was archived, deleted or is too long ago, so you cannot see it. If the person refers to it, say so and ask.
+notice-beginning-missing = [Beginning missing] The beginning of this conversation was deleted or is too long ago, so you cannot see it. If the person refers to it, say so and ask.
 notice-fork = [Forked] This run continues from here. If the task has open work, finish it; otherwise give your result again.
 notice-steer-parent = [Added by the agent that started you] Take this into account from now on:
     { $text }

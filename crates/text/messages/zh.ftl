@@ -71,7 +71,7 @@ compact-summary = [已缩短：{ $title }，{ $chars } 个字符，{ $lines } �
 compact-images = [略去 { $count } 张图片]
 compact-notice = 运行时的一条消息
 todo-list = 你的待办清单：
-notice-beginning-missing = [开头缺失] 本次对话的开头已归档、已删除或过于久远，你无法看到。若用户提及，请说明这一点并询问。
+notice-beginning-missing = [开头缺失] 本次对话的开头已删除或过于久远，你无法看到。若用户提及，请说明这一点并询问。
 notice-fork = [已分叉] 本次运行从这里继续。若任务尚有未尽之事，请继续完成；否则请再次给出结果。
 notice-steer-parent = [启动你的 Agent 补充] 从现在起请考虑以下内容：
     { $text }

@@ -109,7 +109,7 @@ impl Audit {
 
     fn print_line(&self, line: &AuditLine, handles: &Handles) -> Result<(), Problem> {
         if self.json {
-            output::json_line(line)
+            output::json_line(&sortie_protocol::AuditLine::from(line.clone()))
         } else {
             output::text(&words(line, handles))
         }

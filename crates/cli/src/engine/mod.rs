@@ -13,11 +13,12 @@ use std::time::Duration;
 use sortie::{Builder, Sortie};
 use sortie_core::event::JournalEntry;
 use sortie_core::id::{RunId, Seq, SessionKey};
-use sortie_core::ports::store::{ListFilter, Replied, StoreError, Undelivered};
+use sortie_core::ports::store::{ListFilter, Replied, RetentionRule, StoreError, Undelivered};
 use sortie_core::request::{OpenRequest, Reply, RequestFilter, RequestId};
 use sortie_core::run::{RunRecord, Status};
 use sortie_core::session::{SessionFilter, SessionSummary};
 use sortie_core::time::Timestamp;
+use sortie_protocol::CleanBody;
 use sortie_runtime::{Agents, Fork, MessageReceipt, NewRun, Runtime, RuntimeError};
 use tokio::time::Instant;
 
@@ -238,6 +239,26 @@ impl Engine {
         forward!(self, delete(run))
     }
 
+    /// Deletes ended tasks, or counts them; returns how many.
+    pub(crate) async fn clean(&self, body: &CleanBody) -> Result<u64, Problem> {
+        match self {
+            Self::Own(own) => {
+                let runtime = own.runtime();
+                let rule = RetentionRule {
+                    statuses: body.status.clone(),
+                    agent: body.agent.clone(),
+                    ..runtime.older_than(hours(body.max_age_hours))
+                };
+                Ok(if body.dry_run {
+                    runtime.count_clean_up(rule).await?
+                } else {
+                    runtime.clean_up(rule).await?
+                })
+            }
+            Self::Server(server) => Ok(server.clean(body).await?),
+        }
+    }
+
     /// Returns the changes of a run in its worktree, as a diff.
     pub(crate) async fn diff(&self, run: RunId) -> Result<String, Problem> {
         forward!(self, diff(run))
@@ -308,4 +329,8 @@ impl Engine {
             Self::Server(_) => {}
         }
     }
+}
+
+const fn hours(hours: u64) -> Duration {
+    Duration::from_secs(hours.saturating_mul(3_600))
 }

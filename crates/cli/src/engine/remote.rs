@@ -12,7 +12,9 @@ use sortie_core::run::{Announce, ForkPoint, Lane, RunRecord, SinkAddress, Status
 use sortie_core::session::{SessionFilter, SessionSummary};
 use sortie_core::time::Clock as _;
 use sortie_protocol::client::{Client, ClientError};
-use sortie_protocol::{ApprovalBody, ApprovalDecision, ForkBody, NewMessage, NewTask, Proof};
+use sortie_protocol::{
+    ApprovalBody, ApprovalDecision, CleanBody, ForkBody, NewMessage, NewTask, Proof,
+};
 use sortie_runtime::{Agents, Fork, MessageReceipt, NewRun, ProcessClock};
 use sortie_store::ReadStore;
 
@@ -130,6 +132,10 @@ impl Remote {
 
     pub(super) async fn delete(&self, run: RunId) -> Result<u64, ClientError> {
         Ok(self.client.delete(run).await?.deleted)
+    }
+
+    pub(super) async fn clean(&self, body: &CleanBody) -> Result<u64, ClientError> {
+        Ok(self.client.clean(body).await?.deleted)
     }
 
     pub(super) async fn diff(&self, run: RunId) -> Result<String, ClientError> {

@@ -90,7 +90,7 @@ fn configured_values_take_effect() {
             "model = {model:?}\nsmall_model = \"script:elsewhere.yaml\"\nthinking = \"low\"\n\
              [agents.Explore]\nmodel = \"inherit\"\nthinking = \"high\"\n\
              temperature = 0.5\nmax_iterations = 7\n\
-             [subagents]\ntimeout_seconds = 99\n"
+             [subagents]\ntimeout_seconds = 99\napprove_spawn = \"never\"\n"
         ),
     );
     world.ok(&["run", "Go"]);
@@ -194,4 +194,30 @@ fn invalid_file_of_an_untrusted_project_stops_no_command() {
     ] {
         world.ok(command);
     }
+}
+
+#[test]
+fn a_changing_agent_is_not_started_without_an_approver() {
+    let world = World::new();
+    let model = world.scenario(
+        r#"
+  - when: { agent: main, turn: 1 }
+    calls:
+      - { tool: task, args: { description: looks, prompt: look, subagent_type: explore } }
+      - { tool: task, args: { description: writes, prompt: write, subagent_type: code } }
+  - say: done
+"#,
+    );
+    let labels = || -> Vec<String> {
+        let tasks = world.tasks();
+        let labels = tasks.iter().map(|task| task["label"].as_str().unwrap());
+        labels.map(str::to_owned).collect()
+    };
+    world.ok(&["run", "first", "--model", &model]);
+    assert_eq!(labels(), ["first", "looks"]);
+    world.ok(&["run", "second", "--model", &model, "--yes"]);
+    assert_eq!(labels()[2..], ["second", "looks", "writes"]);
+    let never = ["-c", "subagents.approve_spawn=never"];
+    world.ok(&[&["run", "third", "--model", &model][..], &never].concat());
+    assert_eq!(labels()[5..], ["third", "looks", "writes"]);
 }

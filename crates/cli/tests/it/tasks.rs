@@ -272,3 +272,65 @@ fn messages_are_chinese_in_a_chinese_locale() {
     );
     assert!(first.ends_with(")。完成后我会通知你。"), "{first}");
 }
+
+/// Moves the ends of all tasks eight days into the past, behind the age of archiving.
+fn age(world: &World) {
+    let database = rusqlite::Connection::open(world.home().join("sortie.db")).unwrap();
+    let days = 8_i64 * 24 * 3_600 * 1_000;
+    let aged = database.execute("UPDATE runs SET ended_at = ended_at - ?1", [days]);
+    assert!(aged.unwrap() > 0);
+}
+
+#[test]
+fn archived_tasks_stay_readable_until_they_are_cleaned() {
+    let (world, top, dig) = dug();
+    let views = |task: &Value| {
+        let id = id(task);
+        [
+            world.ok(&["tasks", "transcript", id]).out,
+            world.ok(&["tasks", "result", id]).out,
+            world.ok(&["tasks", "events", id, "--json"]).out,
+            world.ok(&["replay", id]).out,
+            world.ok(&["audit", id, "--json"]).out,
+        ]
+    };
+    let before = [views(&top), views(&dig)];
+    let usage = world.json(&["usage", "--json"]);
+    age(&world);
+    let model = world.scenario_in("second.yaml", "  - say: new\n");
+    world.ok(&["run", "second", "--model", &model]);
+    let listed = world.json(&["tasks", "list", "--json"]);
+    let labels: Vec<&str> = listed
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|task| task["label"].as_str().unwrap())
+        .collect();
+    assert_eq!(labels, ["second"]);
+    assert_eq!(world.tasks().len(), 3);
+    assert_eq!([views(&top), views(&dig)], before);
+    assert_eq!(world.json(&["tasks", "stats", "--json"])["completed"], 3);
+    let shown = world.json(&["tasks", "show", id(&dig), "--json"]);
+    assert_eq!(
+        shown["policy_hash"].as_str().map(str::len),
+        Some(64),
+        "{shown}"
+    );
+
+    let clean = ["tasks", "clean", "--older-than", "24", "--json"];
+    let dry = world.json(&[&clean[..], &["--dry-run"]].concat());
+    assert_eq!(dry, serde_json::json!({"deleted": 2, "dry_run": true}));
+    let none = world.json(&[&clean[..], &["--status", "failed"]].concat());
+    assert_eq!(none["deleted"], 0);
+    assert_eq!(world.json(&clean)["deleted"], 2);
+    assert_eq!(world.tasks().len(), 1);
+    let line = |usage: &Value, agent: &str| {
+        let lines = usage["lines"].as_array().unwrap().clone();
+        lines.into_iter().find(|line| line["agent"] == agent)
+    };
+    let now = world.json(&["usage", "--json"]);
+    assert_eq!(line(&now, "explore"), line(&usage, "explore"));
+    assert_ne!(line(&now, "explore"), None);
+    let audited = world.ok(&["audit", id(&dig), "--json"]).out;
+    assert_eq!(audited, before[1][4]);
+}

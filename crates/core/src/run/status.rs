@@ -99,7 +99,7 @@ words! {
 words! {
     /// What happens to the transcript of an ended child. Record, usage and audit are always kept.
     Cleanup {
-        /// Keep it until it is archived.
+        /// Keep it, also when the run is archived.
         Keep = "keep",
         /// Delete it once the result is delivered.
         Delete = "delete",

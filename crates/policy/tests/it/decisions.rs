@@ -1,7 +1,11 @@
 //! Tests each step of a decision, and their precedence.
 
-use sortie_core::policy::Mode;
-use sortie_policy::{Call, Compiled};
+use std::path::Path;
+
+use serde_json::json;
+use sortie_core::policy::{Mode, Policy};
+use sortie_core::ports::tool::Touches;
+use sortie_policy::{Call, Compiled, ToolFacts};
 
 use crate::stage::{decide, policy, shown, with_call};
 
@@ -540,5 +544,56 @@ fn denial_names_layer_and_reason() {
         ruling.why.starts_with("`rm -rf /`: it deletes "),
         "{}",
         ruling.why
+    );
+}
+
+#[test]
+fn starting_an_agent_that_is_not_free_is_decided_by_the_mode() {
+    let granted = ["task".to_owned(), "subagents".to_owned()];
+    let decide = |mode: Mode, grants: &[&str], name: &str, arguments: serde_json::Value| {
+        let policy = Policy {
+            mode,
+            free_agents: Some(vec!["explore".to_owned()]),
+            ..Policy::default()
+        };
+        let grants: Vec<String> = grants.iter().map(|grant| (*grant).to_owned()).collect();
+        let tool = ToolFacts {
+            name: name.to_owned(),
+            spellings: Vec::new(),
+            touches: Touches::Runs,
+        };
+        let call = Call {
+            tool: &tool,
+            granted: &granted,
+            arguments: &arguments,
+            workspace: Path::new("/w"),
+            sandboxed: true,
+        };
+        let ruling = shown(&Compiled::new(&policy, &grants).decide(&call));
+        (ruling, sortie_policy::suggest(&call))
+    };
+    let ruling = |mode, grants: &[&str], agent: &str| {
+        decide(mode, grants, "task", json!({"subagent_type": agent})).0
+    };
+    assert_eq!(ruling(Mode::Default, &[], "code"), "ask mode");
+    assert_eq!(ruling(Mode::AcceptEdits, &[], "Code"), "ask mode");
+    assert_eq!(ruling(Mode::DontAsk, &[], "code"), "deny mode");
+    assert_eq!(ruling(Mode::Yolo, &[], "code"), "allow mode");
+    assert_eq!(ruling(Mode::Default, &[], " Explore "), "allow mode");
+    for grant in ["group:spawn(code)", "task(CODE)", "task"] {
+        let granted = ruling(Mode::Default, &[grant], "code");
+        assert_eq!(granted, format!("allow session {grant}"));
+        assert!(ruling(Mode::Default, &["task(code)"], "general").starts_with("ask"));
+    }
+    // Without a name the default agent is meant.
+    let (unnamed, lasting) = decide(Mode::Default, &[], "task", json!({}));
+    assert_eq!(
+        (unnamed.as_str(), &lasting[..]),
+        ("ask mode", &["group:spawn(general)".to_owned()][..])
+    );
+    // Managing subagents starts none.
+    assert_eq!(
+        decide(Mode::Default, &[], "subagents", json!({})).0,
+        "allow mode"
     );
 }

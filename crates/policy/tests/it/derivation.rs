@@ -81,6 +81,7 @@ impl Child<'_> {
             narrowing: &self.narrowing,
             mode: self.mode,
             allow_dangerous: false,
+            free_agents: None,
             sandboxed: true,
         });
         draft.decide(registered)

@@ -146,6 +146,7 @@ fn some_policy(rng: &mut Rng) -> Policy {
         mode: Mode::ALL[rng.usize(..Mode::ALL.len())],
         read_only: rng.u8(..6) == 0,
         allow_dangerous: rng.bool(),
+        free_agents: None,
     }
 }
 
@@ -238,6 +239,7 @@ fn some_family(rng: &mut Rng) -> Option<Family> {
         narrowing: &narrowing,
         mode: Mode::ALL[rng.usize(..Mode::ALL.len())],
         allow_dangerous: rng.bool(),
+        free_agents: None,
         sandboxed: true,
     });
     let derived = draft.decide(&tools()).ok()?;

@@ -83,6 +83,7 @@ pub(crate) fn policy(layers: &[&str], settings: &str) -> Policy {
         mode: mode.unwrap_or(Mode::Default),
         read_only: words.contains(&"read-only"),
         allow_dangerous: words.contains(&"dangerous"),
+        free_agents: None,
     }
 }
 

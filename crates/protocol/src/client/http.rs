@@ -22,9 +22,9 @@ use url::Url;
 
 use super::{ClientError, EventStream};
 use crate::{
-    AnswerBody, Applied, ApprovalBody, CancelBody, Cancelled, Deleted, Diff, ForkBody, Health,
-    LinkBody, LoginLink, MAX_NONCE_CHARS, Me, MessageAccepted, NewMessage, NewTask, Problem, Proof,
-    ReplyNoted, Revoked, Role, SteerBody, Task, TaskRef,
+    AnswerBody, Applied, ApprovalBody, CancelBody, Cancelled, CleanBody, Cleaned, Deleted, Diff,
+    ForkBody, Health, LinkBody, LoginLink, MAX_NONCE_CHARS, Me, MessageAccepted, NewMessage,
+    NewTask, Problem, Proof, ReplyNoted, Revoked, Role, SteerBody, Task, TaskRef,
 };
 
 /// The time limit of a connection; the server is on the same machine.
@@ -176,6 +176,12 @@ impl Client {
         };
         // A second cancel changes nothing, so it may be retried.
         self.post(&task(run, "cancel"), &body).await
+    }
+
+    /// Deletes or counts old tasks. A second attempt finds what the first one left, so it may be retried.
+    pub async fn clean(&self, body: &CleanBody) -> Result<Cleaned, ClientError> {
+        self.post(&["api", "tasks", "clean"].map(str::to_owned), body)
+            .await
     }
 
     /// Deletes a task and its descendants. If the response to an attempt was lost and the next

@@ -72,7 +72,7 @@ impl Runtime {
         &self,
         record: &RunRecord,
     ) -> Result<Option<Arc<RunDetails>>, RuntimeError> {
-        if record.cleaned_at.is_some() || record.archived_at.is_some() {
+        if record.cleaned_at.is_some() {
             return Ok(None);
         }
         let cache = &self.details;

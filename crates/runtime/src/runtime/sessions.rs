@@ -117,5 +117,5 @@ impl Runtime {
 
 /// Returns whether the history of a turn still exists.
 fn can_continue(last: &RunRecord) -> bool {
-    last.cleaned_at.is_none() && last.archived_at.is_none()
+    last.cleaned_at.is_none()
 }

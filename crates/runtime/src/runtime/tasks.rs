@@ -8,8 +8,8 @@ use sortie_core::id::RunId;
 use sortie_core::inbox::{InboxItem, MAX_MESSAGE_CHARS, Sender};
 use sortie_core::notification::{Notification, NotificationKind};
 use sortie_core::ports::store::{
-    Admission, Admit, CancelReport, ListFilter, PauseReport, RunRef, StoreError, Unblock,
-    Undelivered, Update,
+    Admission, Admit, CancelReport, ListFilter, PauseReport, RetentionRule, RunRef, StoreError,
+    Unblock, Undelivered, Update,
 };
 use sortie_core::run::{Cancellation, CancelledBy, Lane, Priority, RunRecord, RunSpec, Status};
 use sortie_core::stats::Stats;
@@ -320,10 +320,21 @@ impl Runtime {
         Ok(count)
     }
 
-    /// Deletes the records of trees that ended longer ago than `age`.
-    pub async fn clean_up(&self, age: Duration) -> Result<u64, RuntimeError> {
-        let before = self.engine.clock.now().plus_ms(-millis(age));
-        let removed = self.engine.store.delete_before(before).await?;
+    /// Returns the rule for all trees that ended longer ago than `age`.
+    #[must_use]
+    pub fn older_than(&self, age: Duration) -> RetentionRule {
+        RetentionRule::before(self.engine.clock.now().plus_ms(-millis(age)))
+    }
+
+    /// Returns the number of records that [`Runtime::clean_up`] would delete.
+    pub async fn count_clean_up(&self, rule: RetentionRule) -> Result<u64, RuntimeError> {
+        Ok(self.engine.store.count_ended(rule).await?)
+    }
+
+    /// Deletes the records of the trees that a rule selects; returns how many. Usage and audit are
+    /// kept.
+    pub async fn clean_up(&self, rule: RetentionRule) -> Result<u64, RuntimeError> {
+        let removed = self.engine.store.delete_ended(rule).await?;
         let count = removed.len() as u64;
         self.engine.publisher.deleted(removed);
         Ok(count)

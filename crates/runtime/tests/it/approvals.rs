@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sortie_core::policy::Mode;
+use sortie_core::policy::{ApproveSpawn, Mode};
 use sortie_core::ports::store::Replied;
 use sortie_core::request::{Answerer, OpenRequest, Reply, RequestFilter, RequestKind};
 use sortie_core::run::{Status, WaitingOn};
@@ -317,4 +317,70 @@ async fn a_parent_answers_its_child_by_its_label() {
     let record = stage.record(kid).await;
     let answer = record.result().expect("a result");
     assert!(answer.contains("blue"), "{answer}");
+}
+
+const SENDS_OUT: &str = r#"
+  - when: { agent: main, turn: 1 }
+    calls: [{ tool: task, args: { description: looks, prompt: look, subagent_type: explore } }]
+  - when: { agent: main, turn: 2 }
+    calls: [{ tool: task, args: { description: writes, prompt: write, subagent_type: code } }]
+  - when: { agent: main, turn: 3 }
+    calls: [{ tool: spawn_subagent, args: { task: again, label: again, agentId: code } }]
+  - say: "Done."
+"#;
+
+#[tokio::test]
+async fn an_agent_that_can_change_something_is_started_with_an_approval() {
+    let (stage, run) = started(
+        patient(SENDS_OUT).set(|settings| settings.approve_spawn = ApproveSpawn::Changing),
+        "send them out",
+    )
+    .await;
+    let requests = open(&stage, 1).await;
+    insta::assert_snapshot!(approval(&requests[0]), @r#"main [main] task {"description":"writes","prompt":"write","subagent_type":"code"} because mode: default mode requires an approval to start agent code; or always group:spawn(code)"#);
+    let labels = async || {
+        let mut labels: Vec<String> = stage
+            .records()
+            .await
+            .into_iter()
+            .map(|it| it.label)
+            .collect();
+        labels.sort();
+        labels
+    };
+    assert_eq!(labels().await, ["looks", "main"], "explore only reads");
+    // One grant covers every tool that starts this agent, for the whole session.
+    reply(&stage, &requests[0], yes(Some("group:spawn(code)"))).await;
+    assert_eq!(stage.end_of(run).await.status, Status::Completed);
+    assert_eq!(labels().await, ["again", "looks", "main", "writes"]);
+    assert_eq!(open(&stage, 0).await, []);
+}
+
+#[tokio::test]
+async fn approve_spawn_decides_which_agents_need_an_approval() {
+    let check = async |setting: ApproveSpawn, mode: Mode, expected: &[&str]| {
+        // Without an approver the calls that need one are denied.
+        let stage = Play::new(SENDS_OUT)
+            .set(|settings| settings.approve_spawn = setting)
+            .begin()
+            .await;
+        let mut new = stage.new_run("send them out");
+        new.mode = mode;
+        let run = stage.create(new).await;
+        stage.end_of(run).await;
+        let mut labels: Vec<String> = stage
+            .records()
+            .await
+            .into_iter()
+            .map(|it| it.label)
+            .collect();
+        labels.sort();
+        assert_eq!(labels, expected, "{setting} in {mode} mode");
+    };
+    let all = ["again", "looks", "main", "writes"];
+    check(ApproveSpawn::Never, Mode::Default, &all).await;
+    check(ApproveSpawn::Changing, Mode::Default, &["looks", "main"]).await;
+    check(ApproveSpawn::Changing, Mode::Yolo, &all).await;
+    check(ApproveSpawn::Always, Mode::Default, &["main"]).await;
+    check(ApproveSpawn::Always, Mode::Yolo, &all).await;
 }

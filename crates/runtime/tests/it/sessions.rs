@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 use sortie_core::id::{RunId, Seq, SessionKey};
 use sortie_core::policy::{Decision, Layer, Mode};
-use sortie_core::ports::store::{ListFilter, StoreError};
+use sortie_core::ports::store::{Archive as _, ListFilter, StoreError};
 use sortie_core::run::{ForkPoint, Lane, Status};
 use sortie_core::session::SessionFilter;
 use sortie_core::tenant::Tenant;
@@ -158,6 +158,33 @@ async fn a_conversation_continues_after_its_beginning_was_removed() {
     let seen = stage.seen("grey", 1).await;
     assert!(seen.contains("blue") && !seen.contains("red"), "{seen}");
     assert!(!seen.contains("green"), "{seen}");
+}
+
+#[tokio::test]
+async fn a_conversation_remembers_its_archived_turns() {
+    let stage = Play::new(ECHO).begin().await;
+    let mut turns = Vec::new();
+    for text in ["red", "green"] {
+        let (run, _) = send(&stage, message(&stage, "web:1", text)).await;
+        assert_eq!(stage.end_of(run).await.status, Status::Completed, "{text}");
+        turns.push(run);
+    }
+    let far = stage.runtime().now().plus_ms(1_000);
+    let stage = stage
+        .restart_and(async |store| {
+            assert_eq!(store.archive(far, far).await.expect("a number"), 2);
+        })
+        .await;
+    assert!(stage.record(turns[1]).await.archived_at.is_some());
+    let (last, _) = send(&stage, message(&stage, "web:1", "grey")).await;
+    assert_eq!(stage.end_of(last).await.status, Status::Completed);
+    let seen = stage.seen("grey", 1).await;
+    assert!(seen.contains("red") && seen.contains("green"), "{seen}");
+    let spec = stage.runtime().spec(turns[0]).await.expect("a spec");
+    assert_eq!(spec.continues, None);
+    let record = stage.record(turns[0]).await;
+    let details = stage.runtime().details(&record).await.expect("it is read");
+    assert!(details.is_some());
 }
 
 #[tokio::test]

@@ -227,11 +227,23 @@ async fn clean_up_removes_only_trees_that_ended_long_enough_ago() {
     let main = stage.play("look").await.run_id;
     let runtime = stage.runtime();
     let day = Duration::from_secs(24 * 3600);
-    assert_eq!(runtime.clean_up(day).await.expect("a number"), 0);
+    assert_eq!(
+        runtime
+            .clean_up(runtime.older_than(day))
+            .await
+            .expect("a number"),
+        0
+    );
     // In the millisecond of its end a tree is not older than zero.
     let removed = stage
         .until("the tree is old enough", async || {
-            let removed = runtime.clean_up(Duration::ZERO).await.expect("a number");
+            let rule = runtime.older_than(Duration::ZERO);
+            let expected = runtime
+                .count_clean_up(rule.clone())
+                .await
+                .expect("a number");
+            let removed = runtime.clean_up(rule).await.expect("a number");
+            assert_eq!(removed, expected);
             (removed > 0).then_some(removed)
         })
         .await;

@@ -141,12 +141,12 @@ async fn follow(
         if !is_end {
             continue;
         }
-        // An archived journal has no `finished` entry.
+        // A deleted journal has no `finished` entry.
         let record = app.runtime.get(run).await.ok()?;
         if record.status.is_terminal() && record.head <= from {
             return Some(());
         }
-        if record.status.is_terminal() && record.archived_at.is_some() {
+        if record.status.is_terminal() && record.cleaned_at.is_some() {
             return Some(());
         }
         wait(lines, &mut listener).await?;

@@ -47,6 +47,7 @@ pub(crate) fn all() -> Routes {
         .add(Access::VIEWER, routes!(tasks::list))
         .add(Access::CREATES_RUN, routes!(tasks::create))
         .add(Access::VIEWER, routes!(tasks::stats))
+        .add(Access::ADMIN, routes!(tasks::clean))
         .add(Access::VIEWER, routes!(task::get))
         .add(Access::OPERATOR, routes!(task::patch, task::delete))
         .add(Access::OPERATOR, routes!(task::cancel))

@@ -9,9 +9,9 @@ use axum::http::header;
 use axum::{Json, response::IntoResponse};
 use serde::Deserialize;
 use sortie_core::id::RunId;
-use sortie_core::ports::store::ListFilter;
+use sortie_core::ports::store::{ListFilter, RetentionRule};
 use sortie_core::run::{Announce, Priority, RunRecord, Sampling, SinkAddress, Status};
-use sortie_protocol::{NewTask, Stats, Task};
+use sortie_protocol::{CleanBody, Cleaned, NewTask, Stats, Task};
 use sortie_runtime::{NewRun, RuntimeError};
 use utoipa::IntoParams;
 
@@ -273,6 +273,34 @@ fn sinks(caller: &Caller, places: &[String]) -> Result<Vec<SinkAddress>, Problem
             )),
         })
         .collect()
+}
+
+#[utoipa::path(post, path = "/api/tasks/clean", tag = "tasks", request_body = CleanBody,
+    responses((status = 200, body = Cleaned)))]
+/// Deletes ended tasks by age.
+///
+/// Deletes a task with its descendants when all of them ended long enough ago and their results are
+/// delivered, archived or not. Usage and audit entries stay.
+pub(crate) async fn clean(
+    State(Shared(app)): State<Shared>,
+    caller: Caller,
+    JsonBody(body): JsonBody<CleanBody>,
+) -> Result<Json<Cleaned>, Problem> {
+    let age = Duration::from_secs(body.max_age_hours.saturating_mul(3_600));
+    let rule = RetentionRule {
+        statuses: body.status,
+        agent: body.agent,
+        tenant: caller.tenant().cloned(),
+        ..app.runtime.older_than(age)
+    };
+    let deleted = if body.dry_run {
+        app.runtime.count_clean_up(rule).await?
+    } else {
+        tracing::info!(?rule, by = caller.person(), "deleting old tasks");
+        app.runtime.clean_up(rule).await?
+    };
+    let dry_run = body.dry_run;
+    Ok(Json(Cleaned { deleted, dry_run }))
 }
 
 #[derive(Debug, Default, Deserialize, IntoParams)]

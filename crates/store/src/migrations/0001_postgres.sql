@@ -30,7 +30,7 @@ END
 $$;
 CREATE TRIGGER snapshot_outdated AFTER DELETE ON runs
     FOR EACH ROW WHEN (OLD.parent_id IS NULL) EXECUTE FUNCTION snapshot_outdated();
-CREATE TRIGGER snapshot_removed AFTER UPDATE OF cleaned_at, archived_at ON runs
+CREATE TRIGGER snapshot_removed AFTER UPDATE OF cleaned_at ON runs
     FOR EACH ROW WHEN (OLD.parent_id IS NULL) EXECUTE FUNCTION snapshot_outdated();
 
 -- Runs for each status and the usage of ended runs. Queries, not tables: rows that every transition
@@ -42,13 +42,11 @@ CREATE VIEW tallies AS
     FROM runs GROUP BY 1, 2, 3;
 
 CREATE VIEW usage AS
-    SELECT session, agent, model, COALESCE(tenant, '') AS tenant, COUNT(*) AS runs,
-           SUM(tool_calls) AS tool_calls, COUNT(*) FILTER (WHERE unpriced > 0) AS unpriced,
-           SUM(input_tokens) AS input_tokens, SUM(output_tokens) AS output_tokens,
-           SUM(cache_read_tokens) AS cache_read_tokens,
-           SUM(cache_write_tokens) AS cache_write_tokens,
-           SUM(CAST(ROUND(cost_usd * 1e9) AS BIGINT)) AS cost_nanos
-    FROM runs WHERE phase = 'ended' GROUP BY 1, 2, 3, 4;
+    SELECT session, agent, model, tenant, SUM(runs) AS runs, SUM(tool_calls) AS tool_calls,
+           SUM(unpriced) AS unpriced, SUM(input_tokens) AS input_tokens,
+           SUM(output_tokens) AS output_tokens, SUM(cache_read_tokens) AS cache_read_tokens,
+           SUM(cache_write_tokens) AS cache_write_tokens, SUM(cost_nanos) AS cost_nanos
+    FROM ended_usage GROUP BY session, agent, model, tenant;
 
 CREATE VIEW usage_totals AS
     SELECT tenant, SUM(runs) AS runs, SUM(tool_calls) AS tool_calls, SUM(unpriced) AS unpriced,

@@ -4,7 +4,7 @@
 CREATE TRIGGER snapshot_outdated AFTER DELETE ON runs WHEN OLD.parent_id IS NULL BEGIN
     DELETE FROM snapshots WHERE session = OLD.session AND tenant = COALESCE(OLD.tenant, '');
 END;
-CREATE TRIGGER snapshot_removed AFTER UPDATE OF cleaned_at, archived_at ON runs
+CREATE TRIGGER snapshot_removed AFTER UPDATE OF cleaned_at ON runs
 WHEN OLD.parent_id IS NULL BEGIN
     DELETE FROM snapshots WHERE session = OLD.session AND tenant = COALESCE(OLD.tenant, '');
 END;
@@ -40,8 +40,8 @@ CREATE TRIGGER tally_removed AFTER DELETE ON runs BEGIN
           AND status = OLD.status;
 END;
 
--- The usage of ended runs, maintained by triggers: clients read it all the time, and adding up the
--- runs cost more with each of them. Costs are billionths of a dollar, so that sums are exact.
+-- The sums of `ended_usage`, maintained by a trigger: clients read them all the time, and adding up the
+-- runs cost more with each of them. A deleted run stays in them.
 CREATE TABLE usage (
     session            TEXT NOT NULL,
     agent              TEXT NOT NULL,
@@ -107,27 +107,4 @@ WHEN NEW.phase = 'ended' AND OLD.phase <> 'ended' BEGIN
             cache_read_tokens = COALESCE(cache_read_tokens + excluded.cache_read_tokens, cache_read_tokens, excluded.cache_read_tokens),
             cache_write_tokens = COALESCE(cache_write_tokens + excluded.cache_write_tokens, cache_write_tokens, excluded.cache_write_tokens),
             cost_nanos = COALESCE(cost_nanos + excluded.cost_nanos, cost_nanos, excluded.cost_nanos);
-END;
-CREATE TRIGGER usage_removed AFTER DELETE ON runs WHEN OLD.phase = 'ended' BEGIN
-    UPDATE usage SET runs = runs - 1,
-        tool_calls = tool_calls - OLD.tool_calls,
-        unpriced = unpriced - (OLD.unpriced > 0),
-        input_tokens = input_tokens - COALESCE(OLD.input_tokens, 0),
-        output_tokens = output_tokens - COALESCE(OLD.output_tokens, 0),
-        cache_read_tokens = cache_read_tokens - COALESCE(OLD.cache_read_tokens, 0),
-        cache_write_tokens = cache_write_tokens - COALESCE(OLD.cache_write_tokens, 0),
-        cost_nanos = cost_nanos - COALESCE(CAST(ROUND(OLD.cost_usd * 1e9) AS INTEGER), 0)
-        WHERE session = OLD.session AND agent = OLD.agent AND model = OLD.model
-          AND tenant = COALESCE(OLD.tenant, '');
-    DELETE FROM usage WHERE session = OLD.session AND agent = OLD.agent AND model = OLD.model
-        AND tenant = COALESCE(OLD.tenant, '') AND runs = 0;
-    UPDATE usage_totals SET runs = runs - 1,
-        tool_calls = tool_calls - OLD.tool_calls,
-        unpriced = unpriced - (OLD.unpriced > 0),
-        input_tokens = input_tokens - COALESCE(OLD.input_tokens, 0),
-        output_tokens = output_tokens - COALESCE(OLD.output_tokens, 0),
-        cache_read_tokens = cache_read_tokens - COALESCE(OLD.cache_read_tokens, 0),
-        cache_write_tokens = cache_write_tokens - COALESCE(OLD.cache_write_tokens, 0),
-        cost_nanos = cost_nanos - COALESCE(CAST(ROUND(OLD.cost_usd * 1e9) AS INTEGER), 0)
-        WHERE tenant = COALESCE(OLD.tenant, '');
 END;

@@ -119,7 +119,7 @@ CREATE INDEX runs_by_account ON runs (account_id)
 -- Retention.
 CREATE INDEX runs_to_archive ON runs (ended_at) WHERE phase = 'ended' AND archived_at IS NULL;
 CREATE INDEX runs_to_clean ON runs (ended_at)
-    WHERE phase = 'ended' AND cleanup = 'delete' AND cleaned_at IS NULL AND archived_at IS NULL;
+    WHERE phase = 'ended' AND cleanup = 'delete' AND cleaned_at IS NULL;
 CREATE INDEX roots_by_end ON runs (ended_at) WHERE phase = 'ended' AND parent_id IS NULL;
 
 -- The number of descendants that each tree ever had. Counting them at every admission would make a
@@ -158,6 +158,14 @@ CREATE TABLE journal (
 );
 CREATE UNIQUE INDEX journal_by_run ON journal (run_id, seq);
 
+-- The journals of archived runs, compressed. Their entries are not in `journal`; later ones are.
+CREATE TABLE archives (
+    run_id   TEXT PRIMARY KEY REFERENCES runs (run_id) ON DELETE CASCADE,
+    -- Bytes of `body` before the compression.
+    unpacked INTEGER NOT NULL,
+    body     BLOB NOT NULL
+);
+
 -- Messages for runs. The key of an announcement is its child, so it enters once; a message from a
 -- person or a parent has no key and always enters.
 CREATE TABLE inbox (
@@ -195,6 +203,8 @@ CREATE TABLE blobs (
     run_id TEXT NOT NULL REFERENCES runs (run_id) ON DELETE CASCADE,
     id     TEXT NOT NULL,
     bytes  BLOB NOT NULL,
+    -- The length of the content if `bytes` is compressed, as outputs of archived runs are.
+    unpacked INTEGER,
     PRIMARY KEY (run_id, id)
 );
 
@@ -307,3 +317,34 @@ CREATE TABLE once (
     body        BLOB
 );
 CREATE INDEX once_by_age ON once (at);
+
+-- The usage of deleted runs.
+CREATE TABLE deleted_usage (
+    session            TEXT NOT NULL,
+    agent              TEXT NOT NULL,
+    model              TEXT NOT NULL,
+    -- Empty for runs without a tenant.
+    tenant             TEXT NOT NULL,
+    runs               INTEGER NOT NULL,
+    tool_calls         INTEGER NOT NULL,
+    unpriced           INTEGER NOT NULL,
+    input_tokens       INTEGER,
+    output_tokens      INTEGER,
+    cache_read_tokens  INTEGER,
+    cache_write_tokens INTEGER,
+    cost_nanos         INTEGER,
+    PRIMARY KEY (session, agent, model, tenant)
+) WITHOUT ROWID;
+
+-- The usage of runs that have ended, deleted ones included. Costs are billionths of a dollar, so that
+-- sums are exact.
+CREATE VIEW ended_usage AS
+    SELECT session, agent, model, COALESCE(tenant, '') AS tenant, 1 AS runs, tool_calls,
+           CASE WHEN unpriced > 0 THEN 1 ELSE 0 END AS unpriced, input_tokens, output_tokens,
+           cache_read_tokens, cache_write_tokens,
+           CAST(ROUND(cost_usd * 1e9) AS INTEGER) AS cost_nanos
+    FROM runs WHERE phase = 'ended'
+    UNION ALL
+    SELECT session, agent, model, tenant, runs, tool_calls, unpriced, input_tokens, output_tokens,
+           cache_read_tokens, cache_write_tokens, cost_nanos
+    FROM deleted_usage;

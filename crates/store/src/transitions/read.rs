@@ -11,6 +11,7 @@ use sortie_core::stats::{Stats, UsageLine, UsagePlace};
 use sortie_core::time::Timestamp;
 
 use crate::fault::{Done, Fault};
+use crate::packed;
 use crate::row::{self, BareRecord, COLUMNS, StoredPhase};
 use crate::sql::{self, Bind, Connection, Row, params};
 use crate::transitions::accounts::Balances;
@@ -414,26 +415,19 @@ pub(crate) fn wrong_usage(connection: &Connection) -> Done<Vec<String>> {
     let numbers = "runs, tool_calls, unpriced, COALESCE(input_tokens, 0), \
          COALESCE(output_tokens, 0), COALESCE(cache_read_tokens, 0), \
          COALESCE(cache_write_tokens, 0), COALESCE(cost_nanos, 0)";
-    let counted = "COUNT(*), SUM(tool_calls), COUNT(*) FILTER (WHERE unpriced > 0), \
-         COALESCE(SUM(input_tokens), 0), \
+    let counted = "SUM(runs), SUM(tool_calls), SUM(unpriced), COALESCE(SUM(input_tokens), 0), \
          COALESCE(SUM(output_tokens), 0), COALESCE(SUM(cache_read_tokens), 0), \
-         COALESCE(SUM(cache_write_tokens), 0), \
-         COALESCE(SUM(CAST(ROUND(cost_usd * 1e9) AS BIGINT)), 0)";
+         COALESCE(SUM(cache_write_tokens), 0), COALESCE(SUM(cost_nanos), 0)";
     let mut wrong = Vec::new();
-    for (table, key, of_runs) in [
-        (
-            "usage",
-            "session, agent, model, tenant",
-            "session, agent, model, COALESCE(tenant, '')",
-        ),
-        ("usage_totals", "tenant", "COALESCE(tenant, '')"),
+    for (table, key) in [
+        ("usage", "session, agent, model, tenant"),
+        ("usage_totals", "tenant"),
     ] {
         let different = sql::count(
             connection,
             &format!(
                 "WITH kept AS (SELECT {key}, {numbers} FROM {table} WHERE runs > 0),
-                      counted AS (SELECT {of_runs}, {counted} FROM runs
-                                  WHERE phase = 'ended' GROUP BY {of_runs})
+                      counted AS (SELECT {key}, {counted} FROM ended_usage GROUP BY {key})
                  SELECT (SELECT COUNT(*) FROM (SELECT * FROM kept EXCEPT SELECT * FROM counted) AS extra)
                       + (SELECT COUNT(*) FROM (SELECT * FROM counted EXCEPT SELECT * FROM kept) AS missing)"
             ),
@@ -499,7 +493,7 @@ impl Condition {
         self.sql.push_str(term);
     }
 
-    fn require(&mut self, term: &str, value: Option<&impl ToString>) {
+    pub(crate) fn require(&mut self, term: &str, value: Option<&impl ToString>) {
         if let Some(value) = value {
             self.add(term);
             self.values.push(Box::new(value.to_string()));
@@ -531,7 +525,7 @@ impl Condition {
     }
 
     /// Requires one of these values; any if there are none.
-    fn require_any(&mut self, column: &str, values: &[impl ToString]) {
+    pub(crate) fn require_any(&mut self, column: &str, values: &[impl ToString]) {
         if values.is_empty() {
             return;
         }
@@ -658,11 +652,11 @@ pub(crate) fn next_due(connection: &Connection) -> Done<Option<Timestamp>> {
 
 /// Returns a long output of a run.
 pub(crate) fn blob(connection: &Connection, run: RunId, id: &BlobId) -> Done<Option<Vec<u8>>> {
-    let bytes: Option<Vec<u8>> = sql::first(
+    let bytes = sql::first(
         connection,
-        "SELECT bytes FROM blobs WHERE run_id = ?1 AND id = ?2",
+        "SELECT bytes, unpacked FROM blobs WHERE run_id = ?1 AND id = ?2",
         [run.to_string().as_str(), id.as_str()],
-        |row| row.get(0),
+        |row| packed::content(row, 0),
     )?;
     match bytes {
         // Its name is the hash of its content: anything else is damage and is not returned.
@@ -679,10 +673,10 @@ pub(crate) fn blob(connection: &Connection, run: RunId, id: &BlobId) -> Done<Opt
 pub(crate) fn damaged_blobs(connection: &Connection) -> Done<Vec<String>> {
     let all = sql::all(
         connection,
-        "SELECT run_id, id, bytes FROM blobs",
+        "SELECT run_id, id, bytes, unpacked FROM blobs",
         (),
         |row| {
-            let bytes: Vec<u8> = row.get(2)?;
+            let bytes = packed::content(row, 2)?;
             let id: String = row.get(1)?;
             let sound = BlobId::of(&bytes).as_str() == id;
             let run: String = row.get(0)?;

@@ -93,7 +93,9 @@ pub(crate) fn save(connection: &Connection, save: &SaveSnapshot) -> Done<bool> {
 
 /// Returns the end of a journal; `None` if it was deleted.
 fn journal_end(connection: &Connection, run: RunId) -> Done<Option<Tail>> {
-    Ok(chain::end_of(connection, run)?.flatten())
+    Ok(chain::end_of(connection, run)?
+        .flatten()
+        .map(|end| end.tail))
 }
 
 fn hash_of(head: &Hash, body: &[u8]) -> Hash {

@@ -123,7 +123,7 @@ fn check_run(
     let (bare, inbox_count) = found.ok_or_else(|| Fault::not_found(run))?;
     let BareRecord { record, phase, .. } = bare;
     let entries = chain::read(connection, run, Seq::default())?;
-    let mut problems = if record.cleaned_at.is_some() || record.archived_at.is_some() {
+    let mut problems = if record.cleaned_at.is_some() {
         check_removed(connection, run)?
     } else {
         check_record(&record, phase, &entries)
@@ -135,7 +135,8 @@ fn check_run(
 fn check_removed(connection: &Connection, run: RunId) -> Done<Vec<String>> {
     let left = sql::count(
         connection,
-        "SELECT COUNT(*) FROM journal WHERE run_id = ?1",
+        "SELECT (SELECT COUNT(*) FROM journal WHERE run_id = ?1)
+              + (SELECT COUNT(*) FROM archives WHERE run_id = ?1)",
         [run.to_string()],
     )?;
     let problem = format!("the journal of run {run} was removed, but {left} entries are there");

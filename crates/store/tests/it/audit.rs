@@ -180,7 +180,11 @@ pub(crate) async fn the_audit_of_a_subtree_is_found_after_its_records_are_delete
             assert_eq!(found, expected, "of {number}");
         }
         // A second time without any records.
-        let removed = store.delete_before(at(1_000)).await.unwrap().len();
+        let removed = store
+            .delete_ended(RetentionRule::before(at(1_000)))
+            .await
+            .unwrap()
+            .len();
         assert!(removed == 4 || removed == 0, "{removed}");
     }
     clean(store).await;

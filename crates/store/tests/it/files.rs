@@ -390,7 +390,7 @@ async fn a_record_that_contradicts_its_journal_is_noticed() {
              completed, failed, timeout, cancelled",
         ),
         (
-            "UPDATE runs SET archived_at = 1 WHERE task = 'task 1'",
+            "UPDATE runs SET cleaned_at = 1 WHERE task = 'task 1'",
             "the journal of run 1 was removed, but 5 entries are there",
         ),
         (
@@ -400,6 +400,45 @@ async fn a_record_that_contradicts_its_journal_is_noticed() {
     ] {
         let (_, problems) = after_tampering(sql).await;
         assert_eq!(problems, [expected], "{sql}");
+    }
+}
+
+#[tokio::test]
+async fn tampering_with_an_archive_is_noticed() {
+    for (sql, expected) in [
+        ("SELECT 1", None),
+        (
+            "UPDATE archives SET body = x'00'",
+            Some("damaged at entry 1"),
+        ),
+        (
+            "UPDATE archives SET unpacked = unpacked - 1",
+            Some("damaged at entry 3"),
+        ),
+        ("DELETE FROM archives", Some("damaged at entry 1")),
+    ] {
+        let home = home();
+        let store = open(home.path());
+        let fence = running(&store, 1, spec(1)).await;
+        let end = finishing(fence, 6, completed("done"));
+        reported(store.finish_next(end).await);
+        assert_eq!(store.archive(at(7), at(20)).await.unwrap(), 1);
+        drop(store);
+        database(home.path()).execute_batch(sql).unwrap();
+        let store = open(home.path());
+        let read = store.read(run(1), Seq(0)).await;
+        let problems = store.verify().await.unwrap().problems;
+        match expected {
+            None => {
+                assert_eq!(read.unwrap().len(), 3);
+                assert_eq!(problems, Vec::<String>::new());
+            }
+            Some(expected) => {
+                let error = read.unwrap_err().to_string();
+                assert!(error.contains(expected), "{sql}: {error}");
+                assert_eq!(problems, [error]);
+            }
+        }
     }
 }
 

@@ -89,7 +89,7 @@ conformance! {
         queue_positions_end_at_a_thousand,
         undelivered_results_are_counted,
         a_snapshot_is_kept_for_a_session_until_a_turn_is_deleted,
-        a_snapshot_goes_with_archived_turns,
+        a_snapshot_survives_archiving,
         a_snapshot_must_follow_the_one_it_was_folded_from,
         active_runs_of_a_tree_are_listed_alone,
         usage_is_the_same_before_and_after_runs_end,
@@ -148,6 +148,7 @@ conformance! {
         list_and_stats_filter,
         next_due_is_the_earliest,
         transcripts_are_deleted_after_the_delivery,
+        archived_runs_stay_readable,
         delete_before_removes_whole_trees,
         delete_removes_a_subtree_or_nothing,
     }

@@ -523,7 +523,11 @@ pub(crate) async fn a_prefix_of_several_requests_means_the_open_one(store: &dyn 
 
 pub(crate) async fn requests_are_deleted_with_the_transcript(store: &dyn Store) {
     for number in 1..=2 {
-        waiting(store, number, spec(number), approval(number, 90_000)).await;
+        let passing = RunSpec {
+            cleanup: Cleanup::Delete,
+            ..spec(number)
+        };
+        waiting(store, number, passing, approval(number, 90_000)).await;
         say(store, number, refused(), 200).await;
         let fence = claim_all(store, 300).await[0];
         let finish = finishing(fence, 400, completed("done"));
@@ -532,7 +536,10 @@ pub(crate) async fn requests_are_deleted_with_the_transcript(store: &dyn Store) 
     assert!(store.find_request(request_id(1).as_str()).await.is_ok());
     store.delete(run(1)).await.unwrap();
     assert!(store.find_request(request_id(1).as_str()).await.is_err());
+    // An archived run keeps its requests.
     store.archive(at(10_000), at(20_000)).await.unwrap();
+    assert!(store.find_request(request_id(2).as_str()).await.is_ok());
+    store.clean(at(20_000)).await.unwrap();
     assert!(store.find_request(request_id(2).as_str()).await.is_err());
 }
 

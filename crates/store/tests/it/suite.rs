@@ -1616,9 +1616,15 @@ pub(crate) async fn transcripts_are_deleted_after_the_delivery(store: &dyn Store
     assert_eq!(record.outcome, Some(completed("done")));
     assert_ne!(story(store, 2).await, "");
 
-    // Old ones go too, but never one whose result is still on its way.
+    // Old ones are archived, but never one whose result is still on its way.
     assert_eq!(store.archive(at(7), at(20)).await.unwrap(), 2);
     assert_eq!(store.get(run(3)).await.unwrap().archived_at, Some(at(20)));
+    assert_eq!(story(store, 1).await, "");
+    assert_ne!(story(store, 3).await, "");
+    assert_eq!(
+        store.blob(run(3), &blob.id).await.unwrap(),
+        Some(blob.bytes)
+    );
     assert_ne!(story(store, 2).await, "");
     let due = store.due_outside(at(20)).await.unwrap();
     store
@@ -1628,6 +1634,75 @@ pub(crate) async fn transcripts_are_deleted_after_the_delivery(store: &dyn Store
     assert_eq!(store.clean(at(30)).await.unwrap(), 1);
     assert_eq!(store.get(run(2)).await.unwrap().cleaned_at, Some(at(30)));
     sound(store).await;
+}
+
+pub(crate) async fn archived_runs_stay_readable(store: &dyn Store) {
+    let long = Blob {
+        id: BlobId::of(&[b'x'; 10_000]),
+        bytes: vec![b'x'; 10_000],
+    };
+    let fence = running(store, 1, spec(1)).await;
+    let notes = (0..50).map(|number| note(&format!("note {number}")));
+    store
+        .append_next(appending(fence, 5, notes.collect()))
+        .await
+        .unwrap();
+    let finish = Finish {
+        blobs: vec![long.clone()],
+        ..finishing(fence, 6, completed("done"))
+    };
+    reported(store.finish_next(finish).await);
+    let before = store.read(run(1), Seq(0)).await.unwrap();
+    let parts_before = in_parts(store, 1).await;
+    assert_eq!(store.archive(at(7), at(20)).await.unwrap(), 1);
+    assert_eq!(store.archive(at(7), at(21)).await.unwrap(), 0);
+    assert_eq!(store.list(ListFilter::default()).await.unwrap(), []);
+
+    assert_eq!(store.read(run(1), Seq(0)).await.unwrap(), before);
+    assert_eq!(store.read(run(1), Seq(30)).await.unwrap(), before[30..]);
+    assert_eq!(in_parts(store, 1).await, parts_before);
+    assert_eq!(store.first(run(1)).await.unwrap().as_ref(), before.first());
+    assert_eq!(
+        store.blob(run(1), &long.id).await.unwrap(),
+        Some(long.bytes)
+    );
+    sound(store).await;
+
+    // Only a rule deletes it, and never its usage.
+    let all = ListFilter {
+        archived: true,
+        ..ListFilter::default()
+    };
+    let usage = store.usage(all.clone(), None, 0).await.unwrap();
+    assert_eq!(usage.len(), 1);
+    let rule = |agent: &str| RetentionRule {
+        agent: Some(agent.to_owned()),
+        statuses: vec![Status::Completed, Status::Failed],
+        ..RetentionRule::before(at(50))
+    };
+    assert_eq!(store.count_ended(rule("nobody")).await.unwrap(), 0);
+    assert_eq!(store.delete_ended(rule("nobody")).await.unwrap(), []);
+    let agent = spec(1).agent.name.clone();
+    assert_eq!(store.count_ended(rule(&agent)).await.unwrap(), 1);
+    assert_eq!(store.delete_ended(rule(&agent)).await.unwrap().len(), 1);
+    assert_eq!(store.list(all.clone()).await.unwrap(), []);
+    assert_eq!(store.usage(all.clone(), None, 0).await.unwrap(), usage);
+    assert_eq!(store.used(all).await.unwrap(), usage[0].usage);
+    sound(store).await;
+}
+
+/// Reads a journal in small parts.
+async fn in_parts(store: &dyn Store, number: u32) -> Vec<Vec<Seq>> {
+    let mut parts = Vec::new();
+    let mut after = Seq(0);
+    loop {
+        let part = store.read_part(run(number), after, 200).await.unwrap();
+        let Some(last) = part.last() else {
+            return parts;
+        };
+        after = last.seq;
+        parts.push(part.iter().map(|entry| entry.seq).collect());
+    }
 }
 
 pub(crate) async fn delete_before_removes_whole_trees(store: &dyn Store) {
@@ -1657,8 +1732,17 @@ pub(crate) async fn delete_before_removes_whole_trees(store: &dyn Store) {
         .finish_next(finishing(first, 11, completed("done")))
         .await
         .unwrap();
-    assert_eq!(store.delete_before(at(11)).await.unwrap(), []);
-    let removed = store.delete_before(at(50)).await.unwrap();
+    assert_eq!(
+        store
+            .delete_ended(RetentionRule::before(at(11)))
+            .await
+            .unwrap(),
+        []
+    );
+    let removed = store
+        .delete_ended(RetentionRule::before(at(50)))
+        .await
+        .unwrap();
     assert_eq!(numbers(removed.iter().map(|about| about.run)), [1, 2]);
     let left = store.list(ListFilter::default()).await.unwrap();
     assert_eq!(

@@ -18,9 +18,9 @@ use sortie_core::ports::store::{
     Accounts, Admission, Admit, Append, Appended, Archive, Audit, AuditFilter, Begun, CancelReport,
     Charged, Claim, Claimed, Delivered, DeliveryAttempt, EndReport, Finish, Finishing, Heartbeat,
     HeartbeatReport, Idempotency, Journal, ListFilter, Outbox, Park, PauseReport, Receipt, Recover,
-    RecoverReport, Registry, Replied, ReplyTo, Requests, Reserve, Reserved, RunDelay, RunRef,
-    SaveSnapshot, Snapshot, StoreError, StoreResult, Unblock, Undelivered, Update, VerifyReport,
-    WaitingSession,
+    RecoverReport, Registry, Replied, ReplyTo, Requests, Reserve, Reserved, RetentionRule,
+    RunDelay, RunRef, SaveSnapshot, Snapshot, StoreError, StoreResult, Unblock, Undelivered,
+    Update, VerifyReport, WaitingSession,
 };
 use sortie_core::request::{OpenRequest, RequestFilter, RequestId, SessionGrant};
 use sortie_core::run::{Cancellation, RecordField, RunRecord};
@@ -291,7 +291,8 @@ in_turn! {
         delete(run: RunId) -> Vec<RunRef>;
         clean(at: Timestamp) -> u64;
         archive(archive_before: Timestamp, at: Timestamp) -> u64;
-        delete_before(before: Timestamp) -> Vec<RunRef>;
+        delete_ended(rule: RetentionRule) -> Vec<RunRef>;
+        count_ended(rule: RetentionRule) -> u64;
         verify() -> VerifyReport;
     } may_fail {}
 }

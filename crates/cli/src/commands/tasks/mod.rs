@@ -4,6 +4,7 @@
 mod budget;
 mod cancel;
 mod changes;
+mod clean;
 mod control;
 mod delete;
 mod events;
@@ -44,6 +45,7 @@ pub(crate) enum Tasks {
     Discard(changes::Discard),
     Cancel(cancel::Cancel),
     Delete(delete::Delete),
+    Clean(clean::Clean),
     Pause(control::Pause),
     Resume(control::Resume),
     Retry(control::Retry),
@@ -65,6 +67,7 @@ impl Tasks {
             Self::Discard(discard) => discard.run(settings).await,
             Self::Cancel(cancel) => cancel.run(settings).await,
             Self::Delete(delete) => delete.run(settings).await,
+            Self::Clean(clean) => clean.run(settings).await,
             Self::Pause(pause) => pause.run(settings).await,
             Self::Resume(resume) => resume.run(settings).await,
             Self::Retry(retry) => retry.run(settings).await,

@@ -3,6 +3,7 @@
 use crate::id::{RunId, SessionKey};
 use crate::run::Status;
 use crate::tenant::Tenant;
+use crate::time::Timestamp;
 
 /// Selects lines of the audit.
 #[derive(Clone, Debug, Default)]
@@ -40,6 +41,30 @@ pub struct ListFilter {
     pub archived: bool,
     /// The page size; 0 is unlimited.
     pub limit: u32,
+}
+
+/// Selects trees of ended runs to delete. Status, agent and tenant are those of the root.
+#[derive(Clone, Debug)]
+pub struct RetentionRule {
+    /// Every run of the tree ended before this moment.
+    pub before: Timestamp,
+    /// Any of these; all if empty.
+    pub statuses: Vec<Status>,
+    pub agent: Option<String>,
+    pub tenant: Option<Tenant>,
+}
+
+impl RetentionRule {
+    /// Selects all trees that ended before `before`.
+    #[must_use]
+    pub const fn before(before: Timestamp) -> Self {
+        Self {
+            before,
+            statuses: Vec::new(),
+            agent: None,
+            tenant: None,
+        }
+    }
 }
 
 /// The result of checking the store.

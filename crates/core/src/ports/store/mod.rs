@@ -351,19 +351,23 @@ pub trait Audit: Send + Sync {
     async fn verify_audit(&self) -> StoreResult<AuditReport>;
 }
 
-/// Deletes and checks old data.
+/// Archives, deletes and checks old data.
 #[async_trait]
 pub trait Archive: Send + Sync {
-    /// Deletes the record and journal of an ended run and of its ended descendants.
+    /// Deletes the record and journal of an ended run and of its ended descendants. Usage and audit
+    /// are kept.
     async fn delete(&self, run: RunId) -> StoreResult<Vec<RunRef>>;
     /// Deletes the transcripts of ended runs with `cleanup = delete`, once their results are delivered.
     /// Records, usage and outcome are kept.
     async fn clean(&self, at: Timestamp) -> StoreResult<u64>;
-    /// Deletes transcripts that are older than `archive_before`. Records, usage and outcome are kept.
-    /// Skips runs with a pending delivery.
+    /// Takes runs that ended before `archive_before` out of the lists and compresses their journals and
+    /// outputs, which stay readable. Skips runs with a pending delivery.
     async fn archive(&self, archive_before: Timestamp, at: Timestamp) -> StoreResult<u64>;
-    /// Deletes records of trees that ended before `before`. Skips trees with a pending delivery.
-    async fn delete_before(&self, before: Timestamp) -> StoreResult<Vec<RunRef>>;
+    /// Deletes the trees that a rule selects. Skips trees with a pending delivery. Usage and audit are
+    /// kept.
+    async fn delete_ended(&self, rule: RetentionRule) -> StoreResult<Vec<RunRef>>;
+    /// Returns the number of runs that [`Archive::delete_ended`] would delete.
+    async fn count_ended(&self, rule: RetentionRule) -> StoreResult<u64>;
     /// Checks every journal against its hash chain and every record against its journal.
     async fn verify(&self) -> StoreResult<VerifyReport>;
 }
