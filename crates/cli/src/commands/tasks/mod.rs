@@ -6,7 +6,7 @@ mod cancel;
 mod changes;
 mod control;
 mod delete;
-mod events;
+pub(crate) mod events;
 mod list;
 mod result;
 mod show;
@@ -107,7 +107,7 @@ pub(super) async fn handles(
 }
 
 /// Returns the width of the terminal on stdout, if it is one.
-fn output_columns(settings: &Settings) -> Option<u16> {
+pub(crate) fn output_columns(settings: &Settings) -> Option<u16> {
     settings.terminal.output.then(|| {
         let (_, columns) = console::Term::stdout().size();
         columns
