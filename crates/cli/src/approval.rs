@@ -4,6 +4,7 @@
 //! characters in text of a model are written out, so that it cannot draw a prompt or hide what
 //! would run.
 
+use crate::ids::short_label;
 use console::Style;
 use serde_json::Value;
 use sortie_base::diff;
@@ -104,7 +105,7 @@ pub(crate) fn question(lang: Lang, open: &OpenRequest) -> String {
 
 fn approval_question(lang: Lang, open: &OpenRequest, approval: &ApprovalRequest) -> String {
     let agent = write_out_line(&open.agent);
-    let label = write_out_line(&open.label);
+    let label = short_label(&open.label);
     let tool = write_out_line(&approval.tool);
     let mut lines = vec![t!(
         lang,
@@ -119,11 +120,7 @@ fn approval_question(lang: Lang, open: &OpenRequest, approval: &ApprovalRequest)
         Some(preview) => first_lines(lang, preview.lines().map(str::to_owned)),
         None => details(lang, &approval.arguments),
     });
-    notes.push(t!(
-        lang,
-        "approval-reason",
-        reason = shown(&approval.reason)
-    ));
+    notes.push(reason_words(lang, &approval.reason));
     if approval.dangers.is_empty() {
         notes.extend(approval.lasting.iter().enumerate().map(|(index, rule)| {
             t!(
@@ -233,17 +230,29 @@ fn plain_question(lang: Lang, open: &OpenRequest, question: &Question) -> String
             lang,
             "question-prompt",
             agent = write_out_line(&open.agent),
-            label = write_out_line(&open.label)
+            label = short_label(&open.label)
         ),
         Some(default) => t!(
             lang,
             "question-prompt-default",
             agent = write_out_line(&open.agent),
-            label = write_out_line(&open.label),
+            label = short_label(&open.label),
             default = shown(default)
         ),
     });
     lines.join("\n") + " "
+}
+
+/// Formats why a person is asked. The reason is in the terms of policy; that of a mode, which is the
+/// usual one, gets a sentence.
+fn reason_words(lang: Lang, reason: &str) -> String {
+    let mode = reason
+        .strip_prefix("mode: ")
+        .and_then(|rest| rest.strip_suffix(" mode requires an approval for it"));
+    match mode {
+        Some(mode) => t!(lang, "approval-reason-mode", mode = shown(mode)),
+        None => t!(lang, "approval-reason", reason = shown(reason)),
+    }
 }
 
 /// Returns the arguments that neither the verbatim text nor the diff shows.

@@ -4,12 +4,15 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Args, Parser, ValueEnum};
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, ValueEnum};
+use sortie::Environment;
+use sortie_base::nearest::nearest;
 use sortie_config::LogFormat;
 use sortie_core::run::{Cleanup, Priority, Status};
 use sortie_core::words::Lang;
 
 use crate::commands::Command;
+use crate::{help, output};
 
 /// Runs LLM agents and their subagents durably.
 ///
@@ -30,16 +33,19 @@ const SKIP_APPROVALS: &str = "--yes";
 
 impl Arguments {
     /// Parses the command line of this process. Exits with a message if it is invalid.
-    pub(crate) fn of_process() -> Self {
-        Self::of(std::env::args_os()).unwrap_or_else(|error| error.exit())
+    pub(crate) fn of_process(environment: &Environment) -> Self {
+        let words: Vec<OsString> = std::env::args_os().collect();
+        let lang = help::language(&words, environment);
+        Self::of(words, lang).unwrap_or_else(|error| exit(&error, lang))
     }
 
     /// Parses arguments. A suggestion must not widen permissions: `--mode foo` is close to `yolo`.
     /// The message lists the possible values, so none of them is suggested.
-    fn of(words: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
+    fn of(words: impl IntoIterator<Item = OsString>, lang: Lang) -> Result<Self, clap::Error> {
         let words: Vec<OsString> = words.into_iter().collect();
-        Self::parse_or_chat(&words).map_err(|mut error| {
+        Self::parse_or_chat(&words, lang).map_err(|mut error| {
             error.remove(ContextKind::SuggestedValue);
+            suggest_command(&mut error);
             let skips_approvals = |value: &ContextValue| {
                 let names = value.to_string();
                 names.split(", ").any(|name| name == SKIP_APPROVALS)
@@ -57,8 +63,8 @@ impl Arguments {
 
 impl Arguments {
     /// Parses arguments. Without a command they are those of `chat`: `sortie --continue`.
-    fn parse_or_chat(words: &[OsString]) -> Result<Self, clap::Error> {
-        Self::try_parse_from(words).or_else(|error| {
+    fn parse_or_chat(words: &[OsString], lang: Lang) -> Result<Self, clap::Error> {
+        Self::parsed(words, lang).or_else(|error| {
             let may_be_chat = matches!(
                 error.kind(),
                 ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
@@ -70,8 +76,41 @@ impl Arguments {
             }
             let mut with_chat = words.to_vec();
             with_chat.insert(with_chat.len().min(1), "chat".into());
-            Self::try_parse_from(with_chat).map_err(|_| error)
+            Self::parsed(&with_chat, lang).map_err(|_| error)
         })
+    }
+
+    fn parsed(words: &[OsString], lang: Lang) -> Result<Self, clap::Error> {
+        let mut command = help::localized(Self::command(), lang);
+        let matches = command.try_get_matches_from_mut(words)?;
+        Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+    }
+}
+
+/// Prints the help, the version or an error, and exits.
+fn exit(error: &clap::Error, lang: Lang) -> ! {
+    match help::error_text(error).filter(|_| lang == Lang::Zh) {
+        Some(text) => {
+            output::note(&text);
+            std::process::exit(error.exit_code())
+        }
+        None => error.exit(),
+    }
+}
+
+/// Suggests the command that was probably meant: clap's own measure misses swapped letters.
+fn suggest_command(error: &mut clap::Error) {
+    let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand) else {
+        return;
+    };
+    if error.get(ContextKind::SuggestedSubcommand).is_some() {
+        return;
+    }
+    let command = Arguments::command();
+    let names = command.get_subcommands().map(clap::Command::get_name);
+    if let Some(near) = nearest(typed, names) {
+        let near = ContextValue::Strings(vec![near.to_owned()]);
+        error.insert(ContextKind::SuggestedSubcommand, near);
     }
 }
 
@@ -195,8 +234,6 @@ impl From<CleanupArgument> for Cleanup {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]
@@ -212,14 +249,23 @@ mod tests {
             "spawn x --mode foo",
         ] {
             let words = ["sortie"].into_iter().chain(words.split(' '));
-            let error = Arguments::of(words.map(OsString::from))
+            let error = Arguments::of(words.map(OsString::from), Lang::En)
                 .unwrap_err()
                 .to_string();
             assert!(!error.contains("tip:"), "{error}");
         }
         let words = ["sortie", "run", "x", "--modl", "y"].map(OsString::from);
-        let error = Arguments::of(words).unwrap_err().to_string();
+        let error = Arguments::of(words, Lang::En).unwrap_err().to_string();
         assert!(error.contains("'--model'"), "{error}");
+    }
+
+    #[test]
+    fn swapped_letters_of_a_command_are_recognized() {
+        for (typed, meant) in [("rnu", "'run'"), ("taks", "'tasks'"), ("sevre", "'serve'")] {
+            let words = ["sortie", typed].map(OsString::from);
+            let error = Arguments::of(words, Lang::En).unwrap_err().to_string();
+            assert!(error.contains(meant), "{error}");
+        }
     }
 
     #[test]

@@ -79,6 +79,8 @@ impl ModelArguments {
         settings: &Settings,
         place: &Place,
     ) -> Result<Chosen, Problem> {
+        // Before anything is said about the model: a refused command uses none.
+        place.refuse(settings, settings.own_configuration())?;
         place.refuse(settings, self.record.is_some().then_some("--record"))?;
         let by_flag = self.model.is_some();
         let (name, small_model) = match (self.model.as_deref(), place) {

@@ -19,6 +19,7 @@ use tokio::time::Instant;
 use crate::approval::replied_elsewhere;
 use crate::colors::Colors;
 use crate::engine::{Engine, Feed, FeedItem};
+use crate::ids::short_label;
 use crate::output;
 use crate::person::{Answer, Person};
 use crate::problem::Problem;
@@ -210,7 +211,7 @@ impl<'a> Follow<'a> {
                     self.settings.lang,
                     "asked-elsewhere",
                     agent = write_out_line(&request.agent),
-                    label = write_out_line(&request.label),
+                    label = short_label(&request.label),
                     id = request.request.id.as_str()
                 )),
             }

@@ -15,6 +15,7 @@ mod engine;
 mod exit;
 mod follow;
 mod foreground;
+mod help;
 #[cfg(test)]
 mod hidden_characters;
 mod ids;
@@ -35,6 +36,7 @@ mod serving;
 mod settings;
 mod signals;
 mod table;
+mod top;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -55,8 +57,9 @@ fn main() -> ExitCode {
         Err(exit) => return exit,
     };
     keep_memory_private();
-    let arguments = Arguments::of_process();
-    let settings = match Settings::new(&arguments.global, environment(), helper) {
+    let environment = environment();
+    let arguments = Arguments::of_process(&environment);
+    let settings = match Settings::new(&arguments.global, environment, helper) {
         Ok(settings) => settings,
         Err(failed) => return failed.problem.report(failed.lang).into(),
     };

@@ -187,6 +187,8 @@ impl Person {
             _pause: pause,
         });
         self.draw();
+        // The bell: the user may be looking elsewhere.
+        self.write("\u{7}");
     }
 
     /// Reads the keys that arrived while no prompt was shown, for example while a reply was sent. A line

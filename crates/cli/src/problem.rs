@@ -5,6 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use sortie_base::nearest::nearest;
 use sortie_base::private_files::FileRefusal;
 use sortie_config::{ConfigError, EditError, TrustError};
 use sortie_core::id::{MIN_PREFIX_CHARS, RunId};
@@ -41,6 +42,10 @@ pub(crate) enum Problem {
     NoHome,
     /// The workspace cannot be used.
     Workspace { path: PathBuf, source: io::Error },
+    /// The home folder cannot be used.
+    Home { path: PathBuf, source: io::Error },
+    /// A file could not be written.
+    File { path: PathBuf, source: io::Error },
     /// The instruction could not be read.
     Input(io::Error),
     /// The instruction is empty.
@@ -221,6 +226,7 @@ impl Problem {
             Self::Model(_)
             | Self::ShortId(_)
             | Self::NoHome
+            | Self::Home { .. }
             | Self::Workspace { .. }
             | Self::Input(_)
             | Self::EmptyInput
@@ -240,6 +246,7 @@ impl Problem {
             Self::CrashPlan(_) => Exit::Usage,
             Self::Runtime(RuntimeError::Toolbox(_))
             | Self::Output(_)
+            | Self::File { .. }
             | Self::Process(_)
             | Self::Serve(_) => Exit::Failed,
         }
@@ -265,7 +272,10 @@ impl Problem {
                 t!(lang, "hint-model"),
             ),
             Self::NoAgent { name, known } => hinted(
-                t!(lang, "error-no-agent", name = name),
+                match nearest(name, known.split(", ")) {
+                    Some(near) => t!(lang, "error-no-agent-near", name = name, near = near),
+                    None => t!(lang, "error-no-agent", name = name),
+                },
                 t!(lang, "hint-no-agent", known = known),
             ),
             Self::ShortId(typed) => hinted(
@@ -277,6 +287,16 @@ impl Problem {
                 message: t!(lang, "error-workspace", path = path.display().to_string()),
                 causes: chain(source),
                 hint: Some(t!(lang, "hint-workspace")),
+            },
+            Self::Home { path, source } => ErrorText {
+                message: t!(lang, "error-home", path = path.display().to_string()),
+                causes: vec![os_words(source)],
+                hint: Some(t!(lang, "hint-home")),
+            },
+            Self::File { path, source } => ErrorText {
+                message: t!(lang, "error-file", path = path.display().to_string()),
+                causes: vec![os_words(source)],
+                hint: None,
             },
             Self::Input(source) => ErrorText {
                 message: t!(lang, "error-input"),
@@ -504,6 +524,13 @@ fn first_line(lang: Lang, message: &str) -> String {
     } else {
         t!(lang, "error-line", message = message)
     }
+}
+
+/// Returns the cause of a failed system call, without its number.
+fn os_words(error: &io::Error) -> String {
+    let words = error.to_string();
+    let number = words.find(" (os error");
+    words[..number.unwrap_or(words.len())].to_lowercase()
 }
 
 /// Returns the messages of an error and all its causes.

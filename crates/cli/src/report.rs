@@ -10,6 +10,7 @@ use sortie_text::{one_line, outcome_error, strip_sequences, t, truncate_middle};
 
 use crate::chat::render_markdown;
 use crate::engine::Engine;
+use crate::ids::short_label;
 use crate::output;
 use crate::problem::Problem;
 use crate::settings::Settings;
@@ -153,7 +154,7 @@ fn not_completed(
             lang,
             "kept-child",
             agent = &child.agent,
-            label = one_line(&child.label),
+            label = short_label(&child.label),
             id = &child.handle
         ));
     }

@@ -1,10 +1,11 @@
 //! Flags and environment, merged once into one value. No other module reads the environment.
 
 use std::ffi::OsString;
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustix::fs::{Access, access};
 use sortie::{Builder, Environment, Options, SandboxHelper};
 use sortie_base::redact::{REDACTED, Redactor};
 use sortie_config::LogFormat;
@@ -71,9 +72,9 @@ pub(crate) struct Terminal {
 impl Terminal {
     fn of_process() -> Self {
         Self {
-            input: std::io::stdin().is_terminal(),
-            output: std::io::stdout().is_terminal(),
-            progress: std::io::stderr().is_terminal(),
+            input: io::stdin().is_terminal(),
+            output: io::stdout().is_terminal(),
+            progress: io::stderr().is_terminal(),
         }
     }
 
@@ -197,6 +198,35 @@ impl Settings {
         if self.assigned { Some("-c") } else { None }
     }
 
+    /// Fails if the home folder is something else, or closed to this user.
+    pub(crate) fn check_home(&self) -> Result<(), Problem> {
+        let home = &self.options.home;
+        let bad = |source| Problem::Home {
+            path: home.clone(),
+            source,
+        };
+        match std::fs::metadata(home) {
+            Ok(found) if !found.is_dir() => Err(bad(io::ErrorKind::NotADirectory.into())),
+            Ok(_) => {
+                access(home, Access::READ_OK | Access::EXEC_OK).map_err(|error| bad(error.into()))
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(bad(error)),
+        }
+    }
+
+    /// Fails if the home folder, or the folder in which it would be created, cannot be written.
+    pub(crate) fn check_home_writable(&self) -> Result<(), Problem> {
+        let home = &self.options.home;
+        let existing = home.ancestors().find(|folder| folder.exists());
+        access(existing.unwrap_or(home), Access::WRITE_OK | Access::EXEC_OK).map_err(|error| {
+            Problem::Home {
+                path: home.clone(),
+                source: error.into(),
+            }
+        })
+    }
+
     /// Returns the canonical path of the workspace.
     pub(crate) fn workspace(&self, given: Option<&Path>) -> Result<PathBuf, Problem> {
         let path = given.map_or_else(
@@ -211,7 +241,7 @@ impl Settings {
         if whole.is_dir() {
             Ok(whole)
         } else {
-            Err(bad(std::io::ErrorKind::NotADirectory.into()))
+            Err(bad(io::ErrorKind::NotADirectory.into()))
         }
     }
 }
@@ -235,7 +265,7 @@ fn configuration(
 }
 
 /// Returns the locale that the environment sets; the nearest variable counts.
-fn locale(environment: &Environment) -> Option<&str> {
+pub(crate) fn locale(environment: &Environment) -> Option<&str> {
     ["SORTIE_LANG", "LC_ALL", "LC_MESSAGES", "LANG"]
         .into_iter()
         .find_map(|name| environment.text(name))

@@ -98,6 +98,9 @@ pub struct MainConfig {
     /// Most turns with tool calls; after them the run must report its result.
     #[schemars(range(min = 1, max = 10_000))]
     pub max_iterations: u32,
+    /// Whether the main agent keeps notes across the sessions of a project: it is offered
+    /// `memory_save`, `memory_search` and `memory_get`.
+    pub memory: bool,
     /// Time limit of a main run, in seconds; 0 is no limit.
     #[schemars(range(min = 0, max = 31_536_000))]
     pub timeout_seconds: u64,
@@ -107,6 +110,7 @@ impl Default for MainConfig {
     fn default() -> Self {
         Self {
             max_iterations: 50,
+            memory: false,
             timeout_seconds: 0,
         }
     }

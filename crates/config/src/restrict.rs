@@ -44,6 +44,7 @@ const RULES: &[(&str, Rule)] = &[
     ("store_password_env", Rule::NeedsTrust),
     ("store_password_file", Rule::NeedsTrust),
     ("main.max_iterations", Rule::Lower(None)),
+    ("main.memory", Rule::SwitchOff),
     ("main.timeout_seconds", Rule::LowerTime(None)),
     ("subagents.enabled", Rule::SwitchOff),
     ("subagents.max_concurrent", Rule::Lower(None)),

@@ -406,12 +406,15 @@ fn room(kept: usize, what: &str) -> Result<(), ModelError> {
 /// name is that of a vendor.
 fn no_vendor(name: &str) -> ModelError {
     let shown = truncate(name, SHOWN_NAME_CHARS);
-    let vendor = vendor::vendor(name.trim_end_matches('/'));
-    let example = vendor.and_then(|vendor| {
+    let default_of = |name: &str| {
+        let vendor = vendor::vendor(name)?;
         let model = vendor.default_model.as_ref()?;
         Some(format!("{}/{model}", vendor.name))
-    });
-    let example = example.unwrap_or_else(|| "anthropic/claude-sonnet-4-5".to_owned());
+    };
+    let example = default_of(name.trim_end_matches('/'));
+    let example = example
+        .or_else(|| default_of("anthropic"))
+        .unwrap_or_default();
     ModelError::new(
         Fault::BadRequest,
         format!(

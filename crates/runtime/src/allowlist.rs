@@ -63,7 +63,7 @@ impl Planner {
             t!(
                 parent.lang,
                 "spawn-model-not-allowed",
-                model = one_line(first_chars(model, 4 * LABEL_CHARS)),
+                model = one_line(first_chars(model, LABEL_CHARS)),
                 known = known
             ),
         ))
@@ -85,7 +85,7 @@ impl Planner {
             .map(|tool| tool.name.as_str())
             .collect();
         let known = one_line(first_chars(&known.join(", "), MOST_LISTED_CHARS));
-        let rule = one_line(first_chars(&unknown.rule, 4 * LABEL_CHARS));
+        let rule = one_line(first_chars(&unknown.rule, LABEL_CHARS));
         Err(Refusal::new(
             RefusalReason::UnknownTool,
             match unknown.nearest {

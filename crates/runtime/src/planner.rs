@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use sortie_agent::{PromptContext, system_prompt};
+use sortie_base::truncate::truncate;
 use sortie_base::wildcard::matches;
 use sortie_core::agent::{AgentDefinition, DEFAULT_AGENT, ModelChoice};
 use sortie_core::budget::Budget;
@@ -774,7 +775,7 @@ fn checked_schema(lang: Lang, schema: Option<Value>) -> Result<Option<Arc<Value>
             t!(
                 lang,
                 "spawn-bad-schema",
-                problem = one_line(first_chars(&problem, 4 * LABEL_CHARS))
+                problem = one_line(first_chars(&problem, LABEL_CHARS))
             ),
         )),
     }
@@ -784,15 +785,14 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
+/// Returns the label of a run: the given one, or the first line of its task.
 pub(crate) fn label_of(label: Option<&str>, task: &str) -> String {
+    let first_line = || task.trim().lines().next().unwrap_or_default();
     let chosen = label
         .map(str::trim)
         .filter(|label| !label.is_empty())
-        .map_or_else(
-            || one_line(first_chars(task.trim(), LABEL_CHARS)),
-            |label| one_line(first_chars(label, 4 * LABEL_CHARS)),
-        );
-    chosen.trim().to_owned()
+        .unwrap_or_else(first_line);
+    truncate(&one_line(chosen), LABEL_CHARS)
 }
 
 fn checked_task(lang: Lang, task: String) -> Result<String, Refusal> {

@@ -19,7 +19,7 @@ use sortie_sandbox::{Mode, Sandbox};
 #[cfg(feature = "telemetry")]
 use sortie_telemetry::Telemetry;
 use sortie_text::{strip_sequences, t};
-use sortie_tools::{ExecSettings, ToolSettings, standard_tools};
+use sortie_tools::{ExecSettings, ToolSettings, memory_tools, standard_tools};
 
 use crate::builder::Builder;
 use crate::error::Error;
@@ -32,6 +32,8 @@ use crate::{agent_files, settings};
 
 /// The folder in the home folder that lists workspaces to be swept after a crash.
 const UNSWEPT_FOLDER: &str = "unswept";
+/// The folder in the home folder with the notes of main agents.
+const MEMORY_FOLDER: &str = "memory";
 
 /// The parts of a runtime, read from configuration and files. Nothing is started.
 #[derive(Debug)]
@@ -75,6 +77,9 @@ impl Assembly {
             places: options.places(),
         });
         tools.push(Arc::new(SkillTool::new()));
+        if options.config.main.memory {
+            tools.extend(memory_tools(&options.home.join(MEMORY_FOLDER)));
+        }
         #[cfg(feature = "web")]
         tools.extend(crate::web_tools::web_tools(&options)?);
         tools.extend(builder.tools.iter().cloned());

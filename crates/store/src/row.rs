@@ -166,6 +166,7 @@ run_columns! { new:
         "priority" Spec = new.admit.spec.priority.as_str(),
         "label" Spec = new.admit.spec.label,
         "task" Spec = new.admit.spec.task,
+        "workspace" Spec = new.admit.spec.workspace.to_string_lossy(),
         "thinking" Spec = new.admit.spec.thinking,
         "depth" Spec = new.admit.spec.depth,
         "announce" Spec = new.admit.spec.announce.as_str(),
@@ -214,7 +215,6 @@ run_columns! { new:
         "changes_fate" State,
     }
     unread {
-        "workspace" Spec = new.admit.spec.workspace.to_string_lossy(),
         "wall_ms" Spec = new.admit.spec.limits.budget.wall_ms.map(whole),
         "not_after" Spec = new.admit.spec.not_after.map(|moment| moment.0),
         "queue_key" Spec = queue_key(new.admit.at, new.admit.spec.priority),
@@ -302,6 +302,7 @@ pub(crate) fn record(row: &Row<'_>) -> Done<BareRecord> {
         priority: word(row, at!("priority"))?,
         label: row.get(at!("label"))?,
         task: row.get(at!("task"))?,
+        workspace: row.get::<_, String>(at!("workspace"))?.into(),
         thinking: row.get(at!("thinking"))?,
         status: word(row, at!("status"))?,
         summary: Summary {

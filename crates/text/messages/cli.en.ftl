@@ -51,7 +51,7 @@ demo-label = survey this folder
 demo-prompt = Survey this project: send out three explorers for its layout, its documentation and its hot spots, and combine their reports into one overview.
 spawn-queued = Subagent [{ $label }] is queued (ID: { $id }). `sortie resume` runs it.
 resume-nothing = There is nothing to resume.
-resume-found = Found: { $resumed } to continue, { $queued } in the queue, { $undelivered } to deliver, { $given_up } given up.
+resume-found = Continuing: { $parts }.
 resume-ended = Task { $id } has already ended: { $status }.
 
 ## Asking the person at the terminal
@@ -74,6 +74,7 @@ replied-by-person = a person
 answer-late = Too late, your answer changed nothing: { $reason }
 line-begun-before = You began that line before the question was shown, so it does not count. Type your answer again.
 approval-reason = because of { $reason }
+approval-reason-mode = { $mode } mode asks before a call that changes something
 approval-lasting = a{ $number } = always in this session: { $rule }
 question-prompt = { $agent } [{ $label }] asks; your answer:
 question-prompt-default = { $agent } [{ $label }] asks; your answer (Enter for { $default }):
@@ -99,15 +100,47 @@ column-id = ID
 column-status = Status
 column-agent = Agent
 column-label = Label
-column-progress = Progress
 column-tools = Tools
 column-elapsed = Elapsed
-column-waiting = Waiting on
+column-note = Note
+column-age = Age
+column-folder = Folder
 column-model = Model
 column-access = Access
 column-when = When to use
 waiting-queue = slot { $position }
 waiting-blocked = delivery blocked
+status-needs-person = needs you
+status-paused = paused
+status-pending = pending
+status-of-running = running
+status-completed = completed
+status-failed = failed
+status-timeout = timeout
+status-cancelled = cancelled
+waiting-model = model
+waiting-tool = tool
+waiting-approval = approval
+waiting-question = answer
+waiting-children = subagents
+waiting-children-count = { $ended } of { $all } done
+waiting-slot = slot
+waiting-rate-limit = rate limit
+count-tools =
+    { $count ->
+        [one] { $count } tool
+       *[other] { $count } tools
+    }
+list-folded =
+    { $count ->
+        [one] … one more task: sortie tasks list --parent { $id }
+       *[other] … { $count } more tasks: sortie tasks list --parent { $id }
+    }
+list-left-alone =
+    { $count ->
+        [one] One task has not ended, and no process runs it; continue with `sortie resume`.
+       *[other] { $count } tasks have not ended, and no process runs them; continue with `sortie resume`.
+    }
 no-tasks = There are no tasks.
 no-transcript = The transcript has been removed; `sortie tasks show` has what is kept.
 stats-total = total
@@ -194,6 +227,40 @@ error-ambiguous = { $prefix } matches { $count } ids; give more characters.
 hint-id = `sortie tasks list --all` shows the handles.
 error-no-home = This system has no data folder for Sortie.
 hint-no-home = Name one with --home or SORTIE_HOME.
+error-home = The folder { $path } cannot hold the store of Sortie.
+hint-home = Choose a folder that you can write with --home or SORTIE_HOME.
+error-file = { $path } could not be written.
+error-no-agent-near = There is no agent '{ $name }'; did you mean '{ $near }'?
+spawn-waits = Task { $id } [{ $label }] has started; waiting for its result. Ctrl-C cancels it.
+resume-resumed =
+    { $count ->
+        [one] one interrupted task
+       *[other] { $count } interrupted tasks
+    }
+resume-queued =
+    { $count ->
+        [one] one queued task
+       *[other] { $count } queued tasks
+    }
+resume-undelivered =
+    { $count ->
+        [one] one result to deliver
+       *[other] { $count } results to deliver
+    }
+resume-given-up =
+    { $count ->
+        [one] one task given up because its process died too often
+       *[other] { $count } tasks given up because their process died too often
+    }
+resume-waiting = Continuing tasks that wait for their subagents.
+doctor-config = configuration
+doctor-all-ok = Everything is in order.
+doctor-warned =
+    { $count ->
+        [one] One warning; nothing stops you.
+       *[other] { $count } warnings; nothing stops you.
+    }
+doctor-failed = { $failed } failed, { $warned } with a warning.
 error-workspace = The folder { $path } cannot be used as the workspace.
 hint-workspace = Name an existing folder with --workspace.
 error-input = The instruction could not be read from stdin.
@@ -310,7 +377,7 @@ error-config = The configuration cannot be used: { $problem }
 hint-config = `sortie config schema` has every key; docs/config.md explains them.
 error-no-model = No model is configured, no key is set, and no local server answers.
 hint-no-model =
-    Three ways to get going:
+    Three ways to get going (`sortie init` finds what is there and remembers it):
       1. a key:            export ANTHROPIC_API_KEY=…   (or OPENAI_API_KEY, GEMINI_API_KEY, DEEPSEEK_API_KEY, …)
       2. a local model:    ollama pull qwen3 && ollama serve
       3. any other server: sortie run --model openai-compatible/NAME -c providers.openai-compatible.base_url=http://…/v1 "…"
@@ -716,3 +783,66 @@ notify-done = Sortie has finished: { $label }
 next-changes = The changes are in a worktree and not in your checkout: sortie tasks diff { $id }, then sortie tasks apply { $id }
 error-no-session = there is no conversation { $id }; `sortie --continue` opens the last one of this folder
 session-busy = session { $session } has a turn that has not ended; wait for it with `sortie tasks watch`, or add to it with `sortie tasks steer { $id } TEXT`
+
+## sortie init
+
+init-keys = API keys in the environment: { $names }
+init-servers = Model servers on this machine: { $names }
+init-none = none
+init-origin-key = key of { $vendor }
+init-which-model = Which model? [1-{ $count }, Enter is 1]{" "}
+init-which-number = Type a number from 1 to { $count }.
+init-model-set = Model: { $model } ({ $origin }), written to { $path }.
+init-model-kept = Model: { $model }, as configured; change it with `sortie init --model` or `sortie config set model`.
+init-no-model = Model: none can be used yet.
+init-agent = Create an example agent, { $path }?
+init-agent-written = Wrote { $path }: an agent that reviews changes. Edit it, or add others beside it.
+init-trust = Trust { $path }? Its sortie.toml, agents and MCP servers then get everything they ask for.
+init-next = Ready. `sortie` opens a conversation; `sortie run explain this project` runs one task.
+init-next-agent = Ready. `sortie` opens a conversation; `sortie spawn --agent reviewer look at the last change` runs the new agent.
+init-next-demo = Without a model, `sortie demo` shows how Sortie works. Run `sortie init` again when you have one.
+
+## sortie top
+
+top-no-terminal = `sortie top` needs a terminal. `sortie tasks watch` prints changes line by line; `sortie tasks list` prints once.
+top-nobody = no process runs tasks (`sortie resume` continues them)
+top-header = { $running } running, { $pending } pending
+top-people =
+    { $count ->
+        [one] one task needs you
+       *[other] { $count } tasks need you
+    }
+top-detail = Detail
+top-timeline = Timeline
+top-log = Log
+top-keys = ↑↓ select · Tab view · a d decide · s steer · p pause · c cancel · ? help
+top-decide = a approves this call · d denies it · Enter answers a question
+top-now = now: { $call }
+top-no-request = This task asks for nothing. Select one that needs you.
+top-has-ended = This task has ended.
+top-nothing-done = Nothing was done.
+top-answer = Answer:
+top-deny = Deny, and say why (n REASON):
+top-danger = Dangerous. Type yes to approve it:
+top-cancel = Cancel { $id } and its subagents? [y/N]
+top-steer = Message for { $id }:
+top-cancelled = Cancelled.
+top-steered = Sent; the task reads it before its next step.
+top-paused = Paused.
+top-unpaused = Resumed.
+top-approved = Approved.
+top-denied = Denied.
+top-answered = Answered.
+top-too-late = Too late: it was answered elsewhere, or the task has ended.
+top-help =
+
+    ↑ ↓, k j      select a task; Home and End, g G: the first and the last
+    Tab, 1 2 3    detail, timeline, log;  PgUp PgDn: scroll
+
+    a, Enter      approve the call, or answer the question, of the selected task
+    d             deny the call, with words that the agent reads
+    s             steer: a message that the task reads before its next step
+    p             pause the task and its subagents, or resume them
+    c             cancel the task and its subagents; asks first
+
+    q, Esc        leave; tasks are not affected

@@ -39,7 +39,7 @@ demo-label = 探索这个文件夹
 demo-prompt = 探索这个项目：派出三个探索者，分别查看布局、文档和热点，再把他们的报告合并成一份概览。
 spawn-queued = 子 Agent [{ $label }] 已加入队列 (ID: { $id })。用 `sortie resume` 运行它。
 resume-nothing = 没有需要继续的任务。
-resume-found = 发现：{ $resumed } 个可继续，{ $queued } 个在排队，{ $undelivered } 个结果待送达，{ $given_up } 个已放弃。
+resume-found = 继续：{ $parts }。
 resume-ended = 任务 { $id } 早已结束：{ $status }。
 
 ## 询问终端前的人
@@ -62,6 +62,7 @@ replied-by-person = 用户
 answer-late = 太迟了，您的答复没有生效：{ $reason }
 line-begun-before = 这一行在问题显示之前就已开始输入，不作为答复。请重新输入。
 approval-reason = 原因：{ $reason }
+approval-reason-mode = { $mode } 模式下，会改变内容的调用需要先批准
 approval-lasting = a{ $number } = 本会话一直允许：{ $rule }
 question-prompt = { $agent } [{ $label }] 提问；您的回答：
 question-prompt-default = { $agent } [{ $label }] 提问；您的回答（回车表示 { $default }）：
@@ -75,15 +76,35 @@ column-id = 编号
 column-status = 状态
 column-agent = Agent 类型
 column-label = 标签
-column-progress = 进度
 column-tools = 工具
 column-elapsed = 用时
-column-waiting = 等待
+column-note = 备注
+column-age = 创建于
+column-folder = 文件夹
 column-model = 模型
 column-access = 权限
 column-when = 何时使用
 waiting-queue = 排队第 { $position } 位
 waiting-blocked = 送达受阻
+status-needs-person = 等你处理
+status-paused = 已暂停
+status-pending = 排队中
+status-of-running = 运行中
+status-completed = 已完成
+status-failed = 失败
+status-timeout = 超时
+status-cancelled = 已取消
+waiting-model = 模型
+waiting-tool = 工具
+waiting-approval = 审批
+waiting-question = 回答
+waiting-children = 子代理
+waiting-children-count = 已完成 { $ended }/{ $all }
+waiting-slot = 空位
+waiting-rate-limit = 限流
+count-tools = { $count } 次工具调用
+list-folded = … 另有 { $count } 个任务：sortie tasks list --parent { $id }
+list-left-alone = 有 { $count } 个任务尚未结束，但没有进程在执行；运行 `sortie resume` 继续。
 no-tasks = 没有任务。
 no-transcript = 对话记录已被清除；`sortie tasks show` 可查看保留的内容。
 stats-total = 合计
@@ -168,6 +189,20 @@ error-ambiguous = 有 { $count } 个 ID 以 { $prefix } 开头。
 hint-id = 用 `sortie tasks list --all` 查看短号。
 error-no-home = 这个系统没有可供 Sortie 使用的数据目录。
 hint-no-home = 请用 --home 或 SORTIE_HOME 指定一个。
+error-home = 文件夹 { $path } 不能存放 Sortie 的数据。
+hint-home = 请用 --home 或 SORTIE_HOME 指定一个可写的文件夹。
+error-file = 无法写入 { $path }。
+error-no-agent-near = 没有名为 '{ $name }' 的 Agent；你是指 '{ $near }' 吗？
+spawn-waits = 任务 { $id } [{ $label }] 已启动，正在等待结果。按 Ctrl-C 取消。
+resume-resumed = { $count } 个中断的任务
+resume-queued = { $count } 个排队的任务
+resume-undelivered = { $count } 个待送达的结果
+resume-given-up = { $count } 个因进程多次崩溃而放弃的任务
+resume-waiting = 继续等待子代理的任务。
+doctor-config = 配置
+doctor-all-ok = 一切正常。
+doctor-warned = { $count } 条警告；不影响使用。
+doctor-failed = { $failed } 项失败，{ $warned } 条警告。
 error-workspace = 无法在目录 { $path } 中工作。
 hint-workspace = 请用 --workspace 指定一个存在的目录。
 error-input = 无法从标准输入读取指令。
@@ -280,7 +315,7 @@ error-config = 配置无法使用：{ $problem }
 hint-config = `sortie config schema` 列出所有键；docs/config.md 有说明。
 error-no-model = 没有配置模型，没有设置密钥，也没有本地服务应答。
 hint-no-model =
-    三种最快的办法：
+    三种最快的办法（`sortie init` 会查找可用的模型并记住）：
       1. 密钥：       export ANTHROPIC_API_KEY=…   （或 OPENAI_API_KEY、GEMINI_API_KEY、DEEPSEEK_API_KEY……）
       2. 本地模型：   ollama pull qwen3 && ollama serve
       3. 其他服务：   sortie run --model openai-compatible/NAME -c providers.openai-compatible.base_url=http://…/v1 "…"
@@ -633,3 +668,62 @@ notify-done = Sortie 已完成：{ $label }
 next-changes = 改动在 worktree 中，尚未进入您的检出目录：sortie tasks diff { $id }，然后 sortie tasks apply { $id }
 error-no-session = 没有对话 { $id }；`sortie --continue` 打开此目录的上一个对话
 session-busy = 会话 { $session } 中有一轮尚未结束；用 `sortie tasks watch` 等待，或用 `sortie tasks steer { $id } 内容` 补充
+
+## sortie init
+
+init-keys = 环境中的 API 密钥：{ $names }
+init-servers = 本机的模型服务：{ $names }
+init-none = 无
+init-origin-key = { $vendor } 的密钥
+init-which-model = 用哪个模型？[1-{ $count }，回车为 1]{" "}
+init-which-number = 请输入 1 到 { $count } 之间的数字。
+init-model-set = 模型：{ $model }（{ $origin }），已写入 { $path }。
+init-model-kept = 模型：{ $model }（已配置）；用 `sortie init --model` 或 `sortie config set model` 修改。
+init-no-model = 模型：目前没有可用的模型。
+init-agent = 创建示例 Agent { $path }？
+init-agent-written = 已写入 { $path }：一个审查改动的 Agent。可以修改它，或在旁边添加其他 Agent。
+init-trust = 信任 { $path }？它的 sortie.toml、Agent 和 MCP 服务器将得到它们要求的一切。
+init-next = 就绪。`sortie` 打开对话；`sortie run 介绍这个项目` 执行一个任务。
+init-next-agent = 就绪。`sortie` 打开对话；`sortie spawn --agent reviewer 看看最近的改动` 运行新的 Agent。
+init-next-demo = 没有模型时，`sortie demo` 演示 Sortie 如何工作。有了模型后再运行一次 `sortie init`。
+
+## sortie top
+
+top-no-terminal = `sortie top` 需要终端。`sortie tasks watch` 逐行打印变化；`sortie tasks list` 打印一次。
+top-nobody = 没有进程在执行任务（`sortie resume` 继续）
+top-header = { $running } 个运行中，{ $pending } 个排队
+top-people = { $count } 个任务等你处理
+top-detail = 详情
+top-timeline = 时间线
+top-log = 日志
+top-keys = ↑↓ 选择 · Tab 视图 · a d 审批 · s 补充指示 · p 暂停 · c 取消 · ? 帮助
+top-decide = a 批准此调用 · d 拒绝并说明原因 · 回车回答问题
+top-now = 正在：{ $call }
+top-no-request = 这个任务没有待处理的请求。请选择一个等你处理的任务。
+top-has-ended = 这个任务已经结束。
+top-nothing-done = 未做任何更改。
+top-answer = 回答：
+top-deny = 拒绝并说明原因（n 原因）：
+top-danger = 危险操作。输入 yes 批准：
+top-cancel = 取消 { $id } 及其子代理？[y/N]
+top-steer = 发给 { $id } 的消息：
+top-cancelled = 已取消。
+top-steered = 已发送；任务将在下一步之前读取。
+top-paused = 已暂停。
+top-unpaused = 已恢复。
+top-approved = 已批准。
+top-denied = 已拒绝。
+top-answered = 已回答。
+top-too-late = 太迟了：已在别处答复，或任务已结束。
+top-help =
+
+    ↑ ↓, k j      选择任务；Home 和 End、g G：第一个和最后一个
+    Tab, 1 2 3    详情、时间线、日志；PgUp PgDn：滚动
+
+    a, 回车       批准所选任务的调用，或回答它的问题
+    d             拒绝调用，并给代理说明
+    s             补充指示：任务在下一步之前读取
+    p             暂停任务及其子代理，或恢复
+    c             取消任务及其子代理；会先确认
+
+    q, Esc        退出；不影响任务

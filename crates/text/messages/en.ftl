@@ -23,8 +23,6 @@ prompt-skills = # Skills: instructions that you load with the skill tool when a 
 
 ## Starting a subagent
 
-# Contract: do not change a letter.
-task-started = Subagent [{ $label }] started (ID: { $id }). I will notify you when it finishes.
 task-queued-position = It waits for a free slot, at position { $position } in the queue.
 
 ## The announcement of a finished background subagent, part by part

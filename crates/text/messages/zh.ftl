@@ -23,8 +23,6 @@ prompt-skills = # 技能：任务适合时用 skill 工具加载的说明
 
 ## 启动子 Agent
 
-# 契约：一个字也不要改。
-task-started = 子 Agent [{ $label }] 已启动 (ID: { $id })。完成后我会通知你。
 task-queued-position = 它正在等待空闲名额，目前排在第 { $position } 位。
 
 ## 后台子 Agent 结束后的通知，逐部分

@@ -17,7 +17,7 @@ pub use outcome::outcome_error;
 pub use sortie_base::truncate::{first_chars, truncate_middle};
 pub use sortie_core::words::Lang;
 
-/// Returns a message: `t!(lang, "task-started", label = label, id = id)`.
+/// Returns a message: `t!(lang, "answer-given", label = label)`.
 #[macro_export]
 macro_rules! t {
     ($lang:expr, $id:expr $(, $name:ident = $value:expr)* $(,)?) => {

@@ -21,6 +21,7 @@ mod gate;
 mod glob;
 mod grep;
 mod list_dir;
+mod memory;
 #[cfg(test)]
 mod ordinary;
 #[cfg(test)]
@@ -51,6 +52,7 @@ pub use exec::{Exec, ExecSettings};
 pub use glob::Glob;
 pub use grep::Grep;
 pub use list_dir::ListDir;
+pub use memory::memory_tools;
 pub use read_file::ReadFile;
 pub use spawn_subagent::SpawnSubagent;
 pub use subagents::Subagents;

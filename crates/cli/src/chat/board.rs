@@ -726,7 +726,7 @@ fn inbox_lines(
 }
 
 /// Returns a call in a few words: its tool and the argument that says what it is about.
-pub(super) fn call_words(call: &ToolCall) -> String {
+pub(crate) fn call_words(call: &ToolCall) -> String {
     let about = match &call.arguments {
         Arguments::Json(value) => TELLING
             .iter()

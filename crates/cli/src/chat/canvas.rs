@@ -156,3 +156,94 @@ impl<W: Write> Canvas<W> {
         self.out.flush().ok();
     }
 }
+
+/// Switches to the alternate screen, which leaves the lines of the shell as they are, and back.
+const FULL_ON: &str = "\u{1b}[?1049h\u{1b}[?25l\u{1b}[2J";
+const FULL_OFF: &str = "\u{1b}[?25h\u{1b}[?1049l";
+
+/// A terminal that the program fills from edge to edge until this value is dropped.
+#[derive(Debug)]
+pub(crate) struct FullScreen<W: Write> {
+    out: W,
+    size: (u16, u16),
+    drawn: Vec<String>,
+}
+
+impl<W: Write> FullScreen<W> {
+    /// Takes over a terminal of this many rows and columns.
+    pub(crate) fn new(out: W, size: (u16, u16)) -> Self {
+        let mut full = Self {
+            out,
+            size,
+            drawn: Vec::new(),
+        };
+        full.write(FULL_ON);
+        full
+    }
+
+    /// Returns the rows, and the columns that a line may have: the last column stays free.
+    pub(crate) fn room(&self) -> (usize, usize) {
+        let (rows, columns) = self.size;
+        let columns = usize::from(columns).saturating_sub(1).max(16);
+        (usize::from(rows).max(6), columns)
+    }
+
+    /// Adapts to another size, and draws everything anew with the next drawing.
+    pub(crate) fn resize(&mut self, size: (u16, u16)) {
+        self.size = size;
+        self.drawn.clear();
+        self.write("\u{1b}[2J");
+    }
+
+    /// Draws the rows that have changed, in one write. Missing rows are empty.
+    pub(crate) fn draw(&mut self, mut lines: Vec<String>) {
+        let (rows, _) = self.room();
+        lines.resize(rows, String::new());
+        let mut text = String::new();
+        for (row, line) in lines.iter().enumerate() {
+            if self.drawn.get(row) != Some(line) {
+                text.push_str(&format!("\u{1b}[{};1H{line}\u{1b}[0m\u{1b}[K", row + 1));
+            }
+        }
+        if !text.is_empty() {
+            self.write(&format!("\u{1b}[?2026h{text}\u{1b}[?2026l"));
+        }
+        self.drawn = lines;
+    }
+
+    /// Rings the bell and sends a notification to terminals that show them (OSC 9).
+    pub(crate) fn notify(&mut self, words: &str) {
+        self.write(&format!("\u{1b}]9;{words}\u{7}\u{7}"));
+    }
+
+    fn write(&mut self, text: &str) {
+        // If the terminal is gone, the keyboard reports its end.
+        self.out.write_all(text.as_bytes()).ok();
+        self.out.flush().ok();
+    }
+}
+
+impl<W: Write> Drop for FullScreen<W> {
+    fn drop(&mut self) {
+        self.write(FULL_OFF);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_screen_draws_only_the_rows_that_changed() {
+        let mut bytes = Vec::new();
+        {
+            let mut full = FullScreen::new(&mut bytes, (6, 20));
+            full.draw(vec!["one".to_owned(), "two".to_owned()]);
+            full.draw(vec!["one".to_owned(), "three".to_owned()]);
+        }
+        let text = String::from_utf8(bytes).unwrap();
+        assert_eq!(text.matches("one").count(), 1, "{text:?}");
+        assert!(text.contains("\u{1b}[2;1Hthree"), "{text:?}");
+        assert!(text.ends_with(FULL_OFF), "{text:?}");
+    }
+}

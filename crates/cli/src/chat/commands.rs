@@ -5,9 +5,10 @@ use std::time::Duration;
 use sortie_core::budget::Budget;
 use sortie_core::config::usd_micros;
 use sortie_core::id::RunId;
+use sortie_core::message::Usage;
 use sortie_core::policy::Mode;
 use sortie_core::ports::store::ListFilter;
-use sortie_core::request::{Reply, RequestKind};
+use sortie_core::request::{Reply, RequestFilter, RequestKind};
 use sortie_core::run::{Lane, RunRecord};
 use sortie_core::session::SessionFilter;
 use sortie_text::{one_line, t, truncate_columns};
@@ -148,15 +149,27 @@ impl Conversation<'_> {
         self.engine.list(filter).await
     }
 
+    /// Returns the newest turns of the session, also archived ones; 0 is no limit.
+    async fn turns(&self, limit: u32) -> Result<Vec<RunRecord>, Problem> {
+        let filter = ListFilter {
+            session: Some(self.session().clone()),
+            roots_only: true,
+            archived: true,
+            limit,
+            ..ListFilter::default()
+        };
+        self.engine.list(filter).await
+    }
+
     /// Returns the task that a user names; without a name, the last turn.
     async fn task(&self, id: &str) -> Result<RunId, Problem> {
         if !id.is_empty() {
             return self.engine.resolve(id).await;
         }
-        let turns = self.recent().await?;
+        let turns = self.turns(LISTED).await?;
         turns
             .iter()
-            .find(|run| run.parent.is_none() && run.lane == Lane::Main)
+            .find(|run| run.lane == Lane::Main)
             .map(|run| run.run_id)
             .ok_or_else(|| Problem::Nothing(t!(self.lang(), "chat-no-turn")))
     }
@@ -167,12 +180,15 @@ impl Conversation<'_> {
             self.say(&t!(self.lang(), "no-tasks"));
             return Ok(());
         }
+        let requests = self.engine.requests(RequestFilter::default()).await?;
         let look = TableOptions {
             lang: self.lang(),
             columns: u16::try_from(self.canvas.width()).ok(),
             now: self.engine.now(),
+            needs_person: table::needs_person(&requests),
+            folder: Some(self.folder().to_owned()),
         };
-        let words = table::tasks(&listed, look);
+        let words = table::tasks(&listed, &look);
         self.say(&words);
         Ok(())
     }
@@ -181,11 +197,15 @@ impl Conversation<'_> {
         let record = self.engine.get(self.task(id).await?).await?;
         let lang = self.lang();
         let now = self.engine.now();
-        let waits = record.summary.waiting_on.map(|waits| waits.to_string());
+        let waits = record.summary.waiting_on;
+        let waits = waits.map(|waits| table::waiting_word(waits, lang));
         let rows = [
             (t!(lang, "field-id"), record.run_id.to_string()),
             (t!(lang, "field-label"), one_line(&record.label)),
-            (t!(lang, "field-status"), record.status.to_string()),
+            (
+                t!(lang, "field-status"),
+                table::status_word(record.status, lang),
+            ),
             (
                 t!(lang, "field-waiting"),
                 waits.unwrap_or_else(|| "-".to_owned()),
@@ -475,13 +495,10 @@ impl Conversation<'_> {
     }
 
     async fn show_usage(&mut self) -> Result<(), Problem> {
-        let turns = self.recent().await?;
+        let turns = self.turns(0).await?;
         let total = turns
             .iter()
-            .filter(|run| run.parent.is_none())
-            .fold(sortie_core::message::Usage::default(), |sum, run| {
-                sum.plus(run.total_usage())
-            });
+            .fold(Usage::default(), |sum, run| sum.plus(run.total_usage()));
         let words =
             report::spent(self.lang(), total).unwrap_or_else(|| t!(self.lang(), "spent-unknown"));
         self.say(&words);

@@ -33,6 +33,7 @@ use crate::colors::Colors;
 use crate::engine::{Engine, Feed};
 use crate::exit::Exit;
 use crate::follow::replied;
+use crate::ids::short_label;
 use crate::keyboard::Keyboard;
 use crate::output;
 use crate::problem::Problem;
@@ -368,7 +369,7 @@ impl<'a> Conversation<'a> {
             return;
         };
         let words = request_lines(lang, open);
-        let needed = t!(lang, "notify-needed", label = one_line(&open.label));
+        let needed = t!(lang, "notify-needed", label = short_label(&open.label));
         self.print(words);
         self.notify(&needed);
     }
@@ -630,6 +631,8 @@ impl<'a> Conversation<'a> {
             | Key::Down
             | Key::Home
             | Key::End
+            | Key::PageUp
+            | Key::PageDown
             | Key::Ctrl(_) => {}
         }
     }
@@ -777,7 +780,7 @@ fn request_lines(lang: Lang, open: &OpenRequest) -> Vec<String> {
                 lang,
                 "chat-asks",
                 agent = write_out_line(&open.agent),
-                label = write_out_line(&open.label)
+                label = short_label(&open.label)
             ),
         );
     }

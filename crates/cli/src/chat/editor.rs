@@ -112,7 +112,9 @@ impl Editor {
             Key::Ctrl('d') if !self.text.is_empty() => self.erase(self.after()),
             Key::Up | Key::Ctrl('p') => self.up(),
             Key::Down | Key::Ctrl('n') => self.down(),
-            Key::BackTab | Key::Escape | Key::Ctrl(_) => return Edited::Unused(key),
+            Key::BackTab | Key::Escape | Key::PageUp | Key::PageDown | Key::Ctrl(_) => {
+                return Edited::Unused(key);
+            }
         }
         Edited::Changed
     }

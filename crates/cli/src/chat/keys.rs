@@ -10,7 +10,7 @@ const ESCAPE: u8 = 0x1b;
 
 /// A key press.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Key {
+pub(crate) enum Key {
     Char(char),
     /// Text that was pasted, with its line ends.
     Paste(String),
@@ -29,6 +29,8 @@ pub(super) enum Key {
     Down,
     Home,
     End,
+    PageUp,
+    PageDown,
     Escape,
     /// Ctrl with a letter, in lower case.
     Ctrl(char),
@@ -36,7 +38,7 @@ pub(super) enum Key {
 
 /// The state between two reads: an incomplete character or sequence.
 #[derive(Debug, Default)]
-pub(super) struct Decoder {
+pub(crate) struct Decoder {
     bytes: Vec<u8>,
     /// The text of a paste whose end has not arrived.
     paste: Option<Vec<u8>>,
@@ -44,7 +46,7 @@ pub(super) struct Decoder {
 
 impl Decoder {
     /// Adds bytes and returns the complete keys.
-    pub(super) fn push(&mut self, bytes: &[u8]) -> Vec<Key> {
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> Vec<Key> {
         self.bytes.extend_from_slice(bytes);
         let mut keys = Vec::new();
         while let Some((used, key)) = self.step() {
@@ -56,12 +58,12 @@ impl Decoder {
 
     /// Whether the input ends in an escape character, which is a key of its own or the beginning of
     /// a sequence.
-    pub(super) fn has_pending_escape(&self) -> bool {
+    pub(crate) fn has_pending_escape(&self) -> bool {
         self.paste.is_none() && self.bytes == [ESCAPE]
     }
 
     /// Decides that a pending escape character is the key Escape.
-    pub(super) fn resolve_escape(&mut self) -> Option<Key> {
+    pub(crate) fn resolve_escape(&mut self) -> Option<Key> {
         self.has_pending_escape().then(|| {
             self.bytes.clear();
             Key::Escape
@@ -145,6 +147,8 @@ impl Decoder {
             "D" => Some(Key::Left),
             "H" | "1~" | "7~" => Some(Key::Home),
             "F" | "4~" | "8~" => Some(Key::End),
+            "5~" => Some(Key::PageUp),
+            "6~" => Some(Key::PageDown),
             "Z" => Some(Key::BackTab),
             "3~" => Some(Key::Delete),
             "1;5C" | "1;3C" => Some(Key::WordRight),

@@ -4,14 +4,14 @@
 //! one, or on a terminal that cannot move its cursor, [`plain`] reads and writes whole lines.
 
 mod board;
-mod canvas;
+pub(crate) mod canvas;
 mod commands;
 mod complete;
 mod conversation;
 mod editor;
 mod highlight;
 pub(crate) mod history;
-mod keys;
+pub(crate) mod keys;
 mod markdown;
 mod plain;
 mod prompts;
@@ -36,9 +36,10 @@ use crate::run_flags::RunFlags;
 use crate::screen::Screen;
 use crate::settings::Settings;
 use crate::signals::Signals;
+pub(crate) use board::call_words;
 use conversation::Conversation;
 pub(crate) use markdown::render as render_markdown;
-pub(crate) use sessions::{find_session, latest_session, new_session};
+pub(crate) use sessions::{find_session, latest_in, latest_session, latest_sessions, new_session};
 
 /// Opens a conversation with the main agent; `sortie` without a command does the same
 ///

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use sortie_core::id::SessionKey;
-use sortie_core::session::SessionFilter;
+use sortie_core::session::{SessionFilter, SessionSummary};
 use sortie_core::words::Lang;
 use sortie_text::t;
 
@@ -35,19 +35,27 @@ pub(crate) async fn latest_session(
     engine: &Engine,
     folder: &Path,
 ) -> Result<Option<SessionKey>, Problem> {
-    let filter = SessionFilter {
+    let found = engine.sessions(latest_sessions()).await?;
+    Ok(latest_in(found, folder))
+}
+
+/// Returns the filter of the sessions among which [`latest_in`] finds the last one.
+pub(crate) fn latest_sessions() -> SessionFilter {
+    SessionFilter {
         limit: SEARCHED,
         ..SessionFilter::default()
+    }
+}
+
+/// Returns the first session of these that is at the terminal and in a folder.
+pub(crate) fn latest_in(found: Vec<SessionSummary>, folder: &Path) -> Option<SessionKey> {
+    let is_here = |summary: &SessionSummary| {
+        summary.workspace == folder
+            && summary.tenant.is_none()
+            && summary.session.as_str().starts_with(CHANNEL)
     };
-    let found = engine.sessions(filter).await?;
-    Ok(found
-        .into_iter()
-        .find(|summary| {
-            summary.workspace == folder
-                && summary.tenant.is_none()
-                && summary.session.as_str().starts_with(CHANNEL)
-        })
-        .map(|summary| summary.session))
+    let found = found.into_iter().find(is_here);
+    found.map(|summary| summary.session)
 }
 
 /// Returns the session that a user names: by its key, by its chat id, or by a task in it.

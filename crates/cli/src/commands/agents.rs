@@ -10,6 +10,7 @@ use sortie_definitions::{AgentFiles, LoadedAgent};
 use sortie_text::{one_line, strip_sequences, t, truncate_columns};
 
 use super::skills::problem_json;
+use crate::commands::tasks::output_columns;
 use crate::exit::Exit;
 use crate::output;
 use crate::problem::Problem;
@@ -17,9 +18,7 @@ use crate::settings::Settings;
 use crate::table;
 
 /// Columns of a description in the list if stdout is no terminal.
-const PLAIN_COLUMNS: usize = 100;
-/// The approximate width of the other columns of the list.
-const OTHER_COLUMNS: usize = 65;
+const WHEN_COLUMNS: usize = 100;
 
 /// Lists and shows agents, and checks their files.
 #[derive(Debug, Subcommand)]
@@ -137,12 +136,6 @@ fn check(settings: &Settings, files: &AgentFiles, json: bool) -> Result<Exit, Pr
 
 fn list(settings: &Settings, agents: &[Listed<'_>]) -> String {
     let lang = settings.lang;
-    let room = if settings.terminal.output {
-        let (_, columns) = console::Term::stdout().size();
-        usize::from(columns).saturating_sub(OTHER_COLUMNS)
-    } else {
-        PLAIN_COLUMNS
-    };
     table::rows(
         vec![
             t!(lang, "column-agent"),
@@ -160,10 +153,11 @@ fn list(settings: &Settings, agents: &[Listed<'_>]) -> String {
                     one_line(&model(lang, &agent.model)),
                     access(lang, agent),
                     source(lang, agent.source),
-                    truncate_columns(&one_line(&agent.when_to_use), room),
+                    truncate_columns(&one_line(&agent.when_to_use), WHEN_COLUMNS),
                 ]
             })
             .collect(),
+        output_columns(settings),
     )
 }
 

@@ -1,6 +1,6 @@
 //! `sortie audit`: every tool call, who decided it, and whether the record was altered.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 use clap::{Args, Subcommand};
 use sortie_base::hidden::write_out_line;
@@ -38,7 +38,7 @@ pub(crate) struct Audit {
     /// Prints only entries after this number
     #[arg(long, value_name = "N", default_value_t = 0)]
     after: u64,
-    /// Prints at most this many entries; 0 is no limit
+    /// Prints the last entries, at most this many; with --after, the first ones; 0 is no limit
     #[arg(long, value_name = "N", default_value_t = 0)]
     limit: u32,
     /// Prints complete entries, one JSON object per line
@@ -75,6 +75,9 @@ impl Audit {
             Some(id) => Some(audited(&store, id).await?),
             None => None,
         };
+        if self.limit > 0 && self.after == 0 {
+            return self.print_last(settings, &store, run).await;
+        }
         let mut after = self.after;
         let mut printed = 0;
         loop {
@@ -102,6 +105,43 @@ impl Audit {
             }
         }
         if printed == 0 && !self.json {
+            output::note(&t!(settings.lang, "audit-empty"));
+        }
+        Ok(Exit::Ok)
+    }
+
+    /// Prints the newest lines, oldest first.
+    async fn print_last(
+        &self,
+        settings: &Settings,
+        store: &ReadStore,
+        run: Option<RunId>,
+    ) -> Result<Exit, Problem> {
+        let mut last: VecDeque<AuditLine> = VecDeque::new();
+        let mut after = 0;
+        loop {
+            let filter = AuditFilter {
+                run,
+                after,
+                limit: PAGE_LINES,
+                ..AuditFilter::default()
+            };
+            let lines = store.audit(filter).await?;
+            let is_end = lines.len() < PAGE_LINES as usize;
+            after = lines.last().map_or(after, |line| line.seq);
+            last.extend(lines);
+            let too_many = last.len().saturating_sub(self.limit as usize);
+            last.drain(..too_many);
+            if is_end {
+                break;
+            }
+        }
+        let tasks: BTreeSet<RunId> = last.iter().map(|line| line.entry.run).collect();
+        let handles = handles(store, tasks.into_iter()).await?;
+        for line in &last {
+            self.print_line(line, &handles)?;
+        }
+        if last.is_empty() && !self.json {
             output::note(&t!(settings.lang, "audit-empty"));
         }
         Ok(Exit::Ok)

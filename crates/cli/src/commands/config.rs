@@ -125,7 +125,7 @@ fn shown(
                 ]
             })
             .collect();
-        output::text(&table::rows(head, rows))?;
+        output::text(&table::rows(head, rows, None))?;
     }
     Ok(Exit::Ok)
 }

@@ -116,6 +116,7 @@ impl Doctor {
             for check in &checks {
                 output::text(&line(settings, check))?;
             }
+            output::text(&last_line(settings, &checks))?;
         }
         Ok(if failed { Exit::Failed } else { Exit::Ok })
     }
@@ -138,7 +139,8 @@ pub(super) async fn checks(settings: &Settings) -> Vec<Check> {
     checks
 }
 
-fn line(settings: &Settings, check: &Check) -> String {
+/// Formats a check as a line, and a second one if the operator has to act.
+pub(super) fn line(settings: &Settings, check: &Check) -> String {
     let lang = settings.lang;
     let (word, style) = match check.state {
         State::Ok => (t!(lang, "doctor-ok"), Style::new().green()),
@@ -152,14 +154,39 @@ fn line(settings: &Settings, check: &Check) -> String {
         one_line(&check.found)
     );
     match &check.todo {
-        Some(todo) => format!("{line}\n     {}", t!(lang, "doctor-todo", todo = todo)),
+        Some(todo) => {
+            let todo = t!(lang, "doctor-todo", todo = todo);
+            format!("{line}\n     {}", todo.replace('\n', "\n     "))
+        }
         None => line,
     }
+}
+
+/// Counts the checks that need an action.
+fn last_line(settings: &Settings, checks: &[Check]) -> String {
+    let count = |state: State| checks.iter().filter(|check| check.state == state).count();
+    let (failed, warned) = (count(State::Fail), count(State::Warn));
+    match (failed, warned) {
+        (0, 0) => t!(settings.lang, "doctor-all-ok"),
+        (0, warned) => t!(settings.lang, "doctor-warned", count = warned),
+        (failed, warned) => t!(
+            settings.lang,
+            "doctor-failed",
+            failed = failed,
+            warned = warned
+        ),
+    }
+}
+
+/// Checks which sandbox would be used.
+pub(super) fn sandbox_check(settings: &Settings) -> Check {
+    sandbox::check(settings)
 }
 
 fn title(settings: &Settings, name: &str) -> String {
     let lang = settings.lang;
     match name {
+        "config" => t!(lang, "doctor-config"),
         "home" => t!(lang, "doctor-home"),
         "files" => t!(lang, "doctor-files"),
         "disk" => t!(lang, "doctor-disk"),

@@ -13,6 +13,7 @@ use sortie_server::keys::{KeyError, KeyFile, NewKeyRequest, StoredKey, Token};
 use sortie_text::t;
 
 use super::open::RoleArgument;
+use crate::commands::tasks::output_columns;
 use crate::exit::Exit;
 use crate::output;
 use crate::problem::Problem;
@@ -208,7 +209,8 @@ fn listed(settings: &Settings, keys: &[StoredKey]) -> String {
             key.expires_at.map_or_else(dash, Timestamp::to_rfc3339),
         ]
     };
-    table::rows(head, keys.iter().map(row).collect())
+    let rows = keys.iter().map(row).collect();
+    table::rows(head, rows, output_columns(settings))
 }
 
 /// Parses a duration and returns the time that is so much after now.

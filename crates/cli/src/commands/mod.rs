@@ -1,14 +1,16 @@
 //! The commands, one file each.
 
 mod agents;
-mod approvals;
+pub(crate) mod approvals;
 mod audit;
 mod completions;
 mod config;
 mod demo;
 mod doctor;
+mod init;
 #[cfg(feature = "server")]
 mod keys;
+mod man;
 #[cfg(feature = "mcp")]
 mod mcp;
 mod models;
@@ -24,7 +26,7 @@ mod spawn;
 mod status;
 mod stop;
 mod store;
-mod tasks;
+pub(crate) mod tasks;
 mod trust;
 mod usage;
 
@@ -41,6 +43,8 @@ use crate::settings::Settings;
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Chat(Box<crate::chat::Chat>),
+    Init(init::Init),
+    Top(crate::top::Top),
     Run(run::Run),
     Spawn(spawn::Spawn),
     /// Shows and manages tasks, also while another process executes them
@@ -87,6 +91,7 @@ pub(crate) enum Command {
     Demo(demo::Demo),
     Doctor(doctor::Doctor),
     Completions(completions::Completions),
+    Man(man::Man),
 }
 
 pub(crate) async fn run(
@@ -97,13 +102,16 @@ pub(crate) async fn run(
     // The doctor shows the same findings; `status` has two exit codes only, and runs the check itself.
     let checks_itself = matches!(
         command,
-        Command::Doctor(_) | Command::Status(_) | Command::Completions(_)
+        Command::Doctor(_) | Command::Status(_) | Command::Completions(_) | Command::Man(_)
     );
     if !checks_itself {
+        settings.check_home()?;
         private::enforce(settings)?;
     }
     match command {
         Command::Chat(chat) => chat.run(settings, screen).await,
+        Command::Top(top) => top.run(settings, screen).await,
+        Command::Init(init) => init.run(settings).await,
         Command::Run(run) => run.run(settings, screen).await,
         Command::Spawn(spawn) => spawn.run(settings, screen).await,
         Command::Tasks(tasks) => tasks.run(settings).await,
@@ -130,6 +138,7 @@ pub(crate) async fn run(
         Command::Trust(trust) => trust.run(settings),
         Command::Demo(demo) => demo.run(settings, screen).await,
         Command::Doctor(doctor) => doctor.run(settings).await,
-        Command::Completions(completions) => completions.run(),
+        Command::Completions(completions) => completions.run(settings).await,
+        Command::Man(man) => man.run(settings),
     }
 }

@@ -18,6 +18,7 @@ use sortie_runtime::ProcessClock;
 use sortie_text::{one_line, t, truncate_columns};
 
 use crate::choice::default_model;
+use crate::commands::tasks::output_columns;
 use crate::exit::Exit;
 use crate::output;
 use crate::problem::Problem;
@@ -101,7 +102,8 @@ async fn list(settings: &Settings, directory: &Directory, as_json: bool) -> Resu
             ]
         })
         .collect();
-    output::text(&table::rows(head.to_vec(), rows))?;
+    let terminal = output_columns(settings);
+    output::text(&table::rows(head.to_vec(), rows, terminal))?;
     for server in &found {
         let names: Vec<&str> = server
             .models

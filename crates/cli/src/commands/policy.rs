@@ -248,7 +248,7 @@ fn explanation(lang: Lang, tool: &str, explained: &Explained) -> String {
     format!(
         "{first}\n{}\n\n{}",
         table::pairs(&rows),
-        table::rows(head, layers)
+        table::rows(head, layers, None)
     )
 }
 

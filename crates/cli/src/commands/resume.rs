@@ -8,12 +8,13 @@ use sortie_core::id::RunId;
 use sortie_core::ports::store::ListFilter;
 use sortie_core::run::{RunRecord, Status};
 use sortie_protocol::Task;
-use sortie_text::{one_line, t};
+use sortie_text::t;
 
 use crate::engine::{Engine, Place};
 use crate::exit::Exit;
 use crate::follow::Goal;
 use crate::foreground::{Everything, Foreground, Format};
+use crate::ids::short_label;
 use crate::output;
 use crate::problem::Problem;
 use crate::report;
@@ -110,14 +111,28 @@ async fn everything(
         Some(runtime) => {
             let found = runtime.recovered();
             let nothing = unfinished.is_empty() && found.undelivered == 0;
-            let words = t!(
-                settings.lang,
-                "resume-found",
-                resumed = found.resumed.len(),
-                queued = found.queued,
-                undelivered = found.undelivered,
-                given_up = found.given_up.ended.len()
-            );
+            let lang = settings.lang;
+            let resumed = found.resumed.len() as u64;
+            let given_up = found.given_up.ended.len() as u64;
+            let parts: Vec<String> = [
+                (resumed, t!(lang, "resume-resumed", count = resumed)),
+                (
+                    found.queued,
+                    t!(lang, "resume-queued", count = found.queued),
+                ),
+                (
+                    found.undelivered,
+                    t!(lang, "resume-undelivered", count = found.undelivered),
+                ),
+                (given_up, t!(lang, "resume-given-up", count = given_up)),
+            ]
+            .into_iter()
+            .filter_map(|(count, words)| (count > 0).then_some(words))
+            .collect();
+            let words = match parts.as_slice() {
+                [] => t!(lang, "resume-waiting"),
+                parts => t!(lang, "resume-found", parts = parts.join(", ")),
+            };
             (Goal::Everything, (!nothing).then_some(words))
         }
         None => {
@@ -169,7 +184,7 @@ async fn report_ended(
         output::json(&tasks)?;
     } else {
         for record in &ended {
-            let title = format!("[{}] {}", one_line(&record.label), record.run_id);
+            let title = format!("[{}] {}", short_label(&record.label), record.handle);
             output::note(&title);
             report::ended(settings, engine, record).await?;
         }

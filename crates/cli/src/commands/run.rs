@@ -12,7 +12,7 @@ use sortie_core::run::MAX_TASK_CHARS;
 use sortie_runtime::NewRun;
 use sortie_text::t;
 
-use crate::chat::latest_session;
+use crate::chat::{latest_session, new_session};
 use crate::choice::ModelArguments;
 use crate::engine::{Engine, Place};
 use crate::exit::Exit;
@@ -37,8 +37,7 @@ pub(crate) struct Run {
     /// Instruction for the agent; several words are joined, `-` reads it from stdin
     #[arg(required = true, value_name = "PROMPT")]
     prompt: Vec<String>,
-    /// Continues this session, for example cli:work, or starts it [default: cli:direct, without
-    /// the history of earlier runs]
+    /// Continues this session, for example cli:work, or starts it [default: a new session]
     #[arg(long, value_name = "SESSION")]
     session: Option<SessionKey>,
     /// Continues the last session in this folder, with its history
@@ -110,6 +109,9 @@ impl Run {
             .max_concurrent(self.max_concurrent)
             .max_depth(self.max_depth);
         let foreground = Foreground::start(settings, screen, place, builder).await?;
+        if let Err(problem) = foreground.engine().check_agent(new.agent.as_deref()) {
+            return Err(foreground.failed(problem).await);
+        }
         let continued = continued(foreground.engine(), new, self.session, self.continues).await;
         let new = match continued {
             Ok(new) => new,
@@ -121,7 +123,7 @@ impl Run {
     }
 }
 
-/// Returns the request as a turn of a session, if one is to be continued.
+/// Returns the request as a turn of the session that is to be continued, or of a new one.
 async fn continued(
     engine: &Engine,
     new: NewRun,
@@ -134,7 +136,10 @@ async fn continued(
         (None, false) => None,
     };
     let Some(session) = session else {
-        return Ok(new);
+        return Ok(NewRun {
+            session: new_session(engine).await?,
+            ..new
+        });
     };
     let filter = ListFilter {
         session: Some(session.clone()),

@@ -10,6 +10,7 @@ use sortie_base::hidden::write_out_line;
 use sortie_definitions::{Problem as FileProblem, Scope, Severity, Skill, Skills};
 use sortie_text::{strip_sequences, t, truncate_columns};
 
+use crate::commands::tasks::output_columns;
 use crate::exit::Exit;
 use crate::output;
 use crate::problem::Problem;
@@ -82,7 +83,7 @@ fn list(settings: &Settings, found: &Skills, json: bool) -> Result<Exit, Problem
                 ]
             })
             .collect();
-        output::text(&table::rows(head, rows))?;
+        output::text(&table::rows(head, rows, output_columns(settings)))?;
     }
     for problem in &found.problems {
         output::note(&write_out_line(&problem.to_string()));

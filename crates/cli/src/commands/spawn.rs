@@ -17,6 +17,7 @@ use crate::choice::ModelArguments;
 use crate::engine::Place;
 use crate::exit::Exit;
 use crate::foreground::{Foreground, Format};
+use crate::ids::short_label;
 use crate::output;
 use crate::problem::Problem;
 use crate::run_flags::RunFlags;
@@ -30,12 +31,13 @@ use crate::settings::Settings;
 /// the server executes it in both cases.
 #[derive(Debug, Args)]
 pub(crate) struct Spawn {
-    /// Instruction for the subagent; `-` reads it from stdin
-    task: String,
+    /// Instruction for the subagent; several words are joined, `-` reads it from stdin
+    #[arg(required = true)]
+    task: Vec<String>,
     /// Agent that executes the task
     #[arg(long, value_name = "NAME", default_value = "general")]
     agent: String,
-    /// Label for people [default: the first 30 characters of the task]
+    /// Label for people [default: the first line of the task]
     #[arg(long)]
     label: Option<String>,
     /// Folder to work in [default: the current folder]
@@ -80,7 +82,7 @@ impl Spawn {
         settings: &Settings,
         screen: &Arc<Screen>,
     ) -> Result<Exit, Problem> {
-        let task = instruction(self.task)?;
+        let task = instruction(self.task.join(" "))?;
         let report_to = self
             .report_to
             .iter()
@@ -116,6 +118,9 @@ impl Spawn {
         }
         let format = Format::of(self.json, false);
         let foreground = Foreground::start(settings, screen, place, builder).await?;
+        if let Err(problem) = foreground.engine().check_agent(new.agent.as_deref()) {
+            return Err(foreground.failed(problem).await);
+        }
         let run = match foreground.engine().create(new).await {
             Ok(run) => run,
             Err(error) => return Err(foreground.failed(error).await),
@@ -139,8 +144,8 @@ async fn started(
     let record = foreground.engine().get(run).await?;
     screen.line(&t!(
         settings.lang,
-        "task-started",
-        label = &record.label,
+        "spawn-waits",
+        label = short_label(&record.label),
         id = &record.handle
     ));
     Ok(())
@@ -159,7 +164,7 @@ async fn queued(
     match format {
         Format::Json | Format::StreamJson => output::json(&Task::from(&record))?,
         Format::Text => {
-            let (label, id) = (&record.label, &record.handle);
+            let (label, id) = (short_label(&record.label), &record.handle);
             output::text(&if in_server {
                 t!(settings.lang, "spawn-in-server", label = label, id = id)
             } else {

@@ -7,6 +7,7 @@ use sortie_core::ports::store::ListFilter;
 use sortie_core::stats::UsageLine;
 use sortie_text::t;
 
+use crate::commands::tasks::output_columns;
 use crate::exit::Exit;
 use crate::output;
 use crate::problem::Problem;
@@ -85,7 +86,8 @@ fn shown(settings: &Settings, lines: &[UsageLine], total: Used) -> String {
     ];
     last.extend(numbers(total));
     rows.push(last);
-    table::rows(head.map(|key| t!(lang, key)).to_vec(), rows)
+    let head = head.map(|key| t!(lang, key)).to_vec();
+    table::rows(head, rows, output_columns(settings))
 }
 
 /// Formats the numbers; an unknown number is a dash, not a zero.

@@ -71,6 +71,7 @@ impl Engine {
     ) -> Result<Self, Problem> {
         match place {
             Place::Here => {
+                settings.check_home_writable()?;
                 #[cfg(feature = "crash-points")]
                 settings.arm_crash_points()?;
                 Ok(Self::Own(Box::new(builder.build().await?)))
@@ -127,6 +128,20 @@ impl Engine {
         match self {
             Self::Own(own) => own.runtime().agents(),
             Self::Server(server) => &server.agents,
+        }
+    }
+
+    /// Fails with the names of all agents if there is none of this name. A server knows its own.
+    pub(crate) fn check_agent(&self, name: Option<&str>) -> Result<(), Problem> {
+        let (Self::Own(_), Some(name)) = (self, name) else {
+            return Ok(());
+        };
+        match self.agents().find(name) {
+            Some(_) => Ok(()),
+            None => Err(Problem::NoAgent {
+                name: name.to_owned(),
+                known: self.agents().names(),
+            }),
         }
     }
 

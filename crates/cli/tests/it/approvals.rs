@@ -211,7 +211,8 @@ fn lasting_approval_grants_the_session_until_revoked() {
     assert_eq!(
         out,
         format!(
-            "1 rule of session cli:direct in {} was revoked.\n",
+            "1 rule of session {} in {} was revoked.\n",
+            world.task("Make it")["session_id"].as_str().unwrap(),
             world.workspace().canonicalize().unwrap().display()
         )
     );

@@ -64,7 +64,7 @@ fn a_run_is_the_same_with_and_without_a_server() {
         }
         let task = world.json(&["run", "Look again", "--json", "--model", &model]);
         assert_eq!(task["status"], "completed");
-        assert_eq!(task["session_id"], "cli:direct");
+        assert!(task["session_id"].as_str().unwrap().starts_with("cli:"));
         assert_eq!(task["lane"], "main");
         let lines = world
             .ok(&["run", "And again", "--stream-json", "--model", &model])
@@ -515,7 +515,7 @@ fn watching_in_one_terminal_sees_what_runs_in_another() {
         world.until("it runs", |world| is(world, "Look", "running"));
         let watched = world.ok(&["tasks", "watch"]).out;
         assert!(
-            watched.contains("Look: running") && watched.contains("Look: completed 100%"),
+            watched.contains("Look: running") && watched.contains("Look: completed (0 tools)"),
             "{served}: {watched}"
         );
         assert_eq!(run.end().code, Some(0));

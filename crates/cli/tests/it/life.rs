@@ -207,7 +207,7 @@ fn terminated_run_can_be_resumed() {
         resumed.out.starts_with("Both are back: ") && resumed.out.contains("\nquick as a flash\n"),
         "{resumed:#?}"
     );
-    assert!(resumed.err.contains("Found: "), "{resumed:#?}");
+    assert!(resumed.err.contains("Continuing: "), "{resumed:#?}");
     assert!(
         resumed.err.contains("  [explore] slow - done"),
         "{resumed:#?}"

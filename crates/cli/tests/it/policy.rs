@@ -37,45 +37,45 @@ fn explain_prints_the_decision_and_then_every_layer() {
         explained(&world, &["--agent", "explore", "--tool", "write_file", "--args", r#"{"path":"a"}"#]),
         @"
     deny: write_file by agent explore
-     Layer          grant
-     Rule           -
-     Why            write_file is not among the tools of this run
-     Taken away by  agent (agent explore)
-     Mode           default
+    Layer          grant
+    Rule           -
+    Why            write_file is not among the tools of this run
+    Taken away by  agent (agent explore)
+    Mode           default
 
-     Layer     Source         Ruling      Rule
-     global    config policy  -           -
-     agent     agent explore  leaves out  -
-     subagent  default deny   -           -
-     subagent  max_depth      -           -
+    Layer     Source         Ruling      Rule
+    global    config policy  -           -
+    agent     agent explore  leaves out  -
+    subagent  default deny   -           -
+    subagent  max_depth      -           -
     "
     );
     insta::assert_snapshot!(
         explained(&world, &["--agent", "main", "--tool", "exec", "--args", r#"{"command":"rm -r build"}"#]),
         @"
     deny: exec by agent main
-     Layer        global
-     Rule         exec(rm *)
-     Why          config policy denies it
-     Mode         default
+    Layer        global
+    Rule         exec(rm *)
+    Why          config policy denies it
+    Mode         default
 
-     Layer   Source         Ruling  Rule
-     global  config policy  denies  exec(rm *)
+    Layer   Source         Ruling  Rule
+    global  config policy  denies  exec(rm *)
     "
     );
     insta::assert_snapshot!(
         explained(&world, &["--agent", "code", "--tool", "write_file", "--args", r#"{"path":"a","content":""}"#]),
         @"
     ask: write_file by agent code
-     Layer        mode
-     Rule         -
-     Why          default mode requires an approval for it
-     Mode         default
+    Layer        mode
+    Rule         -
+    Why          default mode requires an approval for it
+    Mode         default
 
-     Layer     Source         Ruling  Rule
-     global    config policy  -       -
-     subagent  default deny   -       -
-     subagent  max_depth      -       -
+    Layer     Source         Ruling  Rule
+    global    config policy  -       -
+    subagent  default deny   -       -
+    subagent  max_depth      -       -
     "
     );
 }

@@ -5,6 +5,7 @@ use crate::world::World;
 const COMMANDS: &[&[&str]] = &[
     &[],
     &["chat"],
+    &["init"],
     &["run"],
     &["spawn"],
     &["tasks"],
@@ -24,6 +25,7 @@ const COMMANDS: &[&[&str]] = &[
     &["tasks", "resume"],
     &["tasks", "retry"],
     &["tasks", "steer"],
+    &["top"],
     &["resume"],
     &["serve"],
     &["open"],
@@ -78,6 +80,7 @@ const COMMANDS: &[&[&str]] = &[
     &["demo"],
     &["doctor"],
     &["completions"],
+    &["man"],
 ];
 
 #[test]
@@ -135,4 +138,73 @@ fn agents_are_listed_and_shown() {
         missing.err,
         "error: There is no agent 'nobody'.\n  hint: Known agents: explore, plan, code, general.\n"
     );
+}
+
+#[test]
+fn bash_completes_values_that_exist_now() {
+    let world = World::new();
+    let model = world.scenario("  - say: done\n");
+    world.ok(&["run", "x", "--model", &model]);
+    let task = world.task("x");
+    let handle = task["handle"].as_str().unwrap();
+    let script = world.write("completions.bash", &world.ok(&["completions", "bash"]).out);
+    let complete = |words: &[&str]| {
+        let binary = env!("CARGO_BIN_EXE_sortie");
+        let typed = words.iter().map(|word| format!("{word:?}"));
+        let typed: Vec<String> = std::iter::once(format!("{binary:?}"))
+            .chain(typed)
+            .collect();
+        let asks = format!(
+            "source {:?}; COMP_WORDS=({}); COMP_CWORD={}; _sortie_live sortie {:?} {:?}; printf '%s\\n' \"${{COMPREPLY[@]}}\"",
+            script.display().to_string(),
+            typed.join(" "),
+            words.len(),
+            words.last().unwrap(),
+            words.iter().rev().nth(1).unwrap_or(&"sortie"),
+        );
+        let mut bash = std::process::Command::new("bash");
+        let known = world.command(&[]);
+        bash.args(["-c", &asks]).current_dir(world.workspace());
+        for (name, value) in known.get_envs() {
+            if let Some(value) = value {
+                bash.env(name, value);
+            }
+        }
+        String::from_utf8(bash.output().unwrap().stdout).unwrap()
+    };
+    let is_offered =
+        |words: &[&str], value: &str| complete(words).lines().any(|line| line == value);
+    assert!(is_offered(&["tasks", "show", &handle[..2]], handle));
+    assert!(is_offered(&["run", "--agent", "ex"], "explore"));
+    assert!(!is_offered(&["run", "--agent", "co"], "explore"));
+    let session = task["session_id"].as_str().unwrap();
+    assert!(is_offered(&["run", "--session", ""], session));
+    assert!(is_offered(&["tasks", "sh"], "show"));
+}
+
+#[test]
+fn help_errors_and_the_manual_are_chinese_for_a_chinese_user() {
+    let world = World::new().with("LANG", "zh_CN.UTF-8");
+    let help = world.ok(&["tasks", "list", "--help"]).out;
+    for expected in [
+        "以树形列出任务：等你处理的在前，然后是最新的",
+        "用法：",
+        "选项:",
+        "全局选项:",
+        "只列出在此文件夹工作的任务",
+    ] {
+        assert!(help.contains(expected), "{expected}: {help}");
+    }
+    let wrong = world.sortie(&["rnu"]);
+    assert_eq!(wrong.code, Some(2), "{wrong:#?}");
+    assert!(wrong.err.contains("没有命令 'rnu'"), "{wrong:#?}");
+    assert!(wrong.err.contains("你是指 'run' 吗？"), "{wrong:#?}");
+    let manual = world.ok(&["man"]).out;
+    assert!(manual.starts_with(".TH SORTIE 1"), "{manual}");
+    assert!(
+        manual.contains(".SS sortie tasks list\n以树形列出任务"),
+        "{manual}"
+    );
+    let english = world.ok(&["--lang", "en", "man"]).out;
+    assert!(english.contains("Lists tasks as trees"), "{english}");
 }

@@ -105,12 +105,9 @@ fn the_list_is_a_tree_of_handles() {
         .lines()
         .map(|line| line.split_whitespace().collect())
         .collect();
-    assert_eq!(
-        rows[0].join(" "),
-        "ID Status Agent Label Progress Tools Elapsed Waiting on"
-    );
-    assert_eq!(rows[1][1..=4], ["completed", "main", "top", "100%"]);
-    assert_eq!(rows[2][1..=5], ["completed", "explore", "└", "dig", "100%"]);
+    assert_eq!(rows[0].join(" "), "ID Status Agent Task Tools Elapsed Age");
+    assert_eq!(rows[1][1..=4], ["completed", "main", "top", "1"]);
+    assert_eq!(rows[2][1..=5], ["completed", "explore", "└", "dig", "1"]);
     for (row, task) in [(&rows[1], &top), (&rows[2], &dig)] {
         assert_eq!(row[0], handle(task), "{list}");
         assert!((4..=6).contains(&row[0].len()), "{list}");
@@ -135,8 +132,34 @@ fn the_list_is_a_tree_of_handles() {
     assert_eq!(filtered(&["--session", "web:1"]), "");
     // An id without a channel means api:direct, not cli:direct.
     assert_eq!(filtered(&["--session", "direct"]), "");
-    assert_eq!(filtered(&["--session", "cli:direct"]), "dig top");
-    assert_eq!(filtered(&["--limit", "1"]), "dig");
+    let session = top["session_id"].as_str().unwrap();
+    assert_eq!(filtered(&["--session", session]), "dig top");
+    assert_eq!(filtered(&["--status", "completed", "--limit", "1"]), "dig");
+    assert_eq!(filtered(&["--here"]), "dig top");
+}
+
+#[test]
+fn the_limit_of_a_list_keeps_trees_whole() {
+    let (world, first, _) = dug();
+    let model = world.scenario_in("again.yaml", TREE);
+    world.ok(&["run", "again", "--model", &model]);
+    let listed = |limit: &str| -> Vec<Value> {
+        let listed = world.json(&["tasks", "list", "--limit", limit, "--json"]);
+        let tasks = listed.as_array().unwrap().iter();
+        tasks.map(|task| task["label"].clone()).collect()
+    };
+    assert_eq!(listed("1"), ["dig", "again"]);
+    assert_eq!(listed("2"), ["dig", "again", "dig", "top"]);
+    // Each run is a session of its own.
+    assert_ne!(first["session_id"], world.task("again")["session_id"]);
+    // A task of another folder names it, and `--here` leaves it out.
+    std::fs::create_dir(world.workspace().join("elsewhere")).unwrap();
+    world.ok(&["run", "away", "--workspace", "elsewhere", "--model", &model]);
+    let list = world.ok(&["tasks", "list"]).out;
+    let row = list.lines().find(|line| line.contains(" away ")).unwrap();
+    assert!(row.ends_with("  elsewhere"), "{list}");
+    let here = world.ok(&["tasks", "list", "--here"]).out;
+    assert!(!here.contains("away") && here.contains("again"), "{here}");
 }
 
 #[test]
@@ -195,7 +218,7 @@ fn a_queued_task_can_be_cancelled_and_deleted() {
     assert!(world.ok(&["tasks", "list"]).out.contains("slot 1"));
     let watched = world.ok(&["tasks", "watch"]);
     assert!(
-        watched.out.contains("[general] wait: pending 0%"),
+        watched.out.contains("[general] wait: pending (0 tools)"),
         "{watched:#?}"
     );
     assert!(
@@ -267,10 +290,9 @@ fn messages_are_chinese_in_a_chinese_locale() {
     ]);
     let first = spawned.err.lines().next().unwrap();
     assert!(
-        first.starts_with("子 Agent [看一看] 已启动 (ID: "),
+        first.starts_with("任务 ") && first.contains(" [看一看] 已启动，正在等待结果。"),
         "{first}"
     );
-    assert!(first.ends_with(")。完成后我会通知你。"), "{first}");
 }
 
 /// Moves the ends of all tasks eight days into the past, behind the age of archiving.

@@ -2,6 +2,7 @@
 
 use rexpect::session::{PtySession, spawn_command};
 
+use crate::screen::Screen;
 use crate::world::World;
 
 const PATIENCE_MS: u64 = 60_000;
@@ -131,8 +132,62 @@ fn a_watched_table_changes_in_place() {
     let mut run = world.start(&["run", "Look", "--model", &model]);
     run.wait_for_line("[explore] find auth files ...");
     let mut terminal = at_terminal(&world, &["tasks", "watch"]);
-    terminal.exp_regex("running +explore").unwrap();
-    terminal.exp_regex("completed +main +Look .*100%").unwrap();
+    terminal
+        .exp_regex(r"\x1b\[36mrunning *\x1b\[0m +explore")
+        .unwrap();
+    terminal
+        .exp_regex(r"\x1b\[32mcompleted *\x1b\[0m +main +Look")
+        .unwrap();
     terminal.exp_eof().unwrap();
     assert_eq!(run.end().code, Some(0));
+}
+
+const LONG: &str = "Please migrate our passwords from md5 to argon2, and keep old hashes valid";
+
+const ONE_ASKS: &str = r#"
+  - when: { task: "Please*", turn: 1 }
+    calls: [{ tool: write_file, args: { path: one.txt, content: "1" } }]
+  - when: { agent: main }
+    say: done
+"#;
+
+#[test]
+fn a_list_fits_the_terminal_and_shows_first_what_needs_a_person() {
+    let world = World::new();
+    let model = world.scenario(ONE_ASKS);
+    let mut asks = at_terminal(&world, &["run", LONG, "--model", &model]);
+    asks.exp_string("Allow main").unwrap();
+    for (columns, whole) in [(80_u16, false), (40, false), (120, true)] {
+        let size = (24, columns);
+        let mut screen = Screen::sized(&world, &["tasks", "list"], size, "xterm-256color");
+        assert_eq!(screen.exit_code(), 0);
+        let text = screen.text();
+        let rows: Vec<&str> = text.lines().collect();
+        assert_eq!(rows.len(), 2, "at {columns}: {text}");
+        assert!(rows[1].contains("needs you"), "{text}");
+        assert!(rows[1].contains("Please migrate"), "{text}");
+        assert_eq!(rows[1].contains("argon2"), whole, "{text}");
+        assert!(rows[1].contains('…'), "{text}");
+    }
+    // The label is stored whole.
+    assert_eq!(world.task(LONG)["label"], LONG);
+    let open = world.json(&["approvals", "--json"]);
+    let id = open[0]["id"].as_str().unwrap();
+    let mut screen = Screen::open(&world, &["approvals"]);
+    assert_eq!(screen.exit_code(), 0);
+    let text = screen.text();
+    assert_eq!(text.lines().count(), 2, "{text}");
+    world.ok(&["approvals", "deny", id]);
+    asks.exp_eof().unwrap();
+}
+
+#[test]
+fn a_list_says_that_no_process_runs_its_tasks() {
+    let world = World::new();
+    world.ok(&["spawn", "wait", "--detach", "--model", "offline"]);
+    let output = world.ok(&["tasks", "list"]);
+    assert_eq!(
+        output.err,
+        "One task has not ended, and no process runs it; continue with `sortie resume`.\n"
+    );
 }

@@ -1,5 +1,7 @@
 //! The record of a run: derived from the journal and stored beside it, for interfaces.
 
+use std::path::PathBuf;
+
 use crate::budget::Balance;
 use crate::id::{RunId, Seq, SessionKey};
 use crate::message::Usage;
@@ -49,6 +51,8 @@ pub struct RunRecord {
     pub priority: Priority,
     pub label: String,
     pub task: String,
+    /// The folder in which it works.
+    pub workspace: PathBuf,
     /// The model's reasoning effort.
     pub thinking: Option<String>,
     pub status: Status,

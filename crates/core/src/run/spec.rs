@@ -17,8 +17,9 @@ use crate::tenant::Tenant;
 use crate::time::Timestamp;
 use crate::words::Lang;
 
-/// The length of a label that is taken from the task.
-pub const LABEL_CHARS: usize = 30;
+/// The most characters of a label. A longer one ends with an ellipsis; where there is less room,
+/// interfaces truncate it.
+pub const LABEL_CHARS: usize = 120;
 /// The longest task, in characters. Longer ones are pasted files.
 pub const MAX_TASK_CHARS: usize = 200_000;
 

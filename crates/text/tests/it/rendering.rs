@@ -9,15 +9,6 @@ fn check(rendered: impl AsRef<str>, expected: &str) {
 
 #[test]
 fn the_contracts_are_kept_to_the_letter() {
-    let id = "0190f3a8-7c1e-7000-8000-000000000001";
-    check(
-        t!(Lang::En, "task-started", label = "find auth", id = id),
-        "Subagent [find auth] started (ID: 0190f3a8-7c1e-7000-8000-000000000001). I will notify you when it finishes.",
-    );
-    check(
-        t!(Lang::Zh, "task-started", label = "代码分析", id = id),
-        "子 Agent [代码分析] 已启动 (ID: 0190f3a8-7c1e-7000-8000-000000000001)。完成后我会通知你。",
-    );
     for lang in Lang::ALL {
         let rendered = t!(
             *lang,

@@ -8,6 +8,7 @@ use sortie_text::{one_line, t, truncate_columns};
 use super::super::board::dim;
 use super::{Conversation, LONG_TURN_MS, Left, NOTIFICATION_COLUMNS};
 use crate::engine::FeedItem;
+use crate::ids::short_label;
 use crate::problem::Problem;
 use crate::report;
 
@@ -95,7 +96,7 @@ impl Conversation<'_> {
         }
         // A short turn ends while the user still looks at it.
         if record.elapsed_ms(self.engine.now()) >= LONG_TURN_MS {
-            self.notify(&t!(lang, "notify-done", label = one_line(&record.label)));
+            self.notify(&t!(lang, "notify-done", label = short_label(&record.label)));
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use sortie_runtime::ProcessClock;
 use sortie_text::{t, truncate_columns};
 
 use super::{reply_words, time_left, what};
-use crate::commands::tasks::handles;
+use crate::commands::tasks::{handles, output_columns};
 use crate::exit::Exit;
 use crate::ids::Handles;
 use crate::output;
@@ -93,6 +93,7 @@ impl List {
             }
             row
         };
-        table::rows(head, requests.iter().map(row).collect())
+        let rows = requests.iter().map(row).collect();
+        table::rows(head, rows, output_columns(settings))
     }
 }

@@ -6,6 +6,8 @@ mod list;
 mod reply;
 mod show;
 
+pub(crate) use reply::reply_to;
+
 use clap::{Args, Subcommand};
 use sortie_base::hidden::write_out_line;
 use sortie_core::ports::store::StoreError;

@@ -185,6 +185,16 @@ async fn send(
     }
 }
 
+/// Sends a reply from another part of this program.
+pub(crate) async fn reply_to(
+    settings: &Settings,
+    open: &OpenRequest,
+    reply: Reply,
+) -> Result<Replied, Problem> {
+    let (replied, _) = deliver(settings, open, reply).await?;
+    Ok(replied)
+}
+
 /// Sends the reply to the server, writes it to the store, or leaves it in the mailbox of the
 /// process that holds the store.
 async fn deliver(

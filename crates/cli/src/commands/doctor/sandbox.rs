@@ -7,9 +7,24 @@ use sortie_text::t;
 use super::Check;
 use crate::settings::Settings;
 
+/// Reports which sandbox would be used.
+pub(super) fn check(settings: &Settings) -> Check {
+    match settings.options.probe_sandbox() {
+        Some(offer) => chosen(settings, &offer),
+        None => unknown(settings),
+    }
+}
+
+fn unknown(settings: &Settings) -> Check {
+    Check::warn(
+        "sandbox",
+        t!(settings.lang, "doctor-unknown"),
+        t!(settings.lang, "doctor-sandbox-todo"),
+    )
+}
+
 /// Reports which sandbox would be used, and what each of its parts can do.
 pub(super) fn checks(settings: &Settings) -> Vec<Check> {
-    let lang = settings.lang;
     match settings.options.probe_sandbox() {
         Some(offer) => vec![
             chosen(settings, &offer),
@@ -18,11 +33,7 @@ pub(super) fn checks(settings: &Settings) -> Vec<Check> {
             landlock(settings, &offer),
             control_groups(settings, &offer),
         ],
-        None => vec![Check::warn(
-            "sandbox",
-            t!(lang, "doctor-unknown"),
-            t!(lang, "doctor-sandbox-todo"),
-        )],
+        None => vec![unknown(settings)],
     }
 }
 

@@ -10,6 +10,7 @@ use super::long_enough;
 use crate::commands::run::instruction;
 use crate::engine::Engine;
 use crate::exit::Exit;
+use crate::ids::short_label;
 use crate::output;
 use crate::problem::Problem;
 use crate::settings::Settings;
@@ -95,7 +96,7 @@ impl Retry {
         let message = t!(
             settings.lang,
             "retry-done",
-            label = &record.label,
+            label = short_label(&record.label),
             id = &record.handle
         );
         self.which.print(&record, &message)

@@ -57,7 +57,8 @@ impl Events {
     }
 }
 
-fn line(entry: &JournalEntry) -> String {
+/// Formats an entry as one line.
+pub(crate) fn line(entry: &JournalEntry) -> String {
     let detail = truncate_columns(&one_line(&detail(&entry.event)), DETAIL_COLUMNS);
     let line = format!(
         "{:>4} {} {:<13} {detail}",

@@ -7,7 +7,7 @@ mod changes;
 mod clean;
 mod control;
 mod delete;
-mod events;
+pub(crate) mod events;
 mod list;
 mod result;
 mod show;
@@ -110,7 +110,7 @@ pub(super) async fn handles(
 }
 
 /// Returns the width of the terminal on stdout, if it is one.
-fn output_columns(settings: &Settings) -> Option<u16> {
+pub(crate) fn output_columns(settings: &Settings) -> Option<u16> {
     settings.terminal.output.then(|| {
         let (_, columns) = console::Term::stdout().size();
         columns

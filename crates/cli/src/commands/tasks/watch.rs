@@ -1,17 +1,19 @@
 //! `sortie tasks watch`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use clap::Args;
 use console::Term;
 use sortie_core::id::RunId;
 use sortie_core::ports::store::ListFilter;
+use sortie_core::request::RequestFilter;
 use sortie_core::run::{RunRecord, Status};
 use sortie_core::time::Clock;
+use sortie_core::words::Lang;
 use sortie_protocol::Task;
 use sortie_runtime::ProcessClock;
 use sortie_store::ReadStore;
-use sortie_text::{one_line, t, truncate_columns};
+use sortie_text::{one_line, t};
 
 use super::{READ_INTERVAL, output_columns};
 use crate::exit::Exit;
@@ -32,7 +34,7 @@ pub(crate) struct Watch {
 }
 
 /// The last printed state of a task, to detect changes.
-type Shown = (Status, u8, u32);
+type Shown = (Status, bool, u32);
 
 impl Watch {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
@@ -41,7 +43,8 @@ impl Watch {
         loop {
             let active = active(&store).await?;
             let watched = view.watched(&store, &active).await?;
-            view.show(&watched)?;
+            let requests = store.requests(RequestFilter::default()).await?;
+            view.show(&watched, &table::needs_person(&requests))?;
             if active.is_empty() {
                 if watched.is_empty() {
                     output::note(&t!(settings.lang, "watch-nothing"));
@@ -104,14 +107,18 @@ impl<'a> View<'a> {
         Ok(records)
     }
 
-    fn show(&mut self, records: &[RunRecord]) -> Result<(), Problem> {
+    fn show(
+        &mut self,
+        records: &[RunRecord],
+        needs_person: &BTreeSet<RunId>,
+    ) -> Result<(), Problem> {
         if self.terminal.is_some() {
-            self.draw(records)?;
+            self.draw(records, needs_person)?;
         }
         for record in records.iter().rev() {
             let now = (
                 record.status,
-                record.summary.progress,
+                needs_person.contains(&record.run_id),
                 record.summary.tool_calls,
             );
             if self.shown.insert(record.run_id, now) == Some(now) || self.terminal.is_some() {
@@ -120,13 +127,18 @@ impl<'a> View<'a> {
             if self.json {
                 output::json_line(&Task::from(record))?;
             } else {
-                output::text(&change(record))?;
+                let needs_person = needs_person.contains(&record.run_id);
+                output::text(&change(self.settings.lang, record, needs_person))?;
             }
         }
         Ok(())
     }
 
-    fn draw(&mut self, records: &[RunRecord]) -> Result<(), Problem> {
+    fn draw(
+        &mut self,
+        records: &[RunRecord],
+        needs_person: &BTreeSet<RunId>,
+    ) -> Result<(), Problem> {
         let Some(terminal) = &self.terminal else {
             return Ok(());
         };
@@ -135,18 +147,20 @@ impl<'a> View<'a> {
         }
         let text = table::tasks(
             records,
-            TableOptions {
+            &TableOptions {
                 lang: self.settings.lang,
                 columns: output_columns(self.settings),
                 now: self.clock.now(),
+                needs_person: needs_person.clone(),
+                folder: self.settings.workspace(None).ok(),
             },
         );
-        let (rows, columns) = terminal.size();
+        let (rows, _) = terminal.size();
         // Lines below the screen's edge cannot be redrawn.
         let lines: Vec<String> = text
             .lines()
             .take(usize::from(rows).saturating_sub(1))
-            .map(|line| truncate_columns(line, usize::from(columns)))
+            .map(str::to_owned)
             .collect();
         terminal
             .clear_last_lines(self.lines_drawn)
@@ -156,13 +170,13 @@ impl<'a> View<'a> {
     }
 }
 
-fn change(record: &RunRecord) -> String {
+fn change(lang: Lang, record: &RunRecord, needs_person: bool) -> String {
+    let (status, _) = table::status(record, needs_person, lang);
     format!(
-        "{} [{}] {}: {} {}%",
+        "{} [{}] {}: {status} ({})",
         record.handle,
         one_line(&record.agent),
         one_line(&record.label),
-        record.status,
-        record.summary.progress
+        t!(lang, "count-tools", count = record.summary.tool_calls)
     )
 }
