@@ -44,4 +44,6 @@ mod stored;
 mod strangers;
 mod tasks;
 mod terminal;
+#[cfg(feature = "postgres")]
+mod workers;
 mod world;
