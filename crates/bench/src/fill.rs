@@ -11,6 +11,7 @@ use sortie_core::ports::store::{
 };
 use sortie_core::run::{Outcome, RunSpec, Summary};
 use sortie_core::time::Clock as _;
+use sortie_core::worker::WorkerId;
 use sortie_runtime::ProcessClock;
 use sortie_store::{DurableStore, Owner};
 
@@ -128,13 +129,14 @@ async fn claim(
 ) -> Result<Vec<Fence>> {
     let claimed = store
         .claim(Claim {
-            owner: "sortie-bench".to_owned(),
+            owner: WorkerId::from_stored("sortie-bench".to_owned()),
             at: clock.now(),
             lease_until: clock.now().plus_ms(600_000),
             lanes: vec![LaneLimit {
                 lane: template.spec.lane,
                 max_concurrent,
             }],
+            labels: Vec::new(),
             per_parent: max_concurrent,
             per_tree: max_concurrent,
             deaths: DeathLimits {

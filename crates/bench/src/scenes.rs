@@ -14,6 +14,7 @@ use sortie_core::message::Usage;
 use sortie_core::ports::store::{Admit, Append, Claim, Journal as _, LaneLimit, Registry as _};
 use sortie_core::run::{Cancellation, CancelledBy, Lane, RunSpec, Summary};
 use sortie_core::time::Clock;
+use sortie_core::worker::WorkerId;
 use sortie_runtime::{NewRun, Parts, ProcessClock, Runtime, Settings};
 use sortie_store::{DurableStore, Owner};
 use sortie_tools::{ToolSettings, standard_tools};
@@ -247,13 +248,14 @@ async fn claim_all(
 ) -> anyhow::Result<Vec<Fence>> {
     let claimed = store
         .claim(Claim {
-            owner: "bench".to_owned(),
+            owner: WorkerId::from_stored("bench".to_owned()),
             at: clock.now(),
             lease_until: clock.now().plus_ms(600_000),
             lanes: vec![LaneLimit {
                 lane: Lane::Subagent,
                 max_concurrent,
             }],
+            labels: Vec::new(),
             per_parent: max_concurrent,
             per_tree: max_concurrent,
             deaths: sortie_core::ports::store::DeathLimits {

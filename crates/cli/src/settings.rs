@@ -141,6 +141,7 @@ impl Settings {
                     .map(|folders| folders.config_dir().to_owned()),
                 lang,
                 command: command_line(std::env::args_os()),
+                host: host(),
                 helper,
             },
             configuration,
@@ -174,8 +175,12 @@ impl Settings {
                 crash::break_outbox();
                 Ok(())
             }
+            Some("fence") => {
+                sortie_store::break_fences();
+                Ok(())
+            }
             Some(other) => Err(Problem::CrashPlan(format!(
-                "SORTIE_BREAK knows only `outbox`; got {other:?}"
+                "SORTIE_BREAK knows `outbox` and `fence`; got {other:?}"
             ))),
         }
     }
@@ -326,6 +331,12 @@ fn command_line(words: impl Iterator<Item = OsString>) -> String {
         )
         .collect();
     truncate_columns(&one_line(&words.join(" ")), COMMAND_COLUMNS)
+}
+
+/// Returns the name of this machine.
+fn host() -> String {
+    let name = rustix::system::uname();
+    name.nodename().to_string_lossy().into_owned()
 }
 
 #[cfg(test)]

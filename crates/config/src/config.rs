@@ -61,6 +61,11 @@ pub struct Config {
     /// File that contains the password of the database; refused if every user can read it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub store_password_file: Option<String>,
+    /// Seconds after which the tasks of a process that no longer answers are continued by another one.
+    /// Unset: 30.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 2, max = 600))]
+    pub lease_seconds: Option<u64>,
     /// Settings of the main agent.
     pub main: MainConfig,
     /// Limits and tools of subagents.

@@ -43,6 +43,7 @@ const RULES: &[(&str, Rule)] = &[
     ("store", Rule::NeedsTrust),
     ("store_password_env", Rule::NeedsTrust),
     ("store_password_file", Rule::NeedsTrust),
+    ("lease_seconds", Rule::NeedsTrust),
     ("main.max_iterations", Rule::Lower(None)),
     ("main.memory", Rule::SwitchOff),
     ("main.timeout_seconds", Rule::LowerTime(None)),

@@ -29,3 +29,4 @@ pub mod skill;
 pub mod stats;
 pub mod tenant;
 pub mod time;
+pub mod worker;

@@ -171,6 +171,9 @@ pub struct NewTask {
     /// audit are always kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cleanup: Option<Cleanup>,
+    /// Labels that the worker of the task and its descendants must have; at most 32.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub requires: Vec<String>,
 }
 
 /// A message to a session.

@@ -5,7 +5,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use serde::{Deserialize, Serialize};
 use sortie_core::run::Lane;
 use sortie_core::words::Lang;
+use sortie_core::worker::{WorkerRecord, WorkerState};
 use utoipa::ToSchema;
+
+use crate::time;
 
 /// The state of the server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -26,6 +29,68 @@ pub struct ServerState {
     pub connections: Connections,
     /// Seconds since the server started.
     pub uptime_seconds: u64,
+}
+
+/// A process that executes tasks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Worker {
+    /// The id, which no other process has.
+    pub id: String,
+    /// `lost` if it has not renewed its lease, so that others continue its tasks.
+    pub state: WorkerState,
+    /// The command that started it.
+    pub command: String,
+    /// Whether it is the server, or a command that owns the store.
+    pub is_front: bool,
+    /// The name of its machine.
+    pub host: String,
+    /// Its process id on that machine.
+    pub pid: u32,
+    /// The labels that tasks can require.
+    pub labels: Vec<String>,
+    /// The lanes that it takes tasks from.
+    pub lanes: Vec<WorkerLane>,
+    /// How many tasks it executes.
+    pub tasks: u64,
+    /// When it joined, by the clock of the database.
+    pub joined_at: String,
+    /// When it last renewed its lease, by the clock of the database.
+    pub heartbeat_at: String,
+}
+
+/// A lane of a worker.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct WorkerLane {
+    /// The lane.
+    pub lane: Lane,
+    /// The most tasks at once.
+    pub limit: u32,
+}
+
+impl From<&WorkerRecord> for Worker {
+    fn from(record: &WorkerRecord) -> Self {
+        let worker = &record.worker;
+        Self {
+            id: worker.id.to_string(),
+            state: record.state,
+            command: worker.command.clone(),
+            is_front: worker.is_front,
+            host: worker.host.clone(),
+            pid: worker.pid,
+            labels: worker.labels.iter().map(ToString::to_string).collect(),
+            lanes: worker
+                .lanes
+                .iter()
+                .map(|(lane, limit)| WorkerLane {
+                    lane: *lane,
+                    limit: *limit,
+                })
+                .collect(),
+            tasks: record.runs,
+            joined_at: time(record.joined_at),
+            heartbeat_at: time(record.heartbeat_at),
+        }
+    }
 }
 
 /// The state of one lane.

@@ -80,6 +80,16 @@ impl ActiveRuns {
         }
     }
 
+    /// Signals to the executor of this claim that it is gone. Another claim of the same run, which
+    /// may have begun meanwhile, is not affected.
+    pub(crate) fn lose(&self, fence: Fence) {
+        if let Some(entry) = self.lock().get(&fence.run)
+            && entry.fence == fence
+        {
+            entry.signals.send_modify(|signals| signals.lost = true);
+        }
+    }
+
     /// Signals every executor to release its run.
     pub(crate) fn release_all(&self) {
         for entry in self.lock().values() {

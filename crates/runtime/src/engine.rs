@@ -2,7 +2,7 @@
 //! of them start.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
 use sortie_base::redact::Redactor;
@@ -11,7 +11,7 @@ use sortie_core::inbox::InboxItem;
 use sortie_core::notification::NotificationKind;
 use sortie_core::ports::model::ModelDirectory;
 use sortie_core::ports::store::{
-    CancelReport, EndReport, Recover, RecoverReport, RecoverScope, Replied, ReplyTo, Store,
+    CancelReport, EndReport, Join, Recover, RecoverReport, RecoverScope, Replied, ReplyTo, Store,
     StoreError, StoreResult,
 };
 use sortie_core::ports::workspace::Worktrees;
@@ -19,6 +19,7 @@ use sortie_core::request::{Reply, RequestId};
 use sortie_core::run::{Cancellation, CancelledBy, Cleanup, RunSpec};
 use sortie_core::time::{Clock, Timestamp};
 use sortie_core::words::Lang;
+use sortie_core::worker::Worker;
 use tokio::sync::Notify;
 
 use crate::active_runs::ActiveRuns;
@@ -49,6 +50,10 @@ pub(crate) struct Engine {
     pub(crate) wakeups: Wakeups,
     /// Orders the messages and turns of each conversation.
     pub(crate) session_locks: SessionLocks,
+    /// This process, as others that share the store see it.
+    pub(crate) worker: Worker,
+    /// What the clock of leases is ahead of that of this process, in milliseconds.
+    pub(crate) lease_clock_offset_ms: AtomicI64,
 }
 
 /// Wakes the service loops before their next poll.
@@ -159,12 +164,66 @@ impl Engine {
         self.wakeups.outside.notify_one();
     }
 
+    /// Recovers what processes that have ended left behind. Beside other processes that share the
+    /// store, these are the runs of an earlier front process, and those whose leases have expired.
+    pub(crate) async fn recover_at_start(&self) -> StoreResult<RecoverReport> {
+        let shared = match self.recover(RecoverScope::All).await {
+            Err(StoreError::Locked { .. }) if self.store.is_shared() => {
+                self.recover(RecoverScope::Expired).await?
+            }
+            recovered => return recovered,
+        };
+        if !self.worker.is_front {
+            return Ok(shared);
+        }
+        let owner = self.worker.id.clone();
+        let mut report = self.recover(RecoverScope::Predecessors { owner }).await?;
+        report.resumed.extend(shared.resumed);
+        Ok(report)
+    }
+
+    /// Enters this process into the list of workers, or renews its entry.
+    pub(crate) async fn join(&self, draining: bool) -> StoreResult<()> {
+        self.store
+            .join(Join {
+                worker: self.worker.clone(),
+                draining,
+                at: self.lease_now(),
+                lease_until: self.lease_until(),
+            })
+            .await
+    }
+
+    /// Reads the clock of leases, so that this process knows it without asking. A reading that
+    /// arrives late makes it believe that it is earlier, which only shortens its leases.
+    pub(crate) async fn read_lease_clock(&self) {
+        match self.store.clock(self.clock.now()).await {
+            Ok(now) => {
+                let offset = now.0.saturating_sub(self.clock.now().0);
+                self.lease_clock_offset_ms.store(offset, Ordering::Relaxed);
+            }
+            Err(error) => store_failed("read the clock of the database", &error),
+        }
+    }
+
+    /// Returns the present time of the clock of leases.
+    pub(crate) fn lease_now(&self) -> Timestamp {
+        let offset = self.lease_clock_offset_ms.load(Ordering::Relaxed);
+        self.clock.now().plus_ms(offset)
+    }
+
     pub(crate) async fn recover(&self, scope: RecoverScope) -> StoreResult<RecoverReport> {
+        let at = match scope {
+            RecoverScope::Expired => self.lease_now(),
+            RecoverScope::All
+            | RecoverScope::Predecessors { .. }
+            | RecoverScope::Orphans { .. } => self.clock.now(),
+        };
         let report = self
             .store
             .recover(Recover {
                 scope,
-                at: self.clock.now(),
+                at,
                 deaths: self.settings().deaths,
             })
             .await?;
@@ -183,7 +242,7 @@ impl Engine {
     }
 
     pub(crate) fn lease_until(&self) -> Timestamp {
-        self.clock.now().plus_ms(millis(self.settings().lease))
+        self.lease_now().plus_ms(millis(self.settings().lease))
     }
 }
 

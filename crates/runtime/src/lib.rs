@@ -29,6 +29,7 @@ mod journal_writer;
 mod leftovers;
 mod model_call;
 mod new_run;
+mod peers;
 mod planner;
 mod preview;
 mod publish;
@@ -56,7 +57,7 @@ pub use refusal::{Refusal, RefusalReason};
 pub use runtime::{
     Explained, LaneState, MessageReceipt, Parts, PolicySubject, PolicyView, Runtime, RuntimeError,
 };
-pub use settings::{ApprovalSettings, Lanes, RunDefaults, Settings};
+pub use settings::{ApprovalSettings, Lanes, RunDefaults, Settings, WorkerSettings};
 pub use sinks::{FileSink, Sink, SinkError};
 pub use sortie_agent::summaries_of;
 pub use sortie_agent::{CriticalSpan, Span, SpanKind, TaskTimeline, Timeline};

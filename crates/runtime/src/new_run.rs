@@ -10,6 +10,7 @@ use sortie_core::policy::Mode;
 use sortie_core::run::{Announce, Cleanup, Isolation, Lane, Priority, Sampling, SinkAddress};
 use sortie_core::tenant::Tenant;
 use sortie_core::words::Lang;
+use sortie_core::worker::Label;
 
 /// A request of a person or a program for a run.
 #[derive(Clone, Debug)]
@@ -63,6 +64,8 @@ pub struct NewRun {
     pub announce: Option<Announce>,
     /// What happens to the transcript after the end; `None` keeps it.
     pub cleanup: Option<Cleanup>,
+    /// The labels that a worker must have to execute the run and its descendants.
+    pub requires: Vec<Label>,
 }
 
 impl NewRun {
@@ -108,6 +111,7 @@ impl NewRun {
             max_depth: None,
             announce: None,
             cleanup: None,
+            requires: Vec::new(),
         }
     }
 

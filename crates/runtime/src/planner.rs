@@ -27,6 +27,7 @@ use sortie_core::skill::SkillRef;
 use sortie_core::tenant::Tenant;
 use sortie_core::time::Timestamp;
 use sortie_core::words::Lang;
+use sortie_core::worker::{self, Label};
 use sortie_policy::{
     AgentRules, CHANGES_OF_CHILDREN, DefaultDeny, Denial, Draft, Parent, PolicyInputs, Rule,
     SubagentRules, ToolFacts,
@@ -115,6 +116,7 @@ pub(crate) struct RunRequest<'a> {
     cleanup: Cleanup,
     continues: Option<RunId>,
     report_to: Vec<SinkAddress>,
+    requires: Vec<Label>,
 }
 
 impl<'a> RunRequest<'a> {
@@ -247,6 +249,7 @@ impl Planner {
                 .parent
                 .and_then(|(requester, _)| requester.not_after),
             caps: request.caps,
+            requires: request.requires,
         })
     }
 
@@ -306,6 +309,7 @@ impl Planner {
             cleanup: new.cleanup.unwrap_or(Cleanup::Keep),
             continues: new.continues,
             report_to: new.report_to,
+            requires: worker::sorted(new.requires),
             agent,
         })
     }
@@ -373,6 +377,7 @@ impl Planner {
             cleanup: request.cleanup.unwrap_or(self.settings.default_cleanup),
             continues,
             report_to: Vec::new(),
+            requires: parent.requires.clone(),
             agent,
         })
     }

@@ -169,7 +169,7 @@ impl Publisher {
     }
 }
 
-fn ended_kind(outcome: &Outcome) -> NotificationKind {
+pub(crate) fn ended_kind(outcome: &Outcome) -> NotificationKind {
     let error = outcome.error().unwrap_or_default();
     match outcome {
         Outcome::Completed { text } => NotificationKind::Completed {

@@ -9,22 +9,25 @@ mod policies;
 mod sessions;
 mod tasks;
 mod usage;
+mod workers;
 
 pub use policies::{Explained, PolicySubject, PolicyView};
 pub use sessions::MessageReceipt;
 pub use usage::LaneState;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
 
 use sortie_base::redact::Redactor;
 use sortie_core::id::RunId;
 use sortie_core::notification::Notification;
 use sortie_core::ports::model::ModelDirectory;
-use sortie_core::ports::store::{RecoverReport, RecoverScope, Store, StoreError};
+use sortie_core::ports::store::{RecoverReport, Store, StoreError};
 use sortie_core::ports::tool::Tool;
 use sortie_core::ports::workspace::{NoSkills, NoWorktrees, Skills, Worktrees};
 use sortie_core::time::{Clock, Timestamp};
 use sortie_core::words::Lang;
+use sortie_core::worker::{self, Worker, WorkerId};
 use tokio::sync::broadcast;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -34,7 +37,8 @@ use crate::agents::Agents;
 use crate::authority::PolicyCache;
 use crate::clock::ProcessClock;
 use crate::details_cache::DetailsCache;
-use crate::engine::{Engine, Wakeups};
+use crate::engine::{Engine, Wakeups, store_failed};
+use crate::peers;
 use crate::planner::Planner;
 use crate::publish::Publisher;
 use crate::refusal::Refusal;
@@ -42,7 +46,7 @@ use crate::requeue::ExecutorFailures;
 use crate::scheduler;
 use crate::session_locks::SessionLocks;
 use crate::session_turns;
-use crate::settings::Settings;
+use crate::settings::{Settings, WorkerSettings};
 use crate::sinks::Sink;
 use crate::toolbox::ToolboxError;
 
@@ -110,11 +114,13 @@ pub struct Runtime {
     services: JoinSet<()>,
     stop: CancellationToken,
     recovered: RecoverReport,
+    started_at: Timestamp,
 }
 
 impl Runtime {
     /// Recovers what an earlier process left behind, and starts the services.
     pub async fn start(parts: Parts, settings: Settings) -> Result<Self, RuntimeError> {
+        let worker = this_process(&parts, &settings);
         let publisher = Publisher::new(Arc::clone(&parts.store), Arc::clone(&parts.clock));
         let engine = Arc::new(Engine {
             planner: Planner::new(parts.tools, parts.agents, settings, parts.skills)?,
@@ -129,21 +135,37 @@ impl Runtime {
             publisher,
             wakeups: Wakeups::default(),
             session_locks: SessionLocks::default(),
+            worker,
+            lease_clock_offset_ms: AtomicI64::new(0),
         });
-        let recovered = engine.recover(RecoverScope::All).await?;
+        let is_shared = engine.store.is_shared();
+        if is_shared {
+            engine.read_lease_clock().await;
+        }
+        let recovered = engine.recover_at_start().await?;
+        if is_shared {
+            engine.join(false).await?;
+        }
         let stop = CancellationToken::new();
         let mut services = JoinSet::new();
         services.spawn(scheduler::serve(Arc::clone(&engine), stop.clone()));
         services.spawn(scheduler::keep_leases(Arc::clone(&engine), stop.clone()));
-        services.spawn(scheduler::deliver_outside(
-            Arc::clone(&engine),
-            parts.sinks,
-            stop.clone(),
-        ));
-        if engine.settings().wake_sessions {
+        if is_shared {
+            services.spawn(peers::follow(Arc::clone(&engine), stop.clone()));
+        }
+        let is_front = engine.worker.is_front;
+        if is_front {
+            services.spawn(scheduler::deliver_outside(
+                Arc::clone(&engine),
+                parts.sinks,
+                stop.clone(),
+            ));
+        }
+        if is_front && engine.settings().wake_sessions {
             services.spawn(session_turns::serve(Arc::clone(&engine), stop.clone()));
         }
         Ok(Self {
+            started_at: engine.clock.now(),
             engine,
             details: DetailsCache::default(),
             services,
@@ -180,10 +202,47 @@ impl Runtime {
     /// Stops the services. Active runs return to the queue; the next process resumes them.
     pub async fn shut_down(mut self) {
         self.stop.cancel();
+        let is_shared = self.engine.store.is_shared();
+        if is_shared && let Err(error) = self.engine.join(true).await {
+            store_failed("announce the end of this process", &error);
+        }
         while let Some(ended) = self.services.join_next().await {
             if let Err(panic) = ended {
                 tracing::error!(%panic, "a service panicked");
             }
         }
+        let worker = self.engine.worker.id.clone();
+        if is_shared && let Err(error) = self.engine.store.leave(worker).await {
+            // The others see it as lost, and remove it later.
+            store_failed("leave the list of workers", &error);
+        }
+    }
+}
+
+/// Describes this process. The only owner of a store needs no id that no other process has.
+fn this_process(parts: &Parts, settings: &Settings) -> Worker {
+    let WorkerSettings {
+        is_front,
+        host,
+        labels,
+    } = settings.worker.clone();
+    let pid = std::process::id();
+    let id = if parts.store.is_shared() {
+        WorkerId::new(&host, pid, parts.clock.new_run_id())
+    } else {
+        WorkerId::from_stored(settings.owner.clone())
+    };
+    let lanes = settings.lanes.limits();
+    Worker {
+        id,
+        command: settings.owner.clone(),
+        is_front,
+        host,
+        pid,
+        labels: worker::sorted(labels),
+        lanes: lanes
+            .into_iter()
+            .map(|limit| (limit.lane, limit.max_concurrent))
+            .collect(),
     }
 }

@@ -6,8 +6,10 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures::FutureExt as _;
+use sortie_core::id::Fence;
 use sortie_core::ports::store::{
-    Claim, Claimed, Heartbeat, RecoverScope, RetentionRule, StoreError, StoreResult,
+    Claim, Claimed, Heartbeat, HeartbeatReport, RecoverScope, RetentionRule, StoreError,
+    StoreResult,
 };
 use sortie_core::time::Timestamp;
 use tokio::sync::watch;
@@ -98,9 +100,7 @@ pub(crate) async fn keep_leases(engine: Arc<Engine>, stop: CancellationToken) {
 /// Stops every executor: another process owns the store now and runs the same tasks.
 fn stop_all(engine: &Engine) {
     for fence in engine.active_runs.fences() {
-        engine
-            .active_runs
-            .signal(fence.run, |signals| signals.lost = true);
+        engine.active_runs.lose(fence);
     }
 }
 
@@ -132,7 +132,10 @@ async fn pass(
     if *unsure {
         // Only this loop claims, so a claim without an executor is left from the claim that failed.
         let executed = engine.active_runs.fences();
-        engine.recover(RecoverScope::Orphans(executed)).await?;
+        let owner = engine.worker.id.clone();
+        engine
+            .recover(RecoverScope::Orphans { owner, executed })
+            .await?;
         *unsure = false;
     }
     let now = engine.clock.now();
@@ -143,10 +146,11 @@ async fn pass(
         announce::deliver_due(engine),
         engine.store.expire_parked(now),
         engine.store.claim(Claim {
-            owner: engine.settings().owner.clone(),
+            owner: engine.worker.id.clone(),
             at: now,
             lease_until: engine.lease_until(),
             lanes: engine.settings().lanes.limits(),
+            labels: engine.worker.labels.clone(),
             per_parent: engine.settings().lanes.per_parent,
             per_tree: engine.settings().lanes.per_tree,
             deaths: engine.settings().deaths,
@@ -183,7 +187,7 @@ async fn pass(
 /// An active claim. A panic ends it too, so that its lease is not renewed for ever.
 struct ActiveClaim {
     engine: Arc<Engine>,
-    fence: sortie_core::id::Fence,
+    fence: Fence,
 }
 
 impl Drop for ActiveClaim {
@@ -245,9 +249,13 @@ async fn wait_until_due(engine: &Engine) -> Duration {
 /// for the store for longer than a lease: the leases of all active runs have expired meanwhile,
 /// and the next heartbeat renews them.
 async fn heartbeat(engine: &Engine) -> StoreResult<()> {
+    if engine.store.is_shared() {
+        engine.read_lease_clock().await;
+        engine.join(false).await?;
+    }
     let lease_until = engine.lease_until();
     renew_leases(engine, lease_until).await?;
-    if engine.clock.now() >= lease_until {
+    if engine.lease_now() >= lease_until {
         return renew_leases(engine, engine.lease_until()).await;
     }
     let report = engine.recover(RecoverScope::Expired).await?;
@@ -266,36 +274,44 @@ async fn renew_leases(engine: &Engine, lease_until: Timestamp) -> StoreResult<()
         let report = engine
             .store
             .heartbeat(Heartbeat {
-                fences,
+                fences: fences.clone(),
                 lease_until,
             })
             .await?;
-        for run in report.lost {
-            engine
-                .active_runs
-                .signal(run, |signals| signals.lost = true);
-        }
-        for (run, cancellation) in report.cancelled {
-            engine
-                .active_runs
-                .signal(run, |signals| signals.cancel = Some(cancellation));
-        }
-        for run in report.paused {
-            engine
-                .active_runs
-                .signal(run, |signals| signals.pause = true);
-        }
-        for run in report.inbox_waiting {
-            engine
-                .active_runs
-                .signal(run, |signals| signals.inbox = true);
-        }
+        signal_executors(engine, &fences, report);
     }
     Ok(())
 }
 
+/// Signals to the executors of these claims what the store reports about them.
+pub(crate) fn signal_executors(engine: &Engine, fences: &[Fence], report: HeartbeatReport) {
+    for fence in fences {
+        if report.lost.contains(&fence.run) {
+            engine.active_runs.lose(*fence);
+        }
+    }
+    for (run, cancellation) in report.cancelled {
+        engine
+            .active_runs
+            .signal(run, |signals| signals.cancel = Some(cancellation));
+    }
+    for run in report.paused {
+        engine
+            .active_runs
+            .signal(run, |signals| signals.pause = true);
+    }
+    for run in report.inbox_waiting {
+        engine
+            .active_runs
+            .signal(run, |signals| signals.inbox = true);
+    }
+}
+
 async fn tidy(engine: &Engine) -> StoreResult<()> {
     let now = engine.clock.now();
+    if !engine.worker.is_front {
+        return sweep_worktrees(engine).await;
+    }
     engine.store.clean(now).await?;
     if let Some(age) = engine.settings().archive_after {
         let before = now.plus_ms(-engine::millis(age));

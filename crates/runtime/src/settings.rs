@@ -12,6 +12,7 @@ use sortie_core::policy::ApproveSpawn;
 use sortie_core::ports::store::{AdmissionCaps, DeathLimits, LaneLimit};
 use sortie_core::run::{Cleanup, Confinement, Lane};
 use sortie_core::words::Lang;
+use sortie_core::worker::Label;
 
 /// The operator's settings of the runtime.
 #[derive(Clone, Debug)]
@@ -76,8 +77,32 @@ pub struct Settings {
     pub max_delivery_attempts: u32,
     /// The command that owns the process, as recorded with its claims.
     pub owner: String,
+    /// The part of this process among those that share its store.
+    pub worker: WorkerSettings,
     /// The language of messages that belong to no run.
     pub lang: Lang,
+}
+
+/// The part of a process among those that share its store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkerSettings {
+    /// Whether it starts turns, delivers to sinks and applies retention: all but additional workers
+    /// do.
+    pub is_front: bool,
+    /// The name of the machine, for people.
+    pub host: String,
+    /// Runs that require other labels are left to other processes.
+    pub labels: Vec<Label>,
+}
+
+impl Default for WorkerSettings {
+    fn default() -> Self {
+        Self {
+            is_front: true,
+            host: "localhost".to_owned(),
+            labels: Vec::new(),
+        }
+    }
 }
 
 /// How approval requests are handled.
@@ -103,16 +128,13 @@ pub struct Lanes {
 
 impl Lanes {
     pub(crate) fn limits(self) -> Vec<LaneLimit> {
-        vec![
-            LaneLimit {
-                lane: Lane::Main,
-                max_concurrent: self.main,
-            },
-            LaneLimit {
-                lane: Lane::Subagent,
-                max_concurrent: self.subagent,
-            },
-        ]
+        let lanes = [(Lane::Main, self.main), (Lane::Subagent, self.subagent)];
+        let open = lanes.into_iter().filter(|(_, max)| *max > 0);
+        open.map(|(lane, max_concurrent)| LaneLimit {
+            lane,
+            max_concurrent,
+        })
+        .collect()
     }
 }
 
@@ -185,6 +207,7 @@ impl Default for Settings {
             poll_interval: Duration::from_secs(1),
             max_delivery_attempts: 8,
             owner: "sortie".to_owned(),
+            worker: WorkerSettings::default(),
             lang: Lang::En,
         }
     }

@@ -11,6 +11,7 @@ use axum::middleware::Next;
 use axum::response::Response;
 use sortie_core::ports::store::ListFilter;
 use sortie_core::stats::Stats;
+use sortie_core::worker::{WorkerRecord, WorkerState};
 use sortie_runtime::{LaneState, RuntimeError};
 
 use crate::app::{App, Shared};
@@ -136,6 +137,7 @@ pub(crate) async fn text(app: &App, filter: ListFilter) -> Result<String, Runtim
     );
     if is_all {
         lanes(&mut page, &app.runtime.lanes().await?);
+        workers(&mut page, &app.runtime.workers().await?);
         server(&mut page, app);
         process(&mut page);
     }
@@ -174,6 +176,28 @@ fn lanes(page: &mut Exposition, lanes: &[LaneState]) {
         for lane in lanes {
             page.line(name, &[("lane", lane.lane.as_str())], value(lane));
         }
+    }
+}
+
+fn workers(page: &mut Exposition, workers: &[WorkerRecord]) {
+    page.head(
+        "sortie_workers",
+        "gauge",
+        "Processes that execute tasks, by state.",
+    );
+    for state in WorkerState::ALL {
+        let count = workers.iter().filter(|worker| worker.state == *state);
+        let count = count.count() as f64;
+        page.line("sortie_workers", &[("state", state.as_str())], count);
+    }
+    page.head(
+        "sortie_worker_tasks",
+        "gauge",
+        "Tasks that a worker executes.",
+    );
+    for record in workers {
+        let labels = [("worker", record.worker.id.as_str())];
+        page.line("sortie_worker_tasks", &labels, record.runs as f64);
     }
 }
 

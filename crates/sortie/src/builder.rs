@@ -9,7 +9,9 @@ use sortie_config::Config;
 use sortie_core::agent::AgentDefinition;
 use sortie_core::ports::model::ModelDirectory;
 use sortie_core::ports::tool::Tool;
+use sortie_core::run::Lane;
 use sortie_core::words::Lang;
+use sortie_core::worker::Label;
 use sortie_runtime::Sink;
 
 use crate::assembly::Assembly;
@@ -32,7 +34,19 @@ pub struct Builder {
     pub(crate) sinks: Vec<Arc<dyn Sink>>,
     pub(crate) admit_only: bool,
     next_turns_only: bool,
+    worker: Option<WorkerOptions>,
     pub(crate) notices: Notices,
+}
+
+/// What a worker executes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WorkerOptions {
+    /// The labels that tasks can require.
+    pub labels: Vec<Label>,
+    /// The lanes to take tasks from; all if empty.
+    pub lanes: Vec<Lane>,
+    /// The most tasks at once in each lane, instead of the configuration.
+    pub limit: Option<u32>,
 }
 
 impl From<Options> for Builder {
@@ -175,6 +189,15 @@ impl Builder {
         self
     }
 
+    /// Makes this process a worker: it executes tasks of a shared store, and leaves turns for waiting
+    /// results, deliveries to sinks and retention to the process that owns the store. Build it on a
+    /// store of [`Options::open_worker_store`].
+    #[must_use]
+    pub fn worker(mut self, worker: WorkerOptions) -> Self {
+        self.worker = Some(worker);
+        self
+    }
+
     /// Sets the receiver of sentences for the operator, such as that an MCP server does not start.
     /// Unset: they are logged as warnings.
     #[must_use]
@@ -235,6 +258,20 @@ impl Builder {
         }
         if let Some(max) = self.max_depth {
             settings.caps.max_depth = max;
+        }
+        if let Some(worker) = &self.worker {
+            settings.worker.is_front = false;
+            settings.worker.labels.clone_from(&worker.labels);
+            let max = |lane: Lane, configured: u32| {
+                let is_open = worker.lanes.is_empty() || worker.lanes.contains(&lane);
+                if is_open {
+                    worker.limit.unwrap_or(configured)
+                } else {
+                    0
+                }
+            };
+            settings.lanes.main = max(Lane::Main, settings.lanes.main);
+            settings.lanes.subagent = max(Lane::Subagent, settings.lanes.subagent);
         }
         settings.wake_sessions = !self.next_turns_only && !self.admit_only;
         if self.admit_only {

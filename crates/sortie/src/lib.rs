@@ -26,7 +26,7 @@ mod worktrees;
 pub use approvals::Approvals;
 pub use assembly::Assembly;
 pub use audit::Audit;
-pub use builder::Builder;
+pub use builder::{Builder, WorkerOptions};
 pub use environment::Environment;
 pub use error::Error;
 pub use options::{OpenStore, Options, SandboxHelper, TRUST_FILE, sandbox_helper};
@@ -57,6 +57,7 @@ pub use sortie_core::stats::Stats;
 pub use sortie_core::tenant::Tenant;
 pub use sortie_core::time::Timestamp;
 pub use sortie_core::words::Lang;
+pub use sortie_core::worker::Label;
 pub use sortie_runtime::{
     Fork, MessageReceipt, NewRun, Refusal, RefusalReason, Runtime, ToolCallLog, TranscriptLine,
 };

@@ -44,6 +44,8 @@ pub struct Options {
     pub lang: Lang,
     /// The name of this program for other processes that find the store in use.
     pub command: String,
+    /// The name of this machine, in the list of workers.
+    pub host: String,
     /// Proof that the program's binary serves as the helper of sandboxed commands; see
     /// [`sandbox_helper`]. Without it no command runs in a sandbox.
     pub helper: Option<SandboxHelper>,
@@ -59,6 +61,7 @@ impl Default for Options {
             config_folder: None,
             lang: Lang::En,
             command: "sortie".to_owned(),
+            host: "localhost".to_owned(),
             helper: None,
         }
     }
@@ -162,6 +165,26 @@ impl Options {
             owner,
             clock,
         })
+    }
+
+    /// Opens the store as one of any number of workers. Fails if it is a file, which has one owner.
+    pub fn open_worker_store(&self) -> StoreResult<OpenStore> {
+        match self.database()? {
+            Database::File => Err(unusable(
+                "workers need a database: set store = \"postgres://…\"",
+            )),
+            #[cfg(feature = "postgres")]
+            Database::Postgres(target) => {
+                let clock = ProcessClock::start();
+                let owner = self.owner(&clock);
+                let store = DurableStore::connect_worker(&self.home, &target, &owner)?;
+                Ok(OpenStore {
+                    store,
+                    owner,
+                    clock,
+                })
+            }
+        }
     }
 
     /// Opens the store read-only, alongside the process that holds the lock.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use sortie_config::{AgentConfig, Config, ModelConfig, SubagentSkillsConfig};
 use sortie_core::run::Confinement;
 use sortie_models::DirectorySettings;
-use sortie_runtime::{ApprovalSettings, RunDefaults};
+use sortie_runtime::{ApprovalSettings, RunDefaults, WorkerSettings};
 
 use crate::Options;
 
@@ -39,6 +39,13 @@ pub(crate) fn runtime(options: &Options) -> sortie_runtime::Settings {
     let defaults = sortie_runtime::Settings::default();
     let mut runtime = sortie_runtime::Settings {
         owner: options.command.clone(),
+        worker: WorkerSettings {
+            host: options.host.clone(),
+            ..WorkerSettings::default()
+        },
+        lease: config
+            .lease_seconds
+            .map_or(defaults.lease, Duration::from_secs),
         lang: options.lang,
         subagents_enabled: subagents.enabled,
         allowed_agents: subagents.allowed_agents.clone(),

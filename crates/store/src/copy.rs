@@ -7,7 +7,6 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
-use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 use sortie_core::ports::store::StoreResult;
@@ -170,7 +169,7 @@ fn to_file(stores: CopyStores<'_>, progress: &mut dyn FnMut(CopyProgress)) -> Do
     if postgres_schema::open_existing(stores.target)?.is_none() {
         return Err(CopyError::NoSource(stores.target.to_string()).into());
     }
-    let source = postgres_schema::open_for_writing(stores.target, stores.owner, Arc::default())?;
+    let source = postgres_schema::open_as_source(stores.target, stores.owner)?;
     let draft = files::open_draft(&file)?;
     let target = schema::open_for_writing(&draft)?;
     let report = Copier {

@@ -29,6 +29,9 @@ pub trait Execute: Query {
     /// Returns why the database does not answer at the moment, so that transitions wait.
     fn outage(&self) -> Option<String>;
 
+    /// Returns the mark of what this process journals; `None` where it is the only one that writes.
+    fn origin(&self) -> Option<i32>;
+
     fn write<T, F>(
         &self,
         doing: &'static str,
@@ -87,6 +90,10 @@ impl Query for Inline {
 
 impl Execute for Inline {
     fn outage(&self) -> Option<String> {
+        None
+    }
+
+    fn origin(&self) -> Option<i32> {
         None
     }
 

@@ -7,8 +7,8 @@
 //! runs the same functions immediately, for simulations. [`ReadStore`] reads a store that another
 //! process may be writing.
 //!
-//! Invariants: one process writes (a lock file, and an advisory lock on PostgreSQL), except for
-//! replies left in the mailbox; no caller gets an answer before its change is durable; every write for
+//! Invariants: one process writes a file (a lock file), except for replies left in the mailbox; several
+//! may write a PostgreSQL database, whose transactions are serializable; no caller gets an answer before its change is durable; every write for
 //! a run checks its fence; journals are gap-free and hash-chained; a terminal state and its
 //! announcements are one transaction.
 
@@ -47,6 +47,8 @@ use sortie_core::time::Timestamp;
 use crate::execute::{Inline, transact};
 use crate::fault::Fault;
 use crate::lock::Lock;
+#[cfg(feature = "postgres")]
+use crate::postgres_schema::Role;
 use crate::readers::{Readers, Source};
 use crate::sql::Begin;
 #[cfg(feature = "postgres")]
@@ -58,6 +60,8 @@ pub use crate::backup::{CopyProgress, CopyReport};
 #[cfg(feature = "postgres")]
 pub use crate::copy::{CopyStores, CopyTo, back_up_database, copy};
 pub use crate::lock::Owner;
+#[cfg(feature = "crash-points")]
+pub use crate::row::control::break_fences;
 pub use crate::row::undetermined_columns;
 #[cfg(feature = "postgres")]
 pub use crate::sql::target::{InvalidTarget, Target};
@@ -157,7 +161,17 @@ impl DurableStore {
     /// another process owns the store or the folder `home` on this machine, with that process's
     /// `owner`. Reading needs a Tokio runtime.
     pub fn connect(home: &Path, target: &Target, owner: &Owner) -> StoreResult<Self> {
-        let lock = lock_home(home, owner)?;
+        Self::share(home, target, (owner, Role::Front))
+    }
+
+    /// Opens the store in a PostgreSQL database as one of any number of workers, beside the process
+    /// that owns it. Fails while another process owns the folder `home` on this machine.
+    pub fn connect_worker(home: &Path, target: &Target, owner: &Owner) -> StoreResult<Self> {
+        Self::share(home, target, (owner, Role::Worker))
+    }
+
+    fn share(home: &Path, target: &Target, owner: (&Owner, Role)) -> StoreResult<Self> {
+        let lock = lock_home(home, owner.0)?;
         let execute = Threaded::connect(target, owner, lock).map_err(opening)?;
         Ok(Self { execute })
     }

@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use crate::sql::plan;
 
 /// Indexes that contain only active rows, so that reading all of one is cheap.
-const BOUNDED: [&str; 14] = [
+const BOUNDED: [&str; 15] = [
     "runs_active",
     "runs_queued",
     "runs_queued_by_tree",
+    "runs_requiring",
     "runs_paused",
     "runs_leased",
     "runs_by_lease",
@@ -39,12 +40,14 @@ const SMALL: [&str; 9] = [
 
 /// Files and statements that read everything on purpose, as the checks of `doctor` do, or that
 /// SQLite never runs.
-const CHECKS: [&str; 8] = [
+const CHECKS: [&str; 10] = [
     "copy.rs",
     "postgres_schema.rs",
     "schema.rs",
     "sql/postgres.rs",
     "writer.rs",
+    "transitions/feed.rs",
+    "transitions/workers.rs",
     "transitions/verify.rs",
     "transitions/rebuild.rs",
     "transitions/account_check.rs",

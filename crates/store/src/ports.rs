@@ -12,11 +12,11 @@ use sortie_core::inbox::{InboxItem, OutboxEntry};
 use sortie_core::message::Usage;
 use sortie_core::ports::store::{
     Accounts, Admission, Admit, Append, Appended, Archive, Audit, AuditFilter, Begun, CancelReport,
-    Charged, Claim, Claimed, Delivered, DeliveryAttempt, EndReport, Finish, Finishing, Heartbeat,
-    HeartbeatReport, Idempotency, Journal, ListFilter, Outbox, Park, PauseReport, Recover,
-    RecoverReport, Registry, Replied, ReplyTo, Requests, Reserve, Reserved, RetentionRule,
-    RunDelay, RunRef, SaveSnapshot, Snapshot, StoreError, StoreResult, Unblock, Undelivered,
-    Update, VerifyReport, WaitingSession,
+    Charged, Claim, Claimed, Delivered, DeliveryAttempt, EndReport, Feed, FeedPlace, Finish,
+    Finishing, Heartbeat, HeartbeatReport, Idempotency, Join, Journal, ListFilter, Outbox, Park,
+    PauseReport, Recover, RecoverReport, RecoverScope, Registry, Replied, ReplyTo, Requests,
+    Reserve, Reserved, RetentionRule, RunDelay, RunRef, SaveSnapshot, Snapshot, StoreError,
+    StoreResult, Unblock, Undelivered, Update, VerifyReport, WaitingSession, Workers,
 };
 use sortie_core::request::{OpenRequest, RequestFilter, RequestId, SessionGrant};
 use sortie_core::run::{Cancellation, RecordField, RunRecord};
@@ -24,6 +24,7 @@ use sortie_core::session::{SessionFilter, SessionSummary};
 use sortie_core::stats::{LaneCount, Stats, UsageLine, UsagePlace, UsagePoint};
 use sortie_core::tenant::Tenant;
 use sortie_core::time::Timestamp;
+use sortie_core::worker::{WorkerId, WorkerRecord};
 
 use crate::SqlStore;
 use crate::chain;
@@ -36,8 +37,8 @@ use crate::transitions::archive::MAX_REMOVALS;
 use crate::transitions::finish::LastEntries;
 use crate::transitions::idempotency::Beginning;
 use crate::transitions::{
-    accounts, admit, append, archive, cancel, claim, deliver, finish, idempotency, inbox, lease,
-    mailbox, park, pause, read, recover, requests, sessions, snapshots, update,
+    accounts, admit, append, archive, cancel, claim, deliver, feed, finish, idempotency, inbox,
+    lease, mailbox, park, pause, read, recover, requests, sessions, snapshots, update, workers,
 };
 
 const READING: &str = "read the journals of claimed tasks";
@@ -113,12 +114,22 @@ impl<E: Execute> Registry for SqlStore<E> {
             .await
     }
 
+    /// A recovery of all leases keeps other processes out until it is committed.
     async fn recover(&self, recover: Recover) -> StoreResult<RecoverReport> {
-        self.execute
-            .write("recover tasks", move |connection| {
+        const DOING: &str = "recover tasks";
+        let is_shared = self.execute.origin().is_some();
+        let keeps_out = is_shared && recover.scope == RecoverScope::All;
+        let report = self
+            .execute
+            .write(DOING, move |connection| {
                 recover::recover(connection, &recover)
             })
-            .await
+            .await;
+        if keeps_out {
+            let shared = self.execute.write(DOING, Connection::share).await;
+            return report.and_then(|report| shared.map(|()| report));
+        }
+        report
     }
 
     async fn pause(&self, run: RunId, at: Timestamp) -> StoreResult<PauseReport> {
@@ -631,6 +642,59 @@ impl<E: Execute> Archive for SqlStore<E> {
 
     async fn verify(&self) -> StoreResult<VerifyReport> {
         self.verify_with(None).await
+    }
+}
+
+#[async_trait]
+impl<E: Execute> Workers for SqlStore<E> {
+    fn is_shared(&self) -> bool {
+        self.execute.origin().is_some()
+    }
+
+    async fn clock(&self, own: Timestamp) -> StoreResult<Timestamp> {
+        if !self.is_shared() {
+            return Ok(own);
+        }
+        self.database_clock().await
+    }
+
+    async fn join(&self, join: Join) -> StoreResult<()> {
+        self.execute
+            .write("register a worker", move |connection| {
+                workers::join(connection, &join)
+            })
+            .await
+    }
+
+    async fn leave(&self, worker: WorkerId) -> StoreResult<()> {
+        self.execute
+            .write("remove a worker", move |connection| {
+                workers::leave(connection, &worker)
+            })
+            .await
+    }
+
+    async fn workers(&self, at: Timestamp) -> StoreResult<Vec<WorkerRecord>> {
+        self.workers(at).await
+    }
+
+    async fn signals(&self, fences: Vec<Fence>) -> StoreResult<HeartbeatReport> {
+        self.execute
+            .read("look for signals", move |connection| {
+                lease::signals(connection, &fences)
+            })
+            .await
+    }
+
+    async fn feed(&self, after: FeedPlace) -> StoreResult<Feed> {
+        let Some(origin) = self.execute.origin() else {
+            return Ok(Feed::default());
+        };
+        self.execute
+            .read("read the feed", move |connection| {
+                feed::read(connection, after, origin.into())
+            })
+            .await
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use postgres::Client;
+use postgres::{Client, GenericClient};
 use sortie_base::process;
 use sortie_core::ports::store::StoreError;
 
@@ -12,7 +12,7 @@ use crate::fault::{Done, Fault};
 use crate::lock::Owner;
 use crate::outage::Outage;
 use crate::schema::{self, SchemaError, TABLES, UNFINISHED};
-use crate::sql::postgres::Session;
+use crate::sql::postgres::{MEMBERS, Session};
 use crate::sql::target::Target;
 use crate::sql::{self, Begin, Connection};
 
@@ -34,27 +34,63 @@ const TYPES: [(&str, &str); 7] = [
 ];
 /// The first key of the advisory lock, "Sort" in ASCII; the second one is the schema's.
 const LOCK_CLASS: i32 = 0x536f_7274;
+/// The first key of the lock that is held while the tables are created. "Sorc" in ASCII.
+const CREATE_CLASS: i32 = 0x536f_7263;
+/// How long to wait while another process keeps all others out: it recovers or copies tasks.
+const PATIENCE_WITH_RECOVERY: Duration = Duration::from_secs(30);
 /// How long to wait for the lock of a dead process, or of an earlier session of this one: the server
 /// notices their end a moment later.
 const PATIENCE_WITH_THE_DEAD: Duration = Duration::from_secs(10);
+/// How long a copy waits for processes that share the store: a dead one ends a moment later.
+const PATIENCE_WITH_MEMBERS: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Opens the database for the writer: takes the lock and migrates.
+/// The part of a process in a shared store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// The only one that receives messages; it names itself as the owner of the store.
+    Front,
+    /// One of any number of processes that execute runs.
+    Worker,
+}
+
+/// Opens the database for the writer of a process: takes the locks of its role and migrates.
+/// `origin` marks what it journals.
 pub(crate) fn open_for_writing(
     target: &Target,
-    owner: &Owner,
+    (owner, role): (&Owner, Role),
+    origin: i32,
     outage: Arc<Outage>,
 ) -> Done<Connection> {
     let owner = owner.clone();
     let on_connect = move |client: &mut Client| {
-        lock(client, &owner)?;
+        if role == Role::Front {
+            lock(client, &owner)?;
+        }
+        become_member(client)?;
         migrate(client)?;
-        write_owner(client, &owner)?;
+        if role == Role::Front {
+            write_owner(client, &owner)?;
+        }
+        client.batch_execute(&format!("SET sortie.origin = '{origin}'"))?;
         // Of sessions that ended long ago.
         client.batch_execute("DELETE FROM commit_tokens WHERE at < now() - INTERVAL '1 day'")?;
         Ok(())
     };
     let session = Session::open(target, Box::new(on_connect), outage)?;
+    Ok(Connection::Postgres(Box::new(session)))
+}
+
+/// Opens the database as the source of a copy: takes the lock, and keeps workers out.
+pub(crate) fn open_as_source(target: &Target, owner: &Owner) -> Done<Connection> {
+    let owner = owner.clone();
+    let on_connect = move |client: &mut Client| {
+        lock(client, &owner)?;
+        become_only_member(client)?;
+        migrate(client)?;
+        write_owner(client, &owner)
+    };
+    let session = Session::open(target, Box::new(on_connect), Arc::default())?;
     Ok(Connection::Postgres(Box::new(session)))
 }
 
@@ -64,6 +100,7 @@ pub(crate) fn open_for_copy(target: &Target, owner: &Owner) -> Done<Connection> 
     let owner = owner.clone();
     let on_connect = move |client: &mut Client| {
         lock(client, &owner)?;
+        become_only_member(client)?;
         if !has_tables(client)? {
             create(client, UNFINISHED)?;
         }
@@ -137,8 +174,8 @@ fn version_of(connection: &Connection) -> Done<Option<i64>> {
     })
 }
 
-/// Takes the advisory lock of the store for this session; the error names its owner.
-fn lock(client: &mut Client, owner: &Owner) -> Done<()> {
+/// Rejects a search path without a schema.
+fn require_schema(client: &mut Client) -> Done<()> {
     let schema: Option<String> = client
         .query_one("SELECT CAST(current_schema() AS TEXT)", &[])?
         .try_get(0)?;
@@ -147,6 +184,64 @@ fn lock(client: &mut Client, owner: &Owner) -> Done<()> {
             "the schema in the search path of the database does not exist".into(),
         ));
     }
+    Ok(())
+}
+
+/// Enters this session among the processes that share the store. Waits while one of them keeps all
+/// others out.
+fn become_member(client: &mut Client) -> Done<()> {
+    require_schema(client)?;
+    let started = Instant::now();
+    let question = format!("SELECT pg_try_advisory_lock_shared({MEMBERS})");
+    while !client.query_one(&question, &[])?.try_get::<_, bool>(0)? {
+        if started.elapsed() >= PATIENCE_WITH_RECOVERY {
+            let owner = "a process that copies or recovers its tasks".to_owned();
+            return Err(StoreError::Locked { owner }.into());
+        }
+        wait(PAUSE);
+    }
+    Ok(())
+}
+
+/// Keeps all other processes out; the error names them.
+fn become_only_member(client: &mut Client) -> Done<()> {
+    let question = format!("SELECT pg_try_advisory_lock({MEMBERS})");
+    let started = Instant::now();
+    while !client.query_one(&question, &[])?.try_get::<_, bool>(0)? {
+        // The server notices the end of a dead process a moment later.
+        if started.elapsed() >= PATIENCE_WITH_MEMBERS {
+            let owner = match has_tables(client)? {
+                true => members(client)?,
+                false => "another process".to_owned(),
+            };
+            return Err(StoreError::Locked { owner }.into());
+        }
+        wait(PAUSE);
+    }
+    Ok(())
+}
+
+/// Describes the processes that share the store.
+fn members(client: &mut Client) -> Done<String> {
+    let rows = client.query(
+        "SELECT command, host, pid FROM workers ORDER BY joined_at, id LIMIT 8",
+        &[],
+    )?;
+    let mut members = Vec::new();
+    for row in rows {
+        let (command, host): (String, String) = (row.try_get(0)?, row.try_get(1)?);
+        let pid: i64 = row.try_get(2)?;
+        members.push(format!("`{command}` on {host} (pid {pid})"));
+    }
+    if members.is_empty() {
+        return Ok("another process".to_owned());
+    }
+    Ok(members.join(", "))
+}
+
+/// Takes the advisory lock of the store for this session; the error names its owner.
+fn lock(client: &mut Client, owner: &Owner) -> Done<()> {
+    require_schema(client)?;
     let started = Instant::now();
     loop {
         let locked = client.query_one(
@@ -183,7 +278,7 @@ fn write_owner(client: &mut Client, owner: &Owner) -> Done<()> {
     Ok(())
 }
 
-fn has_tables(client: &mut Client) -> Done<bool> {
+fn has_tables(client: &mut impl GenericClient) -> Done<bool> {
     Ok(client
         .query_one("SELECT to_regclass('store_info') IS NOT NULL", &[])?
         .try_get(0)?)
@@ -191,8 +286,16 @@ fn has_tables(client: &mut Client) -> Done<bool> {
 
 /// Creates the tables, with this version.
 fn create(client: &mut Client, version: i64) -> Done<()> {
-    refuse_foreign(client)?;
     let mut transaction = client.transaction()?;
+    // Processes that start at the same time create them once.
+    transaction.execute(
+        "SELECT pg_advisory_xact_lock($1, hashtext(CAST(current_schema() AS TEXT)))",
+        &[&CREATE_CLASS],
+    )?;
+    if has_tables(&mut transaction)? {
+        return Ok(transaction.commit()?);
+    }
+    refuse_foreign(&mut transaction)?;
     transaction.batch_execute(&tables())?;
     for migration in MIGRATIONS {
         transaction.batch_execute(migration)?;
@@ -216,7 +319,7 @@ fn migrate(client: &mut Client) -> Done<()> {
 }
 
 /// Rejects a schema that contains tables of another application.
-fn refuse_foreign(client: &mut Client) -> Done<()> {
+fn refuse_foreign(client: &mut impl GenericClient) -> Done<()> {
     let tables: i64 = client
         .query_one(
             "SELECT COUNT(*) FROM pg_class WHERE relnamespace =

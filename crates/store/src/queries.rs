@@ -15,12 +15,13 @@ use sortie_core::session::{SessionFilter, SessionSummary};
 use sortie_core::stats::{Stats, UsageLine, UsagePlace, UsagePoint};
 use sortie_core::tenant::Tenant;
 use sortie_core::time::Timestamp;
+use sortie_core::worker::WorkerRecord;
 
 use crate::chain;
 use crate::execute::Query;
 use crate::transitions::rebuild::Fold;
 use crate::transitions::{
-    accounts, audit, deliver, read, request_views, requests, sessions, verify,
+    accounts, audit, deliver, read, request_views, requests, sessions, verify, workers,
 };
 use crate::{ReadStore, SqlStore};
 
@@ -48,6 +49,34 @@ impl<Q: Query> SqlStore<Q> {
             .read("read handles", move |connection| {
                 read::handles(connection, &runs)
             })
+            .await
+    }
+
+    /// Returns the workers of a shared store, the oldest first. `at` is by the clock of leases.
+    pub async fn workers(&self, at: Timestamp) -> StoreResult<Vec<WorkerRecord>> {
+        self.execute
+            .read("list workers", move |connection| {
+                workers::list(connection, at)
+            })
+            .await
+    }
+
+    /// Returns the workers of a shared store at the present time of its database.
+    pub async fn workers_now(&self) -> StoreResult<Vec<WorkerRecord>> {
+        self.execute
+            .read("list workers", |connection| {
+                if !connection.is_shared() {
+                    return Ok(Vec::new());
+                }
+                workers::list(connection, workers::clock(connection)?)
+            })
+            .await
+    }
+
+    /// Returns the present time of the clock of leases of a shared store.
+    pub async fn database_clock(&self) -> StoreResult<Timestamp> {
+        self.execute
+            .read("read the clock of the database", workers::clock)
             .await
     }
 

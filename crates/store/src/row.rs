@@ -14,6 +14,7 @@ use sortie_core::run::{
 use sortie_core::tenant::Tenant;
 use sortie_core::time::Timestamp;
 use sortie_core::words::UnknownWord;
+use sortie_core::worker::Label;
 
 use crate::chain::{GENESIS, Tail};
 use crate::columns::{Columns, columns};
@@ -216,6 +217,7 @@ run_columns! { new:
     }
     unread {
         "wall_ms" Spec = new.admit.spec.limits.budget.wall_ms.map(whole),
+        "requires" Spec = required(&new.admit.spec.requires)?,
         "not_after" Spec = new.admit.spec.not_after.map(|moment| moment.0),
         "queue_key" Spec = queue_key(new.admit.at, new.admit.spec.priority),
         "inbox_count" Journal,
@@ -229,6 +231,14 @@ impl<'a> NewRow<'a> {
     fn parent(&self) -> Option<&'a ParentLink> {
         self.admit.spec.parent.as_ref()
     }
+}
+
+/// Returns the labels that a run requires as they are stored; `None` for none.
+fn required(labels: &[Label]) -> Done<Option<String>> {
+    if labels.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(serde_json::to_string(labels)?))
 }
 
 /// Returns the delivery of a run that has not ended. Whether the session of a background task can
@@ -479,11 +489,12 @@ pub(crate) struct FencedRow {
 /// Checks a fence. Every write by an executor starts here.
 pub(crate) fn fenced(connection: &Connection, fence: Fence) -> Done<FencedRow> {
     let run = fence.run.to_string();
+    let epoch = control::accepted(connection, fence)?;
     let found = sql::first(
         connection,
         "SELECT head_seq, head_hash, inbox_count, cancel, account_id, paused FROM runs
          WHERE run_id = ?1 AND phase = 'leased' AND epoch = ?2",
-        params![run, fence.epoch.0],
+        params![run, epoch],
         |row| {
             Ok(FencedRow {
                 tail: Tail {
@@ -506,11 +517,62 @@ pub(crate) fn fenced(connection: &Connection, fence: Fence) -> Done<FencedRow> {
 pub(crate) fn fenced_at(connection: &Connection, fence: Fence, follows: Seq) -> Done<FencedRow> {
     let found = fenced(connection, fence)?;
     let head = found.tail.head();
-    if head != follows {
+    if head != follows && !control::fences_are_broken() {
         let run = fence.run;
         return Err(StoreError::NotNext { run, head, follows }.into());
     }
     Ok(found)
+}
+
+/// The control of the cluster test: without fences its checks must fail.
+#[cfg(feature = "crash-points")]
+pub(crate) mod control {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::{Connection, Done, Fence, sql};
+
+    static BROKEN: AtomicBool = AtomicBool::new(false);
+
+    /// Lets executors write whose claim is gone.
+    pub fn break_fences() {
+        BROKEN.store(true, Ordering::SeqCst);
+    }
+
+    pub(super) fn fences_are_broken() -> bool {
+        BROKEN.load(Ordering::SeqCst)
+    }
+
+    /// Returns the epoch that a write is compared with: its own, or any if fences are broken.
+    pub(super) fn accepted(connection: &Connection, fence: Fence) -> Done<i64> {
+        if !fences_are_broken() {
+            return Ok(fence.epoch.0);
+        }
+        let run = fence.run.to_string();
+        let epoch = sql::first(
+            connection,
+            "SELECT epoch FROM runs WHERE run_id = ?1",
+            [run],
+            |row| row.get(0),
+        )?;
+        Ok(epoch.unwrap_or(fence.epoch.0))
+    }
+}
+
+#[cfg(not(feature = "crash-points"))]
+mod control {
+    use super::{Connection, Done, Fence};
+
+    pub(super) const fn fences_are_broken() -> bool {
+        false
+    }
+
+    #[expect(
+        clippy::unnecessary_wraps,
+        reason = "with the feature it reads the store"
+    )]
+    pub(super) const fn accepted(_connection: &Connection, fence: Fence) -> Done<i64> {
+        Ok(fence.epoch.0)
+    }
 }
 
 /// Stores the head of a journal in the record.

@@ -5,6 +5,8 @@
 
 use std::error::Error;
 use std::fmt;
+#[cfg(feature = "postgres")]
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -19,7 +21,7 @@ use crate::lock::Lock;
 use crate::lock::Owner;
 use crate::outage::Outage;
 #[cfg(feature = "postgres")]
-use crate::postgres_schema;
+use crate::postgres_schema::{self, Role};
 use crate::readers::{Readers, Source};
 use crate::schema;
 #[cfg(feature = "postgres")]
@@ -37,6 +39,8 @@ pub struct Threaded {
     thread: Option<JoinHandle<()>>,
     readers: Readers,
     outage: Arc<Outage>,
+    /// Marks what this process journals, where others can write the same store.
+    origin: Option<i32>,
 }
 
 impl Threaded {
@@ -57,13 +61,19 @@ impl Threaded {
             thread: Some(thread),
             readers,
             outage,
+            origin: None,
         })
     }
 
     /// Starts the writer thread on a PostgreSQL server. The thread opens the connection itself: the
     /// client must not be used on a thread of an async runtime.
     #[cfg(feature = "postgres")]
-    pub(crate) fn connect(target: &Target, owner: &Owner, lock: Lock) -> Done<Self> {
+    pub(crate) fn connect(
+        target: &Target,
+        (owner, role): (&Owner, Role),
+        lock: Lock,
+    ) -> Done<Self> {
+        let origin = new_origin();
         let (jobs, waiting) = mpsc::channel(MAX_WAITING);
         let (opened, opening) = std::sync::mpsc::channel();
         let (writer, owner) = (target.clone(), owner.clone());
@@ -71,7 +81,9 @@ impl Threaded {
         let of_writer = Arc::clone(&outage);
         let thread = spawn(move || {
             let of_session = Arc::clone(&of_writer);
-            let connection = match postgres_schema::open_for_writing(&writer, &owner, of_session) {
+            let opened_connection =
+                postgres_schema::open_for_writing(&writer, (&owner, role), origin, of_session);
+            let connection = match opened_connection {
                 Ok(connection) => connection,
                 Err(fault) => {
                     opened.send(Err(fault)).ok();
@@ -81,6 +93,7 @@ impl Threaded {
             if opened.send(Ok(())).is_ok() {
                 serve(&connection, waiting, &of_writer);
             }
+            connection.release_locks();
             drop(connection);
             drop(lock);
         })?;
@@ -92,8 +105,17 @@ impl Threaded {
             thread: Some(thread),
             readers,
             outage,
+            origin: Some(origin),
         })
     }
+}
+
+/// Returns a number that no other process has, most probably: the standard library seeds its hash maps
+/// from the operating system. If two processes have the same, neither publishes what the other does.
+#[cfg(feature = "postgres")]
+fn new_origin() -> i32 {
+    let random = RandomState::new().build_hasher().finish();
+    i32::try_from(random & 0x7fff_ffff).unwrap_or_default()
 }
 
 fn spawn(job: impl FnOnce() + Send + 'static) -> Done<JoinHandle<()>> {
@@ -138,6 +160,10 @@ impl Query for Threaded {
 impl Execute for Threaded {
     fn outage(&self) -> Option<String> {
         self.outage.reason()
+    }
+
+    fn origin(&self) -> Option<i32> {
+        self.origin
     }
 
     async fn write<T, F>(&self, doing: &'static str, job: F) -> StoreResult<T>

@@ -958,6 +958,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/workers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Returns the processes that execute tasks, the oldest first. Not for keys of a tenant, because
+         *     tenants share them.
+         */
+        get: operations["server_workers"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/ws": {
         parameters: {
             query?: never;
@@ -1824,6 +1844,8 @@ export interface components {
             priority?: components["schemas"]["Priority"] | null;
             /** @description Where else to deliver the result, as `file:PATH`; for admins. */
             report_to?: string[];
+            /** @description Labels that the worker of the task and its descendants must have; at most 32. */
+            requires?: string[];
             /** @description The JSON schema of the result. */
             result_schema?: Record<string, never> | null;
             /** @description `channel:chat_id`; an id without a colon means `api:{id}`. */
@@ -2690,6 +2712,49 @@ export interface components {
         Via: "key" | "browser";
         /** @enum {string} */
         WaitingOn: "model" | "tool" | "approval" | "question" | "children" | "slot" | "rate_limit";
+        /** @description A process that executes tasks. */
+        Worker: {
+            /** @description The command that started it. */
+            command: string;
+            /** @description When it last renewed its lease, by the clock of the database. */
+            heartbeat_at: string;
+            /** @description The name of its machine. */
+            host: string;
+            /** @description The id, which no other process has. */
+            id: string;
+            /** @description Whether it is the server, or a command that owns the store. */
+            is_front: boolean;
+            /** @description When it joined, by the clock of the database. */
+            joined_at: string;
+            /** @description The labels that tasks can require. */
+            labels: string[];
+            /** @description The lanes that it takes tasks from. */
+            lanes: components["schemas"]["WorkerLane"][];
+            /**
+             * Format: int32
+             * @description Its process id on that machine.
+             */
+            pid: number;
+            /** @description `lost` if it has not renewed its lease, so that others continue its tasks. */
+            state: components["schemas"]["WorkerState"];
+            /**
+             * Format: int64
+             * @description How many tasks it executes.
+             */
+            tasks: number;
+        };
+        /** @description A lane of a worker. */
+        WorkerLane: {
+            /** @description The lane. */
+            lane: components["schemas"]["Lane"];
+            /**
+             * Format: int32
+             * @description The most tasks at once.
+             */
+            limit: number;
+        };
+        /** @enum {string} */
+        WorkerState: "active" | "draining" | "lost";
     };
     responses: never;
     parameters: never;
@@ -4583,6 +4648,34 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["UsagePoint"][];
+                };
+            };
+            /** @description What went wrong, and what to do next */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    server_workers: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Worker"][];
                 };
             };
             /** @description What went wrong, and what to do next */

@@ -73,6 +73,7 @@ pub(crate) fn spec() -> RunSpec {
             max_children_per_tree: 200,
             max_depth: 1,
         },
+        requires: Vec::new(),
     }
 }
 

@@ -29,6 +29,8 @@ mod store;
 pub(crate) mod tasks;
 mod trust;
 mod usage;
+mod worker;
+mod workers;
 
 use std::sync::Arc;
 
@@ -53,6 +55,8 @@ pub(crate) enum Command {
     Resume(resume::Resume),
     #[cfg(feature = "server")]
     Serve(serve::Serve),
+    Worker(worker::Worker),
+    Workers(workers::Workers),
     Open(open::Open),
     Status(status::Status),
     Stop(stop::Stop),
@@ -118,6 +122,8 @@ pub(crate) async fn run(
         Command::Resume(resume) => resume.run(settings, screen).await,
         #[cfg(feature = "server")]
         Command::Serve(serve) => serve.run(settings, screen).await,
+        Command::Worker(worker) => worker.run(settings, screen).await,
+        Command::Workers(workers) => workers.run(settings).await,
         Command::Open(open) => open.run(settings).await,
         Command::Status(status) => status.run(settings).await,
         Command::Stop(stop) => stop.run(settings).await,

@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use sortie_core::id::{RunId, SessionKey};
 use sortie_core::run::{Announce, SinkAddress};
+use sortie_core::worker::Label;
 use sortie_protocol::Task;
 use sortie_runtime::NewRun;
 use sortie_text::t;
@@ -61,6 +62,11 @@ pub(crate) struct Spawn {
     /// What happens to the transcript once the result is delivered
     #[arg(long, value_enum, default_value_t)]
     cleanup: CleanupArgument,
+    /// Label that the worker of the task must have, such as gpu; can be repeated
+    ///
+    /// Needs workers (`docs/scale.md`); without one that has all labels the task stays in the queue.
+    #[arg(long = "require", value_name = "LABEL")]
+    requires: Vec<Label>,
     /// Waits for the end of the task; this is the default
     #[arg(long, conflicts_with = "detach")]
     wait: bool,
@@ -105,6 +111,7 @@ impl Spawn {
             report_to,
             lang: settings.lang,
             cleanup: Some(self.cleanup.into()),
+            requires: self.requires,
             ..chosen.run(task, workspace).in_background()
         };
         let mut new = self.flags.apply(new, settings);

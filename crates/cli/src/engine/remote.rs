@@ -324,6 +324,7 @@ fn new_task(new: NewRun) -> NewTask {
         continues: new.continues.map(|run| run.to_string()),
         announce: Some(new.announce.unwrap_or(Announce::Silent)),
         cleanup: new.cleanup,
+        requires: new.requires.iter().map(ToString::to_string).collect(),
     }
 }
 

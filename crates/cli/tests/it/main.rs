@@ -48,4 +48,6 @@ mod strangers;
 mod tasks;
 mod terminal;
 mod top;
+#[cfg(feature = "postgres")]
+mod workers;
 mod world;

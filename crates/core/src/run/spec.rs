@@ -16,6 +16,7 @@ use crate::skill::SkillRef;
 use crate::tenant::Tenant;
 use crate::time::Timestamp;
 use crate::words::Lang;
+use crate::worker::Label;
 
 /// The most characters of a label. A longer one ends with an ellipsis; where there is less room,
 /// interfaces truncate it.
@@ -93,6 +94,9 @@ pub struct RunSpec {
     /// Limits on the depth and size of its tree: the same for all its runs, and after every
     /// restart.
     pub caps: AdmissionCaps,
+    /// The labels that a worker must have to execute it; children inherit them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub requires: Vec<Label>,
 }
 
 impl RunSpec {

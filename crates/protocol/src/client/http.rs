@@ -24,7 +24,7 @@ use super::{ClientError, EventStream};
 use crate::{
     AnswerBody, Applied, ApprovalBody, CancelBody, Cancelled, CleanBody, Cleaned, Deleted, Diff,
     ForkBody, Health, LinkBody, LoginLink, MAX_NONCE_CHARS, Me, MessageAccepted, NewMessage,
-    NewTask, Problem, Proof, ReplyNoted, Revoked, Role, SteerBody, Task, TaskRef,
+    NewTask, Problem, Proof, ReplyNoted, Revoked, Role, SteerBody, Task, TaskRef, Worker,
 };
 
 /// The time limit of a connection; the server is on the same machine.
@@ -143,6 +143,12 @@ impl Client {
         let request = self.request(Method::GET, &["api", "me"]);
         self.fetch(request.timeout(GREETING_LIMIT), GREETING_LIMIT)
             .await
+    }
+
+    /// Returns the processes that execute tasks.
+    pub async fn workers(&self) -> Result<Vec<Worker>, ClientError> {
+        let request = self.request(Method::GET, &["api", "workers"]);
+        self.fetch(request, ANSWER_LIMIT).await
     }
 
     /// Returns whether the server is ready, and why not.

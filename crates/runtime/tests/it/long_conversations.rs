@@ -10,6 +10,7 @@ use sortie_core::ports::store::{
 };
 use sortie_core::run::{Lane, Outcome, Summary};
 use sortie_core::time::Clock as _;
+use sortie_core::worker::WorkerId;
 use sortie_runtime::{NewRun, ProcessClock};
 use sortie_store::DurableStore;
 use sortie_test_support::stage::{Play, Stage};
@@ -61,13 +62,14 @@ async fn write_turns(store: &DurableStore, first: RunId) {
         admitted.expect("an admission");
     }
     let claim = Claim {
-        owner: "a test".to_owned(),
+        owner: WorkerId::from_stored("a test".to_owned()),
         at: clock.now(),
         lease_until: clock.now().plus_ms(60_000),
         lanes: vec![LaneLimit {
             lane: Lane::Main,
             max_concurrent: u32::MAX,
         }],
+        labels: Vec::new(),
         per_parent: 1,
         per_tree: 1,
         deaths: DeathLimits {

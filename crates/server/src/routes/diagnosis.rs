@@ -9,7 +9,7 @@ use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use sortie_core::ports::store::ListFilter;
 use sortie_protocol::{
-    ConfigLine, Connections, DoctorLine, Health, LaneState, ModelState, ServerState,
+    ConfigLine, Connections, DoctorLine, Health, LaneState, ModelState, ServerState, Worker,
 };
 
 use crate::app::Shared;
@@ -120,6 +120,19 @@ pub(crate) async fn state(
         },
         ..own
     }))
+}
+
+#[utoipa::path(get, path = "/api/workers", tag = "server",
+    responses((status = 200, body = Vec<Worker>)))]
+/// Returns the processes that execute tasks, the oldest first. Not for keys of a tenant, because
+/// tenants share them.
+pub(crate) async fn workers(
+    State(Shared(app)): State<Shared>,
+    caller: Caller,
+) -> Result<Json<Vec<Worker>>, Problem> {
+    require_all(&caller)?;
+    let workers = app.runtime.workers().await?;
+    Ok(Json(workers.iter().map(Worker::from).collect()))
 }
 
 fn require_all(caller: &Caller) -> Result<(), Problem> {

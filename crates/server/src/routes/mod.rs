@@ -42,6 +42,7 @@ pub(crate) fn all() -> Routes {
         .add(Access::VIEWER, routes!(diagnosis::metrics))
         .add(Access::VIEWER, routes!(diagnosis::openapi))
         .add(Access::VIEWER, routes!(diagnosis::state))
+        .add(Access::VIEWER, routes!(diagnosis::workers))
         .add(Access::ADMIN, routes!(diagnosis::config))
         .add(Access::ADMIN, routes!(diagnosis::doctor))
         .add(Access::VIEWER, routes!(tasks::list))

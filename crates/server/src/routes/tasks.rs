@@ -11,6 +11,7 @@ use serde::Deserialize;
 use sortie_core::id::RunId;
 use sortie_core::ports::store::{ListFilter, RetentionRule};
 use sortie_core::run::{Announce, Priority, RunRecord, Sampling, SinkAddress, Status};
+use sortie_core::worker::{Label, MAX_LABELS};
 use sortie_protocol::{CleanBody, Cleaned, NewTask, Stats, Task};
 use sortie_runtime::{NewRun, RuntimeError};
 use utoipa::IntoParams;
@@ -249,8 +250,21 @@ async fn new_run(app: &App, caller: &Caller, body: NewTask) -> Result<NewRun, Pr
             .announce
             .or_else(|| body.session_id.as_ref().map(|_| Announce::Steer)),
         cleanup: body.cleanup,
+        requires: required(&body.requires)?,
         ..new
     })
+}
+
+/// Parses the labels that a task requires.
+fn required(labels: &[String]) -> Result<Vec<Label>, Problem> {
+    if labels.len() > MAX_LABELS {
+        let problem = format!("`requires` must have at most {MAX_LABELS} labels");
+        return Err(Problem::bad(problem));
+    }
+    let parsed = labels.iter().map(|label| label.parse::<Label>());
+    parsed
+        .collect::<Result<_, _>>()
+        .map_err(|error| Problem::bad(format!("`requires`: {error}")))
 }
 
 /// Parses external destinations: the server writes them with its own rights, so only a global admin

@@ -25,6 +25,7 @@ const ROUTES: &[(&str, &str, Role, Tenant)] = &[
     ("get", "/metrics", Viewer, Own),
     ("get", "/api/openapi.json", Viewer, Own),
     ("get", "/api/state", Viewer, Own),
+    ("get", "/api/workers", Viewer, Forbidden),
     ("get", "/api/config", Admin, Forbidden),
     ("get", "/api/doctor", Admin, Forbidden),
     ("get", "/api/tasks", Viewer, Own),

@@ -16,6 +16,31 @@ CREATE TABLE store_info (
 );
 INSERT INTO store_info (id, version) VALUES (1, 1);
 
+-- The feed: which transaction wrote a journal entry, and which process. Entries of transactions before
+-- the oldest that is still under way are complete, and are read in the order of the transactions.
+ALTER TABLE journal
+    ADD COLUMN transaction xid8 NOT NULL DEFAULT pg_current_xact_id(),
+    ADD COLUMN origin INT DEFAULT CAST(NULLIF(current_setting('sortie.origin', TRUE), '') AS INT);
+CREATE INDEX journal_by_transaction ON journal (transaction);
+
+-- The processes that execute runs. Moments are by the clock of this database. A store in a file has one
+-- process only, and so no such table.
+CREATE TABLE workers (
+    id           TEXT COLLATE "C" PRIMARY KEY,
+    command      TEXT NOT NULL,
+    -- 1 for the process that receives messages and delivers to sinks.
+    is_front     BIGINT NOT NULL,
+    host         TEXT NOT NULL,
+    pid          BIGINT NOT NULL,
+    -- JSON arrays of labels, and of lanes with their limits.
+    labels       TEXT NOT NULL,
+    lanes        TEXT NOT NULL,
+    draining     BIGINT NOT NULL,
+    joined_at    BIGINT NOT NULL,
+    heartbeat_at BIGINT NOT NULL,
+    lease_until  BIGINT NOT NULL
+);
+
 -- SQLite's function: the elements of a JSON array.
 CREATE FUNCTION json_each(list TEXT) RETURNS TABLE (value TEXT) LANGUAGE sql IMMUTABLE AS $$
     SELECT json_array_elements_text(CAST(list AS json))

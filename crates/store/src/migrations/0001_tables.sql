@@ -30,6 +30,8 @@ CREATE TABLE runs (
     not_after             INTEGER,
     -- The account that it draws from.
     account_id            TEXT,
+    -- The labels that its worker must have, as a sorted JSON array; NULL for none.
+    requires              TEXT,
     -- State.
     status                TEXT NOT NULL DEFAULT 'pending',
     phase                 TEXT NOT NULL DEFAULT 'queued'
@@ -103,13 +105,16 @@ CREATE INDEX turns ON runs (session, tenant, created_at, run_id, lane, parent_id
 CREATE INDEX runs_by_creation ON runs (created_at);
 -- Active runs. Partial, so that these indexes stay small however many runs have ended.
 CREATE INDEX runs_active ON runs (root_id, run_id) WHERE phase <> 'ended';
-CREATE INDEX runs_queued ON runs (lane, queue_key, run_id, parent_id, root_id, tenant)
+CREATE INDEX runs_queued ON runs (lane, queue_key, run_id, parent_id, root_id, tenant, requires)
     WHERE phase = 'queued' AND paused = 0;
+-- Those that require labels.
+CREATE INDEX runs_requiring ON runs (requires)
+    WHERE phase = 'queued' AND paused = 0 AND requires IS NOT NULL;
 -- The same runs by tree and parent: whole trees that are at their limit are skipped in one step.
 CREATE INDEX runs_queued_by_tree ON runs (lane, root_id, parent_id, queue_key, run_id)
     WHERE phase = 'queued' AND paused = 0;
 CREATE INDEX runs_paused ON runs (deadline_at) WHERE phase = 'queued' AND paused = 1;
-CREATE INDEX runs_leased ON runs (lane, parent_id, root_id) WHERE phase = 'leased';
+CREATE INDEX runs_leased ON runs (lane, lease_owner, parent_id, root_id) WHERE phase = 'leased';
 CREATE INDEX runs_by_lease ON runs (lease_until) WHERE phase = 'leased';
 CREATE INDEX runs_parked ON runs (deadline_at) WHERE phase = 'parked';
 -- Runs whose process died.

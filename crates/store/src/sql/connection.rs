@@ -106,6 +106,43 @@ impl Connection {
         }
     }
 
+    /// Whether several processes may write this database.
+    pub(crate) const fn is_shared(&self) -> bool {
+        match self {
+            Self::Sqlite(_) => false,
+            #[cfg(feature = "postgres")]
+            Self::Postgres(_) => true,
+        }
+    }
+
+    /// Returns whether no other process shares the store, and keeps others out until
+    /// [`Connection::share`]. The lock file of a store in a file does that always.
+    pub(crate) fn become_sole(&self) -> Done<bool> {
+        match self {
+            Self::Sqlite(_) => Ok(true),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(session) => session.become_sole(),
+        }
+    }
+
+    /// Lets other processes share the store.
+    pub(crate) fn share(&self) -> Done<()> {
+        match self {
+            Self::Sqlite(_) => Ok(()),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(session) => session.share(),
+        }
+    }
+
+    /// Frees the locks of a session that is about to end.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn release_locks(&self) {
+        match self {
+            Self::Sqlite(_) => {}
+            Self::Postgres(session) => session.release_locks(),
+        }
+    }
+
     /// Whether another query may use the connection. The empty database of a missing store lives in
     /// memory and is not reusable: the store may exist by the next query.
     pub(crate) fn is_reusable(&self) -> bool {

@@ -3,7 +3,9 @@
 //! Statements are those of SQLite, translated once and prepared once for each session. A writing
 //! transaction is `SERIALIZABLE`: the rules of transitions were written for one writer, and
 //! PostgreSQL aborts a transaction whose result would depend on running beside another. Aborted
-//! transactions are transient failures ([`is_transient`]), and the caller runs them again.
+//! transactions are transient failures ([`is_transient`]), and the caller runs them again. One that was
+//! aborted several times waits until no other process writes and then runs alone, so that every
+//! transaction succeeds however many processes share the store.
 //!
 //! The client blocks its thread, so a session must not be used or opened on a thread that drives an
 //! async runtime; see [`off_runtime`].
@@ -32,6 +34,13 @@ use crate::sql::{Begin, Params, Value};
 const CACHED_STATEMENTS: usize = 240;
 /// Between two attempts to find the outcome of a commit that the server still works on.
 const OUTCOME_PAUSE: Duration = Duration::from_millis(100);
+/// Aborted attempts after which a transaction runs alone.
+const MAX_CONFLICTS: u32 = 3;
+/// The advisory lock that a writing transaction holds shared, and one that runs alone exclusively. Its
+/// first key is "Sorw" in ASCII.
+const TURNSTILE: &str = "1399812727, hashtext(CAST(current_schema() AS TEXT))";
+/// The advisory lock that every process which executes runs holds shared. Its first key is "Sorm".
+pub(crate) const MEMBERS: &str = "1399812717, hashtext(CAST(current_schema() AS TEXT))";
 /// The number of base-10000 digits before the decimal point that fit an `i64`.
 const MAX_NUMERIC_WEIGHT: i16 = 4;
 
@@ -48,6 +57,12 @@ pub struct Session {
     name: String,
     /// The token of the last transaction that changed something.
     token: Cell<u64>,
+    /// Whether this session holds [`MEMBERS`] exclusively.
+    is_sole: Cell<bool>,
+    /// Aborted attempts since the last commit.
+    conflicts: Cell<u32>,
+    /// Whether the present transaction runs alone.
+    runs_alone: Cell<bool>,
 }
 
 #[derive(Default)]
@@ -69,6 +84,13 @@ enum LostCommit {
     Unknown,
 }
 
+/// A constraint was violated beside other writers. PostgreSQL checks constraints before it detects
+/// that a transaction would have to be aborted, so the cause may be a concurrent transaction. Alone,
+/// the same error is what it says.
+#[derive(Debug, thiserror::Error)]
+#[error("a concurrent transaction may have violated a constraint")]
+struct PossibleConflict(#[source] postgres::Error);
+
 impl Session {
     /// Connects to a server. Fails at once if that is not possible.
     pub(crate) fn open(target: &Target, on_connect: OnConnect, outage: Arc<Outage>) -> Done<Self> {
@@ -79,6 +101,9 @@ impl Session {
             state: RefCell::default(),
             name: String::new(),
             token: Cell::new(0),
+            is_sole: Cell::new(false),
+            conflicts: Cell::new(0),
+            runs_alone: Cell::new(false),
         };
         session.reconnect()?;
         let name = session.value("SELECT gen_random_uuid()")?;
@@ -98,6 +123,27 @@ impl Session {
             client: Some(client),
             ..State::default()
         };
+        // The locks of the session before ended with it.
+        self.is_sole.set(false);
+        self.runs_alone.set(false);
+        Ok(())
+    }
+
+    /// Tries to become the only process that shares the store, until [`Session::share`]. Returns
+    /// whether it is.
+    pub(crate) fn become_sole(&self) -> Done<bool> {
+        if !self.is_sole.get() {
+            let locked = self.value(&format!("SELECT pg_try_advisory_lock({MEMBERS})"))?;
+            self.is_sole.set(locked.as_deref() == Some("t"));
+        }
+        Ok(self.is_sole.get())
+    }
+
+    /// Lets other processes share the store.
+    pub(crate) fn share(&self) -> Done<()> {
+        if self.is_sole.replace(false) {
+            self.command(&format!("SELECT pg_advisory_unlock({MEMBERS})"))?;
+        }
         Ok(())
     }
 
@@ -106,12 +152,40 @@ impl Session {
         if self.is_lost() {
             self.reconnect()?;
         }
-        self.command(match begin {
-            Begin::Reading => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
-            Begin::Writing => "BEGIN ISOLATION LEVEL SERIALIZABLE",
-        })?;
+        match begin {
+            Begin::Reading => self.command("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")?,
+            Begin::Writing if self.conflicts.get() >= MAX_CONFLICTS => {
+                // Before the transaction, so that it sees what the others have committed.
+                self.command(&format!("SELECT pg_advisory_lock({TURNSTILE})"))?;
+                self.runs_alone.set(true);
+                self.command("BEGIN ISOLATION LEVEL SERIALIZABLE")?;
+            }
+            Begin::Writing => self.command(&format!(
+                "BEGIN ISOLATION LEVEL SERIALIZABLE;
+                 SELECT pg_advisory_xact_lock_shared({TURNSTILE})"
+            ))?,
+        }
         self.state.borrow_mut().transaction = Some(begin);
         Ok(())
+    }
+
+    /// Counts an attempt of a transaction, and lets others write beside the next one.
+    fn end_attempt(&self, committed: bool) {
+        let conflicts = if committed {
+            0
+        } else {
+            self.conflicts.get().saturating_add(1)
+        };
+        self.conflicts.set(conflicts);
+        if self.runs_alone.replace(false) && !self.is_lost() {
+            let unlocked = self.command(&format!("SELECT pg_advisory_unlock({TURNSTILE})"));
+            if let Err(fault) = unlocked {
+                let error = fault.while_doing("let other processes write");
+                // The lock ends with the session.
+                tracing::warn!(%error, "the session is replaced");
+                self.state.borrow_mut().client = None;
+            }
+        }
     }
 
     /// Commits the transaction. When the connection is lost before the server answers, looks for
@@ -135,6 +209,9 @@ impl Session {
         }
         let committed = self.command("COMMIT");
         self.state.borrow_mut().transaction = None;
+        if matches!(begun, Some(Begin::Writing)) {
+            self.end_attempt(committed.is_ok());
+        }
         match (committed, transaction) {
             (Ok(()), _) => Ok(()),
             (Err(_), Some(transaction)) if self.is_lost() => self.find_outcome(&transaction),
@@ -184,13 +261,40 @@ impl Session {
         Err(Fault::Broken(LostCommit::Unknown.into()))
     }
 
+    /// Frees the locks of the session now; the server would do it a moment after the session ends.
+    pub(crate) fn release_locks(&self) {
+        if !self.is_lost()
+            && let Err(fault) = self.command("SELECT pg_advisory_unlock_all()")
+        {
+            let error = fault.while_doing("free its locks");
+            tracing::debug!(%error, "the server frees the locks of the session");
+        }
+    }
+
+    /// Marks an error that a concurrent transaction may have caused.
+    fn marked<T>(&self, result: Result<T, postgres::Error>) -> Done<T> {
+        let constraints = [SqlState::UNIQUE_VIOLATION, SqlState::FOREIGN_KEY_VIOLATION];
+        result.map_err(|error| {
+            let is_constraint = error.code().is_some_and(|code| constraints.contains(code));
+            if is_constraint && !self.runs_alone.get() {
+                Fault::Broken(PossibleConflict(error).into())
+            } else {
+                error.into()
+            }
+        })
+    }
+
     /// Rolls back the transaction, if one is open.
     pub(crate) fn roll_back(&self) -> Done<()> {
         let open = self.state.borrow_mut().transaction.take();
         if open.is_none() || self.is_lost() {
             return Ok(());
         }
-        self.command("ROLLBACK")
+        self.command("ROLLBACK")?;
+        if matches!(open, Some(Begin::Writing)) {
+            self.end_attempt(false);
+        }
+        Ok(())
     }
 
     /// Whether the connection is lost.
@@ -224,7 +328,8 @@ impl Session {
         let statement = state.prepare(sql, params)?;
         let changed = with_values(params, |values| {
             let executed = state.client()?.execute(&statement, values);
-            state.checked(executed)
+            state.check(&executed);
+            self.marked(executed)
         })?;
         Ok(usize::try_from(changed).unwrap_or(usize::MAX))
     }
@@ -234,7 +339,7 @@ impl Session {
         let mut state = self.state.borrow_mut();
         let statement = state.prepare(sql, params)?;
         with_values(params, |values| {
-            Ok(state.client()?.query(&statement, values)?)
+            self.marked(state.client()?.query(&statement, values))
         })
     }
 }
@@ -263,16 +368,20 @@ impl State {
         self.client.as_mut().ok_or_else(lost)
     }
 
-    /// Gives up a session whose server has become read-only: another host is the primary now.
     fn checked<T>(&mut self, result: Result<T, postgres::Error>) -> Done<T> {
+        self.check(&result);
+        Ok(result?)
+    }
+
+    /// Gives up a session whose server has become read-only: another host is the primary now.
+    fn check<T>(&mut self, result: &Result<T, postgres::Error>) {
         let writes = !matches!(self.transaction, Some(Begin::Reading));
-        if let Err(error) = &result
+        if let Err(error) = result
             && writes
             && error.code() == Some(&SqlState::READ_ONLY_SQL_TRANSACTION)
         {
             self.client = None;
         }
-        Ok(result?)
     }
 
     fn prepare(&mut self, sql: &str, params: &impl Params) -> Done<Statement> {
@@ -435,6 +544,9 @@ fn numeric(raw: &[u8]) -> Result<Value<'static>, Box<dyn Error + Sync + Send>> {
 /// connection was lost before the commit.
 pub(crate) fn is_transient(source: &(dyn Error + Send + Sync + 'static)) -> bool {
     if let Some(LostCommit::RolledBack) = source.downcast_ref() {
+        return true;
+    }
+    if source.is::<PossibleConflict>() {
         return true;
     }
     let conflicts = [

@@ -7,6 +7,7 @@ use sortie_core::id::{Epoch, Fence, RunId, Seq};
 use sortie_core::ports::store::{Claim, LaneLimit};
 use sortie_core::run::{Cancellation, Lane};
 use sortie_core::time::Timestamp;
+use sortie_core::worker::Label;
 
 use crate::chain::{Stamp, Tail};
 use crate::fault::Done;
@@ -32,30 +33,51 @@ pub(crate) struct Lease {
 
 /// Claims the most urgent runs of each lane; or one run alone, if it may have killed its process.
 pub(crate) fn claim(connection: &Connection, claim: &Claim) -> Done<Vec<Lease>> {
-    let waiting = suspects(connection, claim)?;
-    match quarantine::gate(&claimed(connection)?, &waiting, claim.deaths) {
+    let eligible = eligible(connection, claim)?;
+    let waiting = suspects(connection, claim, &eligible)?;
+    match quarantine::gate(&claimed(connection, claim)?, &waiting, claim.deaths) {
         ClaimRule::Closed => return Ok(Vec::new()),
         ClaimRule::Only(run) => return Ok(vec![take(connection, claim, run, true)?]),
         ClaimRule::Open => {}
     }
     let mut leases = Vec::new();
     for limit in &claim.lanes {
-        for run in choose(connection, claim, *limit)? {
+        for run in choose(connection, claim, *limit, &eligible)? {
             leases.push(take(connection, claim, &run, false)?);
         }
     }
     Ok(leases)
 }
 
-/// Returns the leased runs.
-fn claimed(connection: &Connection) -> Done<Vec<quarantine::ClaimedRun>> {
+/// Returns the sets of required labels that this process has, among those of queued runs, as a JSON
+/// array of the stored texts. Runs that require none are not part of it.
+fn eligible(connection: &Connection, claim: &Claim) -> Done<String> {
+    let sets: Vec<String> = sql::all(
+        connection,
+        "SELECT DISTINCT requires FROM runs
+         WHERE phase = 'queued' AND paused = 0 AND requires IS NOT NULL",
+        (),
+        |row| row.get(0),
+    )?;
+    let mut eligible = Vec::new();
+    for set in sets {
+        let required: Vec<Label> = serde_json::from_str(&set)?;
+        if required.iter().all(|label| claim.labels.contains(label)) {
+            eligible.push(set);
+        }
+    }
+    Ok(serde_json::to_string(&eligible)?)
+}
+
+/// Returns the runs that this process has leased: only they can have killed it.
+fn claimed(connection: &Connection, claim: &Claim) -> Done<Vec<quarantine::ClaimedRun>> {
     sql::all(
         connection,
         // A run that a rate limit delays executes nothing that could kill the process.
         "SELECT deaths, deaths_since_progress,
                 head_seq > head_at_claim OR waiting_on IS NOT DISTINCT FROM 'rate_limit' FROM runs
-         WHERE phase = 'leased'",
-        (),
+         WHERE phase = 'leased' AND lease_owner = ?1",
+        [claim.owner.as_str()],
         |row| {
             Ok(quarantine::ClaimedRun {
                 deaths: Deaths {
@@ -69,12 +91,14 @@ fn claimed(connection: &Connection) -> Done<Vec<quarantine::ClaimedRun>> {
 }
 
 /// Returns the claimable runs whose process died, most urgent first.
-fn suspects(connection: &Connection, claim: &Claim) -> Done<Vec<Waiting>> {
+fn suspects(connection: &Connection, claim: &Claim, eligible: &str) -> Done<Vec<Waiting>> {
     let waiting = sql::all(
         connection,
         "SELECT run_id, lane, deaths, deaths_since_progress, parent_id, root_id FROM runs
-         WHERE phase = 'queued' AND paused = 0 AND deaths > 0 ORDER BY queue_key, run_id",
-        (),
+         WHERE phase = 'queued' AND paused = 0 AND deaths > 0
+           AND (requires IS NULL OR requires IN (SELECT value FROM json_each(?1)))
+         ORDER BY queue_key, run_id",
+        [eligible],
         |row| {
             let waiting = Waiting {
                 run: row.get(0)?,
@@ -92,7 +116,7 @@ fn suspects(connection: &Connection, claim: &Claim) -> Done<Vec<Waiting>> {
     }
     let mut lanes = Vec::new();
     for limit in &claim.lanes {
-        if free_slots(connection, *limit)? > 0 {
+        if free_slots(connection, claim, *limit)? > 0 {
             lanes.push((limit.lane, Caps::load(connection, claim, limit.lane)?));
         }
     }
@@ -108,8 +132,13 @@ fn suspects(connection: &Connection, claim: &Claim) -> Done<Vec<Waiting>> {
 
 /// Returns the claimable runs of a lane, most urgent first. Runs of a parent or tree that is at its
 /// limit are skipped, so that they do not block the runs behind them.
-fn choose(connection: &Connection, claim: &Claim, limit: LaneLimit) -> Done<Vec<String>> {
-    let free = free_slots(connection, limit)?;
+fn choose(
+    connection: &Connection,
+    claim: &Claim,
+    limit: LaneLimit,
+    eligible: &str,
+) -> Done<Vec<String>> {
+    let free = free_slots(connection, claim, limit)?;
     if free == 0 {
         return Ok(Vec::new());
     }
@@ -119,10 +148,13 @@ fn choose(connection: &Connection, claim: &Claim, limit: LaneLimit) -> Done<Vec<
     sql::each(
         connection,
         "SELECT run_id, parent_id, root_id FROM runs
-         WHERE phase = 'queued' AND paused = 0 AND lane = ?1 ORDER BY queue_key, run_id LIMIT ?2",
+         WHERE phase = 'queued' AND paused = 0 AND lane = ?1
+           AND (requires IS NULL OR requires IN (SELECT value FROM json_each(?3)))
+         ORDER BY queue_key, run_id LIMIT ?2",
         params![
             limit.lane.as_str(),
-            sql::whole(free.saturating_add(MAX_SKIPPED))
+            sql::whole(free.saturating_add(MAX_SKIPPED)),
+            eligible
         ],
         |row| {
             if caps.take(row.get(1)?, row.get(2)?) {
@@ -136,7 +168,11 @@ fn choose(connection: &Connection, claim: &Claim, limit: LaneLimit) -> Done<Vec<
     if skipped == MAX_SKIPPED {
         // All runs up to here are chosen or at a limit.
         let left = free - chosen.len() as u64;
-        let further = choose_by_tree(connection, limit.lane, caps, (left, &chosen))?;
+        let queue = LaneQueue {
+            lane: limit.lane,
+            eligible,
+        };
+        let further = choose_by_tree(connection, queue, caps, (left, &chosen))?;
         chosen.extend(further);
     }
     Ok(chosen)
@@ -146,16 +182,16 @@ fn choose(connection: &Connection, claim: &Claim, limit: LaneLimit) -> Done<Vec<
 /// are below their limits. Reads nothing of the runs behind a limit, which may be thousands.
 fn choose_by_tree(
     connection: &Connection,
-    lane: Lane,
+    queue: LaneQueue<'_>,
     mut caps: Caps,
     (free, chosen): (u64, &[String]),
 ) -> Done<Vec<String>> {
     let mut heads = BTreeSet::new();
-    for root in distinct(connection, NEXT_ROOT, lane, None)? {
+    for root in distinct(connection, NEXT_ROOT, queue.lane, None)? {
         if count_of(&caps.by_tree, &root) >= caps.per_tree {
             continue;
         }
-        let parents = distinct(connection, NEXT_PARENT, lane, Some(&root))?;
+        let parents = distinct(connection, NEXT_PARENT, queue.lane, Some(&root))?;
         for parent in parents.into_iter().map(Some).chain([None]) {
             let start = (i64::MIN, String::new());
             let siblings = Siblings {
@@ -163,7 +199,7 @@ fn choose_by_tree(
                 parent,
             };
             if caps.has_room(siblings.parent.as_deref(), &root) {
-                heads.extend(siblings.head(connection, lane, start)?);
+                heads.extend(siblings.head(connection, queue, start)?);
             }
         }
     }
@@ -173,10 +209,10 @@ fn choose_by_tree(
     {
         let Head { place, siblings } = head;
         if chosen.contains(&place.1) {
-            heads.extend(siblings.head(connection, lane, place)?);
+            heads.extend(siblings.head(connection, queue, place)?);
         } else if caps.take(siblings.parent.clone(), siblings.root.clone()) {
             further.push(place.1.clone());
-            heads.extend(siblings.head(connection, lane, place)?);
+            heads.extend(siblings.head(connection, queue, place)?);
         }
         // Otherwise the parent or the tree has reached its limit, and so have the siblings behind.
     }
@@ -192,10 +228,12 @@ const NEXT_PARENT: &str = "SELECT parent_id FROM runs
 const HEAD_OF_CHILDREN: &str = "SELECT queue_key, run_id FROM runs
      WHERE phase = 'queued' AND paused = 0 AND lane = ?1 AND root_id = ?2 AND parent_id = ?3
        AND (queue_key, run_id) > (?4, ?5)
+       AND (requires IS NULL OR requires IN (SELECT value FROM json_each(?6)))
      ORDER BY queue_key, run_id LIMIT 1";
 const HEAD_OF_ROOTS: &str = "SELECT queue_key, run_id FROM runs
      WHERE phase = 'queued' AND paused = 0 AND lane = ?1 AND root_id = ?2 AND parent_id IS NULL
        AND ?3 IS NULL AND (queue_key, run_id) > (?4, ?5)
+       AND (requires IS NULL OR requires IN (SELECT value FROM json_each(?6)))
      ORDER BY queue_key, run_id LIMIT 1";
 
 /// Returns the different values of an indexed column, one step in the index for each.
@@ -221,6 +259,14 @@ fn distinct(
     }
 }
 
+/// The queued runs of a lane that this process may execute.
+#[derive(Clone, Copy, Debug)]
+struct LaneQueue<'a> {
+    lane: Lane,
+    /// See [`eligible`].
+    eligible: &'a str,
+}
+
 /// The queued children of one parent, or the root of a tree alone.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Siblings {
@@ -241,7 +287,7 @@ impl Siblings {
     fn head(
         self,
         connection: &Connection,
-        lane: Lane,
+        queue: LaneQueue<'_>,
         (key, run): (i64, String),
     ) -> Done<Option<Head>> {
         let statement = match self.parent {
@@ -251,7 +297,14 @@ impl Siblings {
         let place = sql::first(
             connection,
             statement,
-            params![lane.as_str(), self.root, self.parent, key, run],
+            params![
+                queue.lane.as_str(),
+                self.root,
+                self.parent,
+                key,
+                run,
+                queue.eligible
+            ],
             |row| Ok((row.get(0)?, row.get(1)?)),
         )?;
         Ok(place.map(|place| Head {
@@ -261,12 +314,12 @@ impl Siblings {
     }
 }
 
-/// Returns how many more runs a lane may have.
-fn free_slots(connection: &Connection, limit: LaneLimit) -> Done<u64> {
+/// Returns how many more runs of a lane this process may have.
+fn free_slots(connection: &Connection, claim: &Claim, limit: LaneLimit) -> Done<u64> {
     let leased = sql::count(
         connection,
-        "SELECT COUNT(*) FROM runs WHERE phase = 'leased' AND lane = ?1",
-        [limit.lane.as_str()],
+        "SELECT COUNT(*) FROM runs WHERE phase = 'leased' AND lane = ?1 AND lease_owner = ?2",
+        [limit.lane.as_str(), claim.owner.as_str()],
     )?;
     Ok(u64::from(limit.max_concurrent).saturating_sub(leased))
 }
@@ -384,7 +437,7 @@ fn take(connection: &Connection, claim: &Claim, run: &str, alone: bool) -> Done<
         params![
             run,
             epoch.0,
-            claim.owner,
+            claim.owner.as_str(),
             claim.lease_until.0,
             claim.at.0,
             queued.tail.seq,

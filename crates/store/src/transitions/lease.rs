@@ -1,8 +1,10 @@
 //! Renews and releases leases, and records that a rate limit delays a leased run.
 
-use sortie_core::id::Fence;
+use std::collections::HashMap;
+
+use sortie_core::id::{Epoch, Fence, RunId};
 use sortie_core::ports::store::{Heartbeat, HeartbeatReport, RunDelay};
-use sortie_core::run::WaitingOn;
+use sortie_core::run::{Cancellation, WaitingOn};
 use sortie_core::time::Timestamp;
 
 use crate::fault::Done;
@@ -43,21 +45,57 @@ pub(crate) fn heartbeat(connection: &Connection, beat: &Heartbeat) -> Done<Heart
                 Ok((sql::optional_json(row, "cancel")?, inbox_count, row.get(2)?))
             },
         )?;
-        let Some((cancel, inbox_count, paused)) = renewed else {
-            report.lost.push(fence.run);
-            continue;
-        };
-        if let Some(cancellation) = cancel {
-            report.cancelled.push((fence.run, cancellation));
-        }
-        if inbox_count > 0 {
-            report.inbox_waiting.push(fence.run);
-        }
-        if paused {
-            report.paused.push(fence.run);
-        }
+        note(&mut report, fence.run, renewed);
     }
     Ok(report)
+}
+
+/// Reports what a heartbeat reports, and renews nothing.
+pub(crate) fn signals(connection: &Connection, fences: &[Fence]) -> Done<HeartbeatReport> {
+    let mut report = HeartbeatReport::default();
+    let runs: Vec<String> = fences.iter().map(|fence| fence.run.to_string()).collect();
+    let mut found: HashMap<Fence, Marks> = sql::all(
+        connection,
+        "SELECT run_id, epoch, cancel, inbox_count, paused FROM runs
+         WHERE run_id IN (SELECT value FROM json_each(?1)) AND phase = 'leased'",
+        [serde_json::to_string(&runs)?],
+        |row| {
+            let fence = Fence {
+                run: sql::word(row, "run_id")?,
+                epoch: Epoch(row.get(1)?),
+            };
+            Ok((
+                fence,
+                (sql::optional_json(row, "cancel")?, row.get(3)?, row.get(4)?),
+            ))
+        },
+    )?
+    .into_iter()
+    .collect();
+    for fence in fences {
+        note(&mut report, fence.run, found.remove(fence));
+    }
+    Ok(report)
+}
+
+/// What others have left for the executor of a run: a cancellation, the number of items in its inbox,
+/// and whether it is to pause.
+type Marks = (Option<Cancellation>, i64, bool);
+
+fn note(report: &mut HeartbeatReport, run: RunId, marks: Option<Marks>) {
+    let Some((cancel, inbox_count, paused)) = marks else {
+        report.lost.push(run);
+        return;
+    };
+    if let Some(cancellation) = cancel {
+        report.cancelled.push((run, cancellation));
+    }
+    if inbox_count > 0 {
+        report.inbox_waiting.push(run);
+    }
+    if paused {
+        report.paused.push(run);
+    }
 }
 
 /// Records whether a rate limit delays the run.

@@ -1,7 +1,9 @@
 //! Frees the leases of dead executors. Their runs are queued again, a bounded number of times.
 
+use std::collections::BTreeMap;
+
 use sortie_core::id::{Epoch, Fence, RunId};
-use sortie_core::ports::store::{EndReport, Recover, RecoverReport, RecoverScope};
+use sortie_core::ports::store::{EndReport, Recover, RecoverReport, RecoverScope, StoreError};
 use sortie_core::run::{Outcome, Reason};
 use sortie_core::time::Timestamp;
 
@@ -13,21 +15,28 @@ use crate::transitions::cancel;
 use crate::transitions::deliver;
 use crate::transitions::finish::{self, Ending};
 use crate::transitions::pause;
+use crate::transitions::workers;
 
 /// Frees leases.
 pub(crate) fn recover(connection: &Connection, recover: &Recover) -> Done<RecoverReport> {
+    if recover.scope == RecoverScope::All && !connection.become_sole()? {
+        return Err(StoreError::Locked {
+            owner: "other processes that share it".to_owned(),
+        }
+        .into());
+    }
     let mut report = RecoverReport::default();
-    let leased = sql::count(
-        connection,
-        "SELECT COUNT(*) FROM runs WHERE phase = 'leased'",
-        (),
-    )?;
-    for run in abandoned(connection, recover)? {
+    if recover.scope == RecoverScope::All {
+        workers::remove_all(connection)?;
+    }
+    let leased = leased_by_owner(connection)?;
+    for (run, owner) in abandoned(connection, recover)? {
         let row = row::must_load(connection, run)?;
         if row.phase != StoredPhase::Leased {
             continue;
         }
-        match verdict(&row, recover, leased == 1) {
+        let was_alone = leased.get(&owner).is_none_or(|runs| *runs == 1);
+        match verdict(&row, recover, was_alone) {
             Verdict::GoesOn(deaths) => {
                 count_deaths(connection, &row, deaths)?;
                 requeue(connection, &row, recover.at)?;
@@ -41,7 +50,10 @@ pub(crate) fn recover(connection: &Connection, recover: &Recover) -> Done<Recove
     }
     let EndReport { ended, signalled } = &mut report.given_up;
     signalled.retain(|run| !ended.iter().any(|end| end.run == *run));
-    if recover.scope == RecoverScope::All {
+    if matches!(
+        recover.scope,
+        RecoverScope::All | RecoverScope::Predecessors { .. }
+    ) {
         count_waiting(connection, &mut report)?;
     }
     Ok(report)
@@ -49,26 +61,56 @@ pub(crate) fn recover(connection: &Connection, recover: &Recover) -> Done<Recove
 
 /// Returns the leases to free, parents before children: a run that ends with its parent is not
 /// queued again first.
-fn abandoned(connection: &Connection, recover: &Recover) -> Done<Vec<RunId>> {
-    let (before, executed): (_, &[Fence]) = match &recover.scope {
-        RecoverScope::All => (i64::MAX, &[]),
-        RecoverScope::Expired => (recover.at.0, &[]),
-        RecoverScope::Orphans(executed) => (i64::MAX, executed),
+fn abandoned(connection: &Connection, recover: &Recover) -> Done<Vec<(RunId, String)>> {
+    let before = match recover.scope {
+        RecoverScope::Expired => recover.at.0,
+        RecoverScope::All | RecoverScope::Predecessors { .. } | RecoverScope::Orphans { .. } => {
+            i64::MAX
+        }
     };
     let leased = sql::all(
         connection,
-        "SELECT run_id, epoch FROM runs WHERE phase = 'leased' AND lease_until < ?1
+        "SELECT run_id, epoch, lease_owner FROM runs WHERE phase = 'leased' AND lease_until < ?1
          ORDER BY depth, run_id",
         [before],
         |row| {
-            Ok(Fence {
+            let fence = Fence {
                 run: sql::word(row, "run_id")?,
                 epoch: Epoch(row.get(1)?),
-            })
+            };
+            Ok((fence, row.get::<_, String>(2)?))
         },
     )?;
-    let abandoned = leased.iter().filter(|fence| !executed.contains(fence));
-    Ok(abandoned.map(|fence| fence.run).collect())
+    let predecessors = match &recover.scope {
+        RecoverScope::Predecessors { owner } => workers::remove_fronts(connection, owner)?,
+        RecoverScope::All | RecoverScope::Expired | RecoverScope::Orphans { .. } => Vec::new(),
+    };
+    let is_abandoned = |(fence, holder): &(Fence, String)| match &recover.scope {
+        RecoverScope::All | RecoverScope::Expired => true,
+        RecoverScope::Predecessors { .. } => predecessors.contains(holder),
+        RecoverScope::Orphans { owner, executed } => {
+            owner.as_str() == holder && !executed.contains(fence)
+        }
+    };
+    let abandoned = leased.into_iter().filter(is_abandoned);
+    Ok(abandoned
+        .map(|(fence, holder)| (fence.run, holder))
+        .collect())
+}
+
+/// Counts the leases of each process: a run that was its only one has killed it alone.
+fn leased_by_owner(connection: &Connection) -> Done<BTreeMap<String, u64>> {
+    let leased: Vec<String> = sql::all(
+        connection,
+        "SELECT lease_owner FROM runs WHERE phase = 'leased'",
+        (),
+        |row| row.get(0),
+    )?;
+    let mut counts = BTreeMap::new();
+    for owner in leased {
+        *counts.entry(owner).or_default() += 1;
+    }
+    Ok(counts)
 }
 
 #[derive(Debug)]
@@ -83,7 +125,7 @@ fn verdict(row: &RunRow, recover: &Recover, was_alone: bool) -> Verdict {
         since_progress: row.deaths_since_progress,
     };
     let deaths = match recover.scope {
-        RecoverScope::All | RecoverScope::Expired => {
+        RecoverScope::All | RecoverScope::Predecessors { .. } | RecoverScope::Expired => {
             let progressed = row.tail.seq > row.head_at_claim;
             if was_alone {
                 before.and_one(progressed)
@@ -91,7 +133,7 @@ fn verdict(row: &RunRow, recover: &Recover, was_alone: bool) -> Verdict {
                 before.and_one_beside_others(progressed, recover.deaths)
             }
         }
-        RecoverScope::Orphans(_) => return Verdict::GoesOn(before),
+        RecoverScope::Orphans { .. } => return Verdict::GoesOn(before),
     };
     if let Some(cancellation) = &row.cancel {
         let ending = cancel::cancelled(row, cancellation.clone(), recover.at);

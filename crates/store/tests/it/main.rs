@@ -20,6 +20,7 @@ mod random;
 mod random_accounts;
 mod requests;
 mod server;
+mod sharing;
 mod suite;
 mod support;
 

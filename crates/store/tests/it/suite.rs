@@ -1286,13 +1286,20 @@ pub(crate) async fn recover_requeues_orphans_without_counting_a_death(store: &dy
     let executed = running(store, 1, spec(1)).await;
     let orphan = running(store, 2, spec(2)).await;
     let report = store
-        .recover(recovering(RecoverScope::Orphans(vec![executed]), 5))
+        .recover(recovering(orphans(vec![executed]), 5))
         .await
         .unwrap();
     assert_eq!(numbers(report.resumed), [2]);
     assert_eq!(store.get(run(2)).await.unwrap().crashes, 0);
     assert_fenced(store.release(orphan, at(6)).await);
     store.release(executed, at(6)).await.unwrap();
+}
+
+fn orphans(executed: Vec<Fence>) -> RecoverScope {
+    RecoverScope::Orphans {
+        owner: tester(),
+        executed,
+    }
 }
 
 /// Run 2 kills its process as soon as it is executed; runs 1 and 3 and the parent of 3 do not.

@@ -12,6 +12,7 @@ use sortie_core::ports::store::*;
 use sortie_core::run::*;
 use sortie_core::time::*;
 use sortie_core::words::*;
+use sortie_core::worker::*;
 use uuid::Uuid;
 
 /// The beginning of time in these tests.
@@ -86,6 +87,7 @@ pub(crate) fn spec(number: u32) -> RunSpec {
             max_children_per_tree: 200,
             max_depth: 5,
         },
+        requires: Vec::new(),
     }
 }
 
@@ -136,9 +138,14 @@ pub(crate) async fn admit(store: &dyn Store, number: u32, spec: RunSpec) -> Admi
         .unwrap()
 }
 
+/// The process that the tests claim for.
+pub(crate) fn tester() -> WorkerId {
+    WorkerId::from_stored("tester".to_owned())
+}
+
 pub(crate) fn claiming(millis: i64) -> Claim {
     Claim {
-        owner: "tester".to_owned(),
+        owner: tester(),
         at: at(millis),
         lease_until: at(millis + LEASE_MS),
         lanes: vec![
@@ -151,6 +158,7 @@ pub(crate) fn claiming(millis: i64) -> Claim {
                 max_concurrent: 100,
             },
         ],
+        labels: Vec::new(),
         per_parent: 100,
         per_tree: 100,
         deaths: DEATHS,

@@ -16,11 +16,11 @@ use sortie_core::inbox::{InboxItem, OutboxEntry};
 use sortie_core::message::Usage;
 use sortie_core::ports::store::{
     Accounts, Admission, Admit, Append, Appended, Archive, Audit, AuditFilter, Begun, CancelReport,
-    Charged, Claim, Claimed, Delivered, DeliveryAttempt, EndReport, Finish, Finishing, Heartbeat,
-    HeartbeatReport, Idempotency, Journal, ListFilter, Outbox, Park, PauseReport, Receipt, Recover,
-    RecoverReport, Registry, Replied, ReplyTo, Requests, Reserve, Reserved, RetentionRule,
-    RunDelay, RunRef, SaveSnapshot, Snapshot, StoreError, StoreResult, Unblock, Undelivered,
-    Update, VerifyReport, WaitingSession,
+    Charged, Claim, Claimed, Delivered, DeliveryAttempt, EndReport, Feed, FeedPlace, Finish,
+    Finishing, Heartbeat, HeartbeatReport, Idempotency, Join, Journal, ListFilter, Outbox, Park,
+    PauseReport, Receipt, Recover, RecoverReport, Registry, Replied, ReplyTo, Requests, Reserve,
+    Reserved, RetentionRule, RunDelay, RunRef, SaveSnapshot, Snapshot, StoreError, StoreResult,
+    Unblock, Undelivered, Update, VerifyReport, WaitingSession, Workers,
 };
 use sortie_core::request::{OpenRequest, RequestFilter, RequestId, SessionGrant};
 use sortie_core::run::{Cancellation, RecordField, RunRecord};
@@ -28,6 +28,7 @@ use sortie_core::session::{SessionFilter, SessionSummary};
 use sortie_core::stats::{LaneCount, Stats, UsageLine, UsagePlace, UsagePoint};
 use sortie_core::tenant::Tenant;
 use sortie_core::time::Timestamp;
+use sortie_core::worker::{WorkerId, WorkerRecord};
 use sortie_store::InlineStore;
 use tokio::sync::{mpsc, oneshot};
 
@@ -372,6 +373,22 @@ in_turn! {
             Sabotage::LoseDeliveries => Ok(Vec::new()),
             Sabotage::RepeatDeliveries => self.in_turn(deliver_twice(inner, now)).await,
         }
+    }
+}
+
+in_turn! {
+    Workers {
+        clock(own: Timestamp) -> Timestamp;
+        join(join: Join) -> ();
+        leave(worker: WorkerId) -> ();
+        workers(at: Timestamp) -> Vec<WorkerRecord>;
+        signals(fences: Vec<Fence>) -> HeartbeatReport;
+        feed(after: FeedPlace) -> Feed;
+    } may_fail {
+    }
+
+    fn is_shared(&self) -> bool {
+        false
     }
 }
 

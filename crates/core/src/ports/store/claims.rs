@@ -5,16 +5,21 @@ use crate::id::{Fence, RunId};
 use crate::ports::store::{EndReport, StoreResult};
 use crate::run::{Cancellation, Lane};
 use crate::time::Timestamp;
+use crate::worker::{Label, WorkerId};
 
 /// Request to claim queued runs.
 #[derive(Clone, Debug)]
 pub struct Claim {
-    /// The process that claims.
-    pub owner: String,
+    /// The process that claims. No two processes have the same name at once.
+    pub owner: WorkerId,
     pub at: Timestamp,
-    /// When the leases expire unless a heartbeat renews them, by the clock that `at` comes from.
+    /// When the leases expire unless a heartbeat renews them, by the clock of leases
+    /// ([`crate::ports::store::Workers::clock`]).
     pub lease_until: Timestamp,
+    /// The lanes to claim from, and how many of their runs this process may have.
     pub lanes: Vec<LaneLimit>,
+    /// The labels of this process: runs that require others are left in the queue.
+    pub labels: Vec<Label>,
     /// The most children of one parent that may be claimed at once.
     pub per_parent: u32,
     /// The most runs of one tree that may be claimed at once, in the subagent lane.
@@ -65,14 +70,25 @@ pub struct Recover {
 /// Which leases to free.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecoverScope {
-    /// All. Allowed only to the process that has just become the single owner of the store: the
-    /// process that held these leases is dead or fenced. Counts as a death of each run.
+    /// All. Rejected with [`crate::ports::store::StoreError::Locked`] while another process shares
+    /// the store: the processes that held these leases are dead or fenced. Counts as a death of
+    /// each run.
     All,
-    /// Expired ones. Counts as a death.
+    /// Those of earlier front processes ([`crate::worker::Worker::is_front`]), beside workers that
+    /// keep theirs. Allowed to the front process: there is only one at a time. Counts as a death.
+    Predecessors {
+        /// The front process itself.
+        owner: WorkerId,
+    },
+    /// Expired ones: `at` is by the clock of leases. Counts as a death.
     Expired,
-    /// Those that no executor of this process holds, after a claim whose commit was reported as
-    /// failed. The executors hold the listed fences. Does not count as a death.
-    Orphans(Vec<Fence>),
+    /// Those of this process that no executor of it holds, after a claim whose commit was reported
+    /// as failed. Does not count as a death.
+    Orphans {
+        owner: WorkerId,
+        /// The fences that executors hold.
+        executed: Vec<Fence>,
+    },
 }
 
 /// The result of a recovery.

@@ -122,7 +122,7 @@ pub enum Finishing {
 #[derive(Clone, Debug)]
 pub struct Heartbeat {
     pub fences: Vec<Fence>,
-    /// When the leases expire.
+    /// When the leases expire, by the clock of leases.
     pub lease_until: Timestamp,
 }
 

@@ -22,15 +22,23 @@
 //! # Fences and clocks
 //! A claim gives a run a new epoch. Every write for a leased run names that epoch and is rejected
 //! when it is stale, so a stopped executor that continues later changes nothing. Fences alone make
-//! this safe; leases only decide how soon the runs of a dead executor are claimed again. All
-//! timestamps, including the end of a lease, come from the caller. As long as one process owns a
-//! store that is one clock. An implementation that lets several processes claim must compare leases
-//! with the clock of the database instead.
+//! this safe; leases only decide how soon the runs of a dead executor are claimed again. The ends
+//! of leases are moments of one clock, [`Workers::clock`]: the database's where several processes
+//! share a store, the caller's otherwise. A caller may use a reading of that clock that is too
+//! early; its leases are then shorter, and it frees fewer. All other timestamps are the caller's.
+//!
+//! # Owners
+//! A store in a file has one owner. A store in a database may be shared ([`Workers::is_shared`]):
+//! one front process (a server or a command) receives messages, starts turns, delivers to sinks and
+//! applies retention; any number of workers beside it claim and execute runs, deliver inside the
+//! store and free expired leases. Each has an id, which owns its leases, and an entry in the list of
+//! workers. The limits of lanes hold for each process, those of parents and trees for all of them.
 //!
 //! # Recovery
 //! Every process may free expired leases ([`RecoverScope::Expired`]) and the leases that its own
-//! lost claims left behind ([`RecoverScope::Orphans`]). Only the process that has just become the
-//! single owner of the store may free all of them ([`RecoverScope::All`]).
+//! lost claims left behind ([`RecoverScope::Orphans`]). The front process may free those of earlier
+//! front processes ([`RecoverScope::Predecessors`]). All leases are freed only by a process that
+//! shares the store with no other at that moment ([`RecoverScope::All`]); the store checks it.
 //!
 //! # What a transition may touch
 //! The tree is the unit of consistency: a transition reads and writes the runs, journals, inboxes,
@@ -42,8 +50,10 @@
 //! # Hints
 //! The store does not notify. What a transition returns ([`EndReport`], [`Delivered`],
 //! [`HeartbeatReport`]) tells the calling process whom to wake; other processes find out by
-//! [`Registry::next_due`], by the heartbeat and by polling. A hint may be lost or repeated, so no
-//! result may depend on it: whatever is due stays due until a transition handles it.
+//! polling: [`Registry::next_due`], [`Workers::signals`] for the runs that they execute, and
+//! [`Workers::feed`] for everything that is journaled. A hint may be lost or repeated, so no
+//! result may depend on it: whatever is due stays due until a transition handles it. The feed loses
+//! nothing while it is read, and its order is that of the commits.
 
 mod accounts;
 mod admission;
@@ -54,6 +64,7 @@ mod idempotency;
 mod journal;
 mod lifecycle;
 mod replies;
+mod workers;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -73,6 +84,7 @@ use crate::session::{SessionFilter, SessionSummary};
 use crate::stats::{LaneCount, Stats, UsageLine, UsagePlace, UsagePoint};
 use crate::tenant::Tenant;
 use crate::time::Timestamp;
+use crate::worker::{WorkerId, WorkerRecord};
 
 pub use accounts::*;
 pub use admission::*;
@@ -83,10 +95,20 @@ pub use idempotency::*;
 pub use journal::*;
 pub use lifecycle::*;
 pub use replies::*;
+pub use workers::*;
 
 /// Everything that the runtime needs from a store.
 pub trait Store:
-    Registry + Journal + Outbox + Archive + Requests + Accounts + Audit + Idempotency + fmt::Debug
+    Registry
+    + Journal
+    + Outbox
+    + Archive
+    + Requests
+    + Accounts
+    + Audit
+    + Idempotency
+    + Workers
+    + fmt::Debug
 {
 }
 
@@ -99,6 +121,7 @@ impl<T> Store for T where
         + Accounts
         + Audit
         + Idempotency
+        + Workers
         + fmt::Debug
 {
 }
@@ -370,4 +393,25 @@ pub trait Archive: Send + Sync {
     async fn count_ended(&self, rule: RetentionRule) -> StoreResult<u64>;
     /// Checks every journal against its hash chain and every record against its journal.
     async fn verify(&self) -> StoreResult<VerifyReport>;
+}
+
+/// Processes that execute the runs of one store.
+#[async_trait]
+pub trait Workers: Send + Sync {
+    /// Returns whether other processes may execute runs of this store at the same time. If not, the
+    /// list of workers and the feed stay empty.
+    fn is_shared(&self) -> bool;
+    /// Returns the present time of the clock of leases. `own` is that of the caller, and the result
+    /// where the store is not shared.
+    async fn clock(&self, own: Timestamp) -> StoreResult<Timestamp>;
+    /// Adds a process to the list of workers, or renews its entry.
+    async fn join(&self, join: Join) -> StoreResult<()>;
+    /// Removes a process from the list of workers.
+    async fn leave(&self, worker: WorkerId) -> StoreResult<()>;
+    /// Returns the workers, the oldest first. `at` is by the clock of leases.
+    async fn workers(&self, at: Timestamp) -> StoreResult<Vec<WorkerRecord>>;
+    /// Reports what [`Journal::heartbeat`] reports, without renewing the leases.
+    async fn signals(&self, fences: Vec<Fence>) -> StoreResult<HeartbeatReport>;
+    /// Returns what other processes have journaled since a position.
+    async fn feed(&self, after: FeedPlace) -> StoreResult<Feed>;
 }
