@@ -56,6 +56,7 @@ cargo xtask COMMAND
                         with the binary, which needs only the C library and contains no path of this
                         machine; --deb adds a Debian package, --image a container image (needs podman
                         or docker)
+  recording             draws docs/terminal.svg: the real binary on a pseudo-terminal
   tidy                  checks the rules of the architecture
   docs [--root FOLDER]  checks that every path, command, flag, configuration key, route and symbol
                         that a document names exists, in this checkout or in another one

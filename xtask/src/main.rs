@@ -13,6 +13,7 @@ mod local_server;
 mod measure;
 mod place;
 mod random;
+mod recording;
 mod rust_text;
 mod scratch;
 mod setup;
@@ -63,6 +64,7 @@ fn run(mut arguments: Vec<String>) -> Result<()> {
         "tidy" => tidy::run(&arguments),
         "docs" => docs::run(&arguments),
         "measure" => measure::run(&arguments),
+        "recording" => recording::run(&arguments),
         "help" | "-h" | "--help" => {
             help::print();
             Ok(())

@@ -38,6 +38,7 @@ const MAX_BACKLOG_BYTES: usize = 64 * 1024;
 static READER: Mutex<Reader> = Mutex::new(Reader {
     sink: None,
     backlog: Vec::new(),
+    early_bytes: 0,
     state: ReaderState::NotStarted,
 });
 
@@ -47,6 +48,9 @@ struct Reader {
     sink: Option<mpsc::Sender<Vec<u8>>>,
     /// Input that arrived while none was.
     backlog: Vec<u8>,
+    /// Bytes that were typed before an editor read keys, while the terminal turned Enter into a line
+    /// end. They are turned back.
+    early_bytes: u64,
     state: ReaderState,
 }
 
@@ -89,7 +93,11 @@ impl Keyboard {
 
     /// Starts to read keys for an editor. Input that was typed before is kept.
     pub(crate) fn open_for_editing() -> Self {
-        Self::with(Keys::Editor, set_keys(Keys::Editor, OptionalActions::Now))
+        let before = set_keys(Keys::Editor, OptionalActions::Now);
+        if before.is_ok() {
+            reader().early_bytes = rustix::io::ioctl_fionread(io::stdin()).unwrap_or(0);
+        }
+        Self::with(Keys::Editor, before)
     }
 
     fn with(keys: Keys, before: io::Result<Termios>) -> Self {
@@ -215,8 +223,19 @@ fn read_stdin() {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(_) => break,
         };
-        let keys = chunk.get(..read).unwrap_or_default().to_vec();
-        let sink = reader().sink.clone();
+        let mut keys = chunk.get(..read).unwrap_or_default().to_vec();
+        let sink = {
+            let mut reader = reader();
+            let early = usize::try_from(reader.early_bytes)
+                .unwrap_or(read)
+                .min(read);
+            reader.early_bytes -= early as u64;
+            let typed_early = keys.iter_mut().take(early);
+            for key in typed_early.filter(|key| **key == b'\n') {
+                *key = b'\r';
+            }
+            reader.sink.clone()
+        };
         let unsent = match sink {
             Some(sink) => sink.blocking_send(keys).err().map(|unsent| unsent.0),
             None => Some(keys),

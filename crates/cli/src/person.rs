@@ -186,9 +186,9 @@ impl Person {
             open,
             _pause: pause,
         });
-        self.draw();
         // The bell: the user may be looking elsewhere.
         self.write("\u{7}");
+        self.draw();
     }
 
     /// Reads the keys that arrived while no prompt was shown, for example while a reply was sent. A line

@@ -4,11 +4,14 @@
 //! reflow with each word.
 
 use console::Style;
+use sortie_base::truncate::first_bytes;
 use sortie_text::{columns, pad_columns, strip_sequences};
 
 use super::highlight::Highlighter;
 use super::styled::{Span, paint, wrap};
 
+/// The longest address of a link.
+const MAX_ADDRESS_BYTES: usize = 2_048;
 /// The indentation of code.
 const CODE_INDENT: &str = "    ";
 /// The deepest indentation of text: a model can write any number of spaces.
@@ -317,13 +320,15 @@ fn marked(text: &str, before: char) -> Option<(Vec<Span>, usize)> {
         return one(Span::new(content, style), end + 2 * mark.len());
     }
     let inner = text.strip_prefix('[')?;
-    let close = inner.find("](")?;
-    let after = inner.get(close + 2..)?;
-    let end = after.find(')')?;
-    let (label, address) = (&inner[..close], &after[..end]);
-    if label.contains('[') || address.contains(char::is_whitespace) {
+    // Both searches are bounded, so that a line of brackets takes no longer than other text.
+    let close = inner.find(['[', ']'])?;
+    let after = inner.get(close..)?.strip_prefix("](")?;
+    let end =
+        first_bytes(after, MAX_ADDRESS_BYTES).find(|c: char| c == ')' || c.is_whitespace())?;
+    if !after[end..].starts_with(')') {
         return None;
     }
+    let (label, address) = (&inner[..close], &after[..end]);
     let mut spans = vec![Span::new(label, Style::new().underlined())];
     if label != address {
         spans.push(Span::new(format!(" ({address})"), Style::new().dim()));
@@ -340,6 +345,17 @@ mod tests {
             .iter()
             .map(|line| console::strip_ansi_codes(line).into_owned())
             .collect()
+    }
+
+    #[test]
+    fn a_line_of_brackets_takes_linear_time() {
+        let started = std::time::Instant::now();
+        for source in ["[", "[](", "[a](b", "`[](x "] {
+            assert!(!render(&source.repeat(100_000), 80).is_empty());
+        }
+        // Quadratic time would be minutes.
+        assert!(started.elapsed().as_secs() < 20, "{:?}", started.elapsed());
+        assert_eq!(plain("[a [b](c) d](e)", 80), ["[a b (c) d](e)"]);
     }
 
     #[test]

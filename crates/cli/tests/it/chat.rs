@@ -42,6 +42,18 @@ fn a_reply_is_rendered_as_markdown() {
     assert!(String::from_utf8_lossy(&screen.raw).contains("\u{1b}[?2004l"));
 }
 
+#[test]
+fn a_message_typed_before_the_input_appears_is_sent() {
+    let world = World::new();
+    let model = world.scenario("  - say: You said {{task}}.\n");
+    let mut screen = Screen::open(&world, &["--model", &model]);
+    // The process has hardly started: the terminal still edits lines.
+    screen.presses("early bird\r");
+    screen.shows("You said early bird.");
+    screen.types("\u{4}");
+    assert_eq!(screen.exit_code(), 0);
+}
+
 const CHILD_ASKS: &str = r#"
   - when: { label: dig deep, turn: 1 }
     calls: [{ tool: write_file, args: { path: found.txt, content: "x" } }]

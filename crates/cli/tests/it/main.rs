@@ -35,6 +35,7 @@ mod postgres;
 mod private;
 mod providers;
 mod readiness;
+mod recording;
 mod reference;
 mod remains;
 mod replays;

@@ -155,7 +155,7 @@ fn bash_completes_values_that_exist_now() {
             .chain(typed)
             .collect();
         let asks = format!(
-            "source {:?}; COMP_WORDS=({}); COMP_CWORD={}; _sortie_live sortie {:?} {:?}; printf '%s\\n' \"${{COMPREPLY[@]}}\"",
+            "source {:?}; COMP_WORDS=({}); COMP_CWORD={}; _sortie_live {binary:?} {:?} {:?}; printf '%s\\n' \"${{COMPREPLY[@]}}\"",
             script.display().to_string(),
             typed.join(" "),
             words.len(),

@@ -240,7 +240,7 @@ async fn aliases_of_spawn_subagent_spawn() {
         .collect();
     insta::assert_snapshot!(children.join("\n"), @r"
     general [s]
-    explore [count all files of this very l]
+    explore [count all files of this very large project]
     code [b]
     ");
 }
