@@ -26,6 +26,8 @@ const COMMANDS: &[&[&str]] = &[
     &["tasks", "steer"],
     &["resume"],
     &["serve"],
+    &["worker"],
+    &["workers"],
     &["open"],
     &["status"],
     &["stop"],
