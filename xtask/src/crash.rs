@@ -4,14 +4,14 @@
 //! call of a small scenario, one that makes every such call fail, and a control with a broken outbox,
 //! which the checks must detect.
 
-mod check;
+pub(crate) mod check;
 mod control;
 mod errno;
 mod kill_loop;
-mod observed;
+pub(crate) mod observed;
 mod pool;
 mod process;
-mod scenario;
+pub(crate) mod scenario;
 mod site;
 mod sweep;
 
@@ -132,7 +132,7 @@ impl Options {
     }
 }
 
-fn number(name: &str, value: Option<&String>) -> Result<u64> {
+pub(crate) fn number(name: &str, value: Option<&String>) -> Result<u64> {
     let value = value.with_context(|| format!("{name} needs a number"))?;
     value
         .parse()

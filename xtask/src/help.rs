@@ -7,11 +7,11 @@ cargo xtask COMMAND
   test [--quick|--long] [--advisories]
                         runs everything that CI runs: set-up, format, lints, names in documents, the
                         page, tests, documentation, licences, tidy, wire contracts, the API against
-                        its document, a browser, a short load and a short crash run, the README's
+                        its document, a browser, a short load, crash and cluster run, the README's
                         first command; writes the time of each step to test-times.tsv
       --quick             only format, tidy, documents, lints and the tests that start no processes
       --long              with the long forms: tests that take minutes, 10,000 seeds of the
-                          simulation, the whole load and crash runs; some hours
+                          simulation, the whole load, crash and cluster runs; some hours
   crash [OPTIONS]       kills the real binary: a kill -9 loop, a sweep over crash points, failing
                         system calls, and a positive control
       --cycles N          kill cycles (default 1000; 50 with --ci)
@@ -20,6 +20,14 @@ cargo xtask COMMAND
                           runs only these parts (default: all four)
       --ci                the short form: 50 cycles, at most 60 points of the sweep and 40 failing
                           calls
+  cluster [OPTIONS]     a server and workers on one PostgreSQL (15 or newer, started by the command): kill
+                        -9 and SIGSTOP past the lease while trees of runs execute, and a positive
+                        control without fences
+      --kills N           kills and stops (default 300; 30 with --ci)
+      --binary PATH       uses this binary, built with the feature crash-points
+      --workers N         workers beside the server (default 4; 2 with --ci)
+      --seed S            repeats the choices of the run that printed S
+      --ci                the short form
   contract [--ci]       compares the wires of the real binary with aimock (needs Node) and the
                         official SDKs of the vendors (needs Python); with --ci, a missing Node is an
                         error

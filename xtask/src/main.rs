@@ -3,6 +3,7 @@
 mod api;
 mod bench;
 mod binary;
+mod cluster;
 mod contract;
 mod crash;
 mod dist;
@@ -54,6 +55,7 @@ fn run(mut arguments: Vec<String>) -> Result<()> {
     match command.as_str() {
         "test" => test::run(&arguments),
         "crash" => crash::run(&arguments),
+        "cluster" => cluster::run(&arguments),
         "dist" => dist::run(&arguments),
         "contract" => contract::run(&arguments),
         "api" => api::run(&arguments),

@@ -8,7 +8,9 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::scratch::Scratch;
 use crate::shell::cargo;
-use crate::{api, binary, contract, crash, docs, load, place, setup, shell, sim, tidy, web};
+use crate::{
+    api, binary, cluster, contract, crash, docs, load, place, setup, shell, sim, tidy, web,
+};
 
 /// The features under which the crash tests can kill the binary at chosen points.
 const CRASH_POINTS: &str = "sortie-cli/crash-points";
@@ -32,7 +34,7 @@ enum Form {
     Long,
 }
 
-const STEPS: [Step; 20] = [
+const STEPS: [Step; 21] = [
     (Form::Whole, "set up", |_| setup::prepare()),
     (Form::Whole, "lock file", |_| lock_file()),
     (Form::Quick, "format", |_| {
@@ -63,6 +65,9 @@ const STEPS: [Step; 20] = [
     (Form::Whole, "load", load),
     (Form::Whole, "README", |_| readme()),
     (Form::Whole, "crash", crash),
+    (Form::Whole, "cluster", |options| {
+        cluster::run(&short_form(options))
+    }),
     (Form::Long, "long forms of tests", |_| long_tests()),
 ];
 

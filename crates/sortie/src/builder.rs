@@ -35,6 +35,7 @@ pub struct Builder {
     pub(crate) admit_only: bool,
     next_turns_only: bool,
     worker: Option<WorkerOptions>,
+    lane_limit: Option<u32>,
     pub(crate) notices: Notices,
 }
 
@@ -45,8 +46,6 @@ pub struct WorkerOptions {
     pub labels: Vec<Label>,
     /// The lanes to take tasks from; all if empty.
     pub lanes: Vec<Lane>,
-    /// The most tasks at once in each lane, instead of the configuration.
-    pub limit: Option<u32>,
 }
 
 impl From<Options> for Builder {
@@ -189,6 +188,14 @@ impl Builder {
         self
     }
 
+    /// Limits how many tasks this process executes at once in each lane, instead of the
+    /// configuration; with 0 it leaves all of them to workers.
+    #[must_use]
+    pub const fn lane_limit(mut self, max: Option<u32>) -> Self {
+        self.lane_limit = max;
+        self
+    }
+
     /// Makes this process a worker: it executes tasks of a shared store, and leaves turns for waiting
     /// results, deliveries to sinks and retention to the process that owns the store. Build it on a
     /// store of [`Options::open_worker_store`].
@@ -259,19 +266,19 @@ impl Builder {
         if let Some(max) = self.max_depth {
             settings.caps.max_depth = max;
         }
+        if let Some(max) = self.lane_limit {
+            (settings.lanes.main, settings.lanes.subagent) = (max, max);
+        }
         if let Some(worker) = &self.worker {
             settings.worker.is_front = false;
             settings.worker.labels.clone_from(&worker.labels);
-            let max = |lane: Lane, configured: u32| {
-                let is_open = worker.lanes.is_empty() || worker.lanes.contains(&lane);
-                if is_open {
-                    worker.limit.unwrap_or(configured)
-                } else {
-                    0
-                }
-            };
-            settings.lanes.main = max(Lane::Main, settings.lanes.main);
-            settings.lanes.subagent = max(Lane::Subagent, settings.lanes.subagent);
+            let is_open = |lane| worker.lanes.is_empty() || worker.lanes.contains(&lane);
+            if !is_open(Lane::Main) {
+                settings.lanes.main = 0;
+            }
+            if !is_open(Lane::Subagent) {
+                settings.lanes.subagent = 0;
+            }
         }
         settings.wake_sessions = !self.next_turns_only && !self.admit_only;
         if self.admit_only {

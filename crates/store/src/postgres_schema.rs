@@ -36,6 +36,9 @@ const TYPES: [(&str, &str); 7] = [
 const LOCK_CLASS: i32 = 0x536f_7274;
 /// The first key of the lock that is held while the tables are created. "Sorc" in ASCII.
 const CREATE_CLASS: i32 = 0x536f_7263;
+/// How long a process may be stopped or cut off within a transaction, whose locks others wait for. Then
+/// the server ends its session; a process that returns runs the transaction again.
+const LONGEST_FREEZE_MS: u32 = 2_000;
 /// How long to wait while another process keeps all others out: it recovers or copies tasks.
 const PATIENCE_WITH_RECOVERY: Duration = Duration::from_secs(30);
 /// How long to wait for the lock of a dead process, or of an earlier session of this one: the server
@@ -72,7 +75,10 @@ pub(crate) fn open_for_writing(
         if role == Role::Front {
             write_owner(client, &owner)?;
         }
-        client.batch_execute(&format!("SET sortie.origin = '{origin}'"))?;
+        client.batch_execute(&format!(
+            "SET sortie.origin = '{origin}';
+             SET idle_in_transaction_session_timeout = {LONGEST_FREEZE_MS}"
+        ))?;
         // Of sessions that ended long ago.
         client.batch_execute("DELETE FROM commit_tokens WHERE at < now() - INTERVAL '1 day'")?;
         Ok(())

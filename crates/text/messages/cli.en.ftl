@@ -617,6 +617,7 @@ worker-started = Worker { $id } executes tasks of the shared store. Ctrl-C stops
 worker-stopped = Stopped. Its tasks are back in the queue.
 worker-too-many-labels = A worker has at most { $max } labels.
 no-workers = No worker is listed. A store in a file has one process; a shared store lists its workers while they run (`sortie worker`).
+serve-limit-needs-workers = --limit 0 needs workers, which need a database: set store = "postgres://…".
 serve-no-page = This binary was built without the web page; the API works.
 serve-no-model = No model is configured and none was found: every task must name one.
 serve-bad-listen = { $text } is not an address to listen on; write one like 127.0.0.1:7878 or [::1]:7878.

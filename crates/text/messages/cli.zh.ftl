@@ -527,6 +527,7 @@ worker-started = 工作进程 { $id } 正在执行共享存储中的任务。按
 worker-stopped = 已停止。其任务已放回队列。
 worker-too-many-labels = 一个工作进程最多有 { $max } 个标签。
 no-workers = 没有工作进程。文件存储只有一个进程；共享存储会列出正在运行的工作进程（`sortie worker`）。
+serve-limit-needs-workers = --limit 0 需要工作进程，而工作进程需要数据库：请设置 store = "postgres://…"。
 serve-no-page = 此程序构建时不含网页；API 可用。
 serve-no-model = 未配置模型，也没有找到模型：任务必须自行指定。
 serve-bad-listen = { $text } 不是可监听的地址；请写成 127.0.0.1:7878 或 [::1]:7878 这样的形式。

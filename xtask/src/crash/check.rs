@@ -6,7 +6,7 @@ use super::observed::{Observed, Run};
 use super::scenario::{ExpectedRun, MAIN, Scenario};
 
 /// Returns every broken promise, one sentence each.
-pub(super) fn problems(scenario: &Scenario, observed: &Observed) -> Vec<String> {
+pub(crate) fn problems(scenario: &Scenario, observed: &Observed) -> Vec<String> {
     let mut problems = Vec::new();
     let tree = match the_expected_runs(scenario, observed) {
         Ok(tree) => tree,
@@ -186,7 +186,7 @@ fn effects_in_the_ledger(
 }
 
 /// Returns how often the model got the result that the outcome of this line is unknown.
-pub(super) fn reported_unknown(run: &Run, line: &str) -> usize {
+pub(crate) fn reported_unknown(run: &Run, line: &str) -> usize {
     let calls = run.calls();
     let about_it = |command: &Option<String>| {
         let command = command.as_deref();

@@ -7,39 +7,39 @@ use serde_json::Value;
 
 /// All runs of a home with their journals, and the ledger their effects wrote.
 #[derive(Debug, Default)]
-pub(super) struct Observed {
+pub(crate) struct Observed {
     /// The runs, main runs included.
-    pub(super) runs: Vec<Run>,
+    pub(crate) runs: Vec<Run>,
     /// The lines of the ledger.
-    pub(super) ledger: Vec<String>,
+    pub(crate) ledger: Vec<String>,
 }
 
 /// A run as its record and journal describe it.
 #[derive(Debug)]
-pub(super) struct Run {
-    pub(super) id: String,
-    pub(super) label: String,
-    pub(super) parent: Option<String>,
-    pub(super) status: String,
-    pub(super) result: Option<String>,
-    pub(super) delivery: String,
-    pub(super) entries: Vec<Value>,
+pub(crate) struct Run {
+    pub(crate) id: String,
+    pub(crate) label: String,
+    pub(crate) parent: Option<String>,
+    pub(crate) status: String,
+    pub(crate) result: Option<String>,
+    pub(crate) delivery: String,
+    pub(crate) entries: Vec<Value>,
 }
 
 /// A tool call with its results in the journal.
 #[derive(Debug, Default)]
-pub(super) struct Call {
+pub(crate) struct Call {
     /// The shell command, if it is one.
-    pub(super) command: Option<String>,
+    pub(crate) command: Option<String>,
     /// The number of its results.
-    pub(super) answers: u32,
+    pub(crate) answers: u32,
     /// Whether its outcome was reported to the model as unknown.
-    pub(super) interrupted: bool,
+    pub(crate) interrupted: bool,
 }
 
 impl Run {
     /// Parses a task of the list, without its journal.
-    pub(super) fn from_task(task: &Value) -> Result<Self> {
+    pub(crate) fn from_task(task: &Value) -> Result<Self> {
         let text = |key: &str| {
             let value = task[key].as_str().map(str::to_owned);
             value.with_context(|| format!("a task without {key}: {task}"))
@@ -56,7 +56,7 @@ impl Run {
     }
 
     /// Returns whether the run has ended.
-    pub(super) fn is_terminal(&self) -> bool {
+    pub(crate) fn is_terminal(&self) -> bool {
         matches!(
             self.status.as_str(),
             "completed" | "failed" | "timeout" | "cancelled"
@@ -64,14 +64,14 @@ impl Run {
     }
 
     /// Returns the entries of this kind.
-    pub(super) fn events<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Value> {
+    pub(crate) fn events<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Value> {
         self.entries
             .iter()
             .filter(move |entry| entry["event"] == name)
     }
 
     /// Counts each child's announcements in the journal.
-    pub(super) fn announced(&self) -> BTreeMap<&str, u32> {
+    pub(crate) fn announced(&self) -> BTreeMap<&str, u32> {
         let mut counts = BTreeMap::new();
         for child in self
             .announcements()
@@ -83,7 +83,7 @@ impl Run {
     }
 
     /// Returns every call of the journal with its results.
-    pub(super) fn calls(&self) -> BTreeMap<&str, Call> {
+    pub(crate) fn calls(&self) -> BTreeMap<&str, Call> {
         let mut calls = BTreeMap::new();
         for block in self
             .events("answered")
@@ -115,7 +115,7 @@ impl Run {
     }
 
     /// Returns the event before each claim that followed a kill: where the kill hit this run.
-    pub(super) fn events_before_kills(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn events_before_kills(&self) -> impl Iterator<Item = &str> {
         self.entries.windows(2).filter_map(|pair| {
             let died = pair[1]["event"] == "claimed" && pair[1]["recovered"] == true;
             died.then(|| pair[0]["event"].as_str().unwrap_or("?"))

@@ -5,39 +5,39 @@ use std::path::PathBuf;
 use crate::place;
 
 /// The name of the main run here; its real label is its prompt.
-pub(super) const MAIN: &str = "main";
+pub(crate) const MAIN: &str = "main";
 
 /// A scenario file and its expected result.
 #[derive(Debug)]
-pub(super) struct Scenario {
+pub(crate) struct Scenario {
     file: &'static str,
     /// The instruction of the main run.
-    pub(super) prompt: &'static str,
+    pub(crate) prompt: &'static str,
     /// The final text of the main run.
-    pub(super) final_text: &'static str,
+    pub(crate) final_text: &'static str,
     /// The limit on concurrent children.
-    pub(super) max_concurrent: u32,
-    pub(super) runs: &'static [ExpectedRun],
+    pub(crate) max_concurrent: u32,
+    pub(crate) runs: &'static [ExpectedRun],
 }
 
 #[derive(Debug)]
-pub(super) struct ExpectedRun {
-    pub(super) label: &'static str,
-    pub(super) parent: Option<&'static str>,
+pub(crate) struct ExpectedRun {
+    pub(crate) label: &'static str,
+    pub(crate) parent: Option<&'static str>,
     /// The number of lines that it appends to the ledger: `effect {label} {number}`.
-    pub(super) effects: u32,
+    pub(crate) effects: u32,
 }
 
 impl Scenario {
     /// Returns the path of the script.
-    pub(super) fn path(&self) -> PathBuf {
+    pub(crate) fn path(&self) -> PathBuf {
         place::root().join("xtask/scenarios").join(self.file)
     }
 }
 
 impl ExpectedRun {
     /// Returns the lines of the ledger that this run writes.
-    pub(super) fn lines(&self) -> impl Iterator<Item = String> {
+    pub(crate) fn lines(&self) -> impl Iterator<Item = String> {
         (1..=self.effects).map(|number| format!("effect {} {number}", self.label))
     }
 }
@@ -60,7 +60,7 @@ const fn child(label: &'static str, parent: &'static str, effects: u32) -> Expec
 
 /// Parallel, nested and background children, with effects of every recovery class. There are fewer
 /// slots than children, so that the queue is covered.
-pub(super) const TREE: Scenario = Scenario {
+pub(crate) const TREE: Scenario = Scenario {
     file: "tree.yaml",
     prompt: "Carry out the crash scenario.",
     final_text: "The crash scenario is complete.",
@@ -77,7 +77,7 @@ pub(super) const TREE: Scenario = Scenario {
 };
 
 /// One child, one effect: small enough to kill at every system call.
-pub(super) const SMALL: Scenario = Scenario {
+pub(crate) const SMALL: Scenario = Scenario {
     file: "small.yaml",
     prompt: "Carry out the small scenario.",
     final_text: "The small scenario is complete.",
@@ -86,7 +86,7 @@ pub(super) const SMALL: Scenario = Scenario {
 };
 
 /// Two parallel children with an effect each: small enough to make every system call fail.
-pub(super) const PAIR: Scenario = Scenario {
+pub(crate) const PAIR: Scenario = Scenario {
     file: "pair.yaml",
     prompt: "Carry out the pair scenario.",
     final_text: "The pair scenario is complete.",
@@ -99,7 +99,7 @@ pub(super) const PAIR: Scenario = Scenario {
 };
 
 /// Two children, one after the other, through one slot: it hangs if an ended run occupies the slot.
-pub(super) const PROBE: Scenario = Scenario {
+pub(crate) const PROBE: Scenario = Scenario {
     file: "probe.yaml",
     prompt: "Try the slots.",
     final_text: "The slots are free.",

@@ -40,6 +40,10 @@ pub(crate) struct Serve {
     /// Host name by which clients reach the server, besides its address; can be repeated
     #[arg(long, value_name = "NAME")]
     host: Vec<String>,
+    /// Most tasks that the server executes at once in each lane; 0 leaves all to workers [default: as
+    /// configured]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    limit: Option<u32>,
     /// Opens the web page in a browser
     #[arg(long)]
     open: bool,
@@ -59,6 +63,13 @@ impl Serve {
         let listen = self.listen.as_deref();
         let listen = listen.unwrap_or(&settings.configuration.config().server.listen);
         let listen = address(settings, listen)?;
+        let has_workers = settings.options.config.store.is_some();
+        if self.limit == Some(0) && !has_workers {
+            return Err(Problem::Typed(t!(
+                settings.lang,
+                "serve-limit-needs-workers"
+            )));
+        }
         let (default_model, small_model) = choice::servers_models(settings).await;
         let config = server_config(settings, listen, &self.host, default_model)?;
         refuse_second(settings).await?;
@@ -79,6 +90,7 @@ impl Serve {
             .builder()
             .small_model(small_model)
             .approver(true)
+            .lane_limit(self.limit)
             .next_turns_only(false);
         let sortie = builder.build_on(store).await?;
         let served = Served::start(settings, config, sortie, self.wants_link(settings)).await?;

@@ -68,8 +68,8 @@ impl Worker {
             .worker(WorkerOptions {
                 labels: self.labels,
                 lanes: self.lanes,
-                limit: self.limit,
-            });
+            })
+            .lane_limit(self.limit);
         let sortie = builder.build_on(store).await?;
         let id = sortie.runtime().worker_id().to_string();
         if self.json {

@@ -28,6 +28,8 @@ const COMMANDS: &[&[&str]] = &[
     &["top"],
     &["resume"],
     &["serve"],
+    &["worker"],
+    &["workers"],
     &["open"],
     &["status"],
     &["stop"],

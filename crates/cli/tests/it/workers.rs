@@ -125,6 +125,37 @@ fn a_task_runs_where_its_label_is_and_the_server_reports_its_events() {
     assert_eq!(waiting["status"], "pending");
 }
 
+/// A main run that waits for a child.
+const ONE_CHILD: &str = r#"
+  - when: { agent: main, turn: 1 }
+    calls: [{ tool: task, args: { description: look, prompt: Look., subagent_type: explore } }]
+  - when: { agent: main, turn: 2 }
+    expect: { last_result_contains: it is here }
+    say: "It is back."
+  - when: { label: look }
+    latency_ms: 200
+    say: it is here
+"#;
+
+#[test]
+fn a_server_without_slots_leaves_main_runs_and_children_to_workers() {
+    let refused = World::new().sortie(&["serve", "--limit", "0"]);
+    assert!(refused.err.contains("needs workers"), "{refused:#?}");
+
+    let world = world();
+    let model = world.scenario(ONE_CHILD);
+    let _server = world.serve_with(&["--limit", "0"]);
+    let _mains = worker(&world, "mains", &["--lane", "main"]);
+    let _children = worker(&world, "children", &["--lane", "subagent"]);
+    let said = world.ok(&["run", "Look around", "--model", &model]);
+    assert_eq!(said.out, "It is back.\n", "{said:#?}");
+    let tasks = world.tasks();
+    assert_eq!(tasks.len(), 2, "{tasks:#?}");
+    assert!(tasks.iter().all(|task| task["status"] == "completed"));
+    assert_eq!(world.task("look")["delivery"], "delivered");
+    world.ok(&["audit", "verify"]);
+}
+
 #[test]
 fn cancel_reaches_a_command_on_another_worker() {
     let world = without_sandbox(world());

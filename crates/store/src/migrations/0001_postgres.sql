@@ -8,6 +8,10 @@ CREATE TABLE commit_tokens (
     at      TIMESTAMPTZ NOT NULL DEFAULT now()
 );
 
+-- Locked by every writing transaction: shared, or exclusively by one that has to run alone because
+-- others were in its way.
+CREATE TABLE turnstile ();
+
 -- The version of the schema, and the process that owns the store: an advisory lock guards it.
 CREATE TABLE store_info (
     id      BIGINT PRIMARY KEY CHECK (id = 1),

@@ -36,9 +36,6 @@ const CACHED_STATEMENTS: usize = 240;
 const OUTCOME_PAUSE: Duration = Duration::from_millis(100);
 /// Aborted attempts after which a transaction runs alone.
 const MAX_CONFLICTS: u32 = 3;
-/// The advisory lock that a writing transaction holds shared, and one that runs alone exclusively. Its
-/// first key is "Sorw" in ASCII.
-const TURNSTILE: &str = "1399812727, hashtext(CAST(current_schema() AS TEXT))";
 /// The advisory lock that every process which executes runs holds shared. Its first key is "Sorm".
 pub(crate) const MEMBERS: &str = "1399812717, hashtext(CAST(current_schema() AS TEXT))";
 /// The number of base-10000 digits before the decimal point that fit an `i64`.
@@ -125,7 +122,6 @@ impl Session {
         };
         // The locks of the session before ended with it.
         self.is_sole.set(false);
-        self.runs_alone.set(false);
         Ok(())
     }
 
@@ -152,24 +148,25 @@ impl Session {
         if self.is_lost() {
             self.reconnect()?;
         }
-        match begin {
-            Begin::Reading => self.command("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")?,
-            Begin::Writing if self.conflicts.get() >= MAX_CONFLICTS => {
-                // Before the transaction, so that it sees what the others have committed.
-                self.command(&format!("SELECT pg_advisory_lock({TURNSTILE})"))?;
-                self.runs_alone.set(true);
-                self.command("BEGIN ISOLATION LEVEL SERIALIZABLE")?;
-            }
-            Begin::Writing => self.command(&format!(
-                "BEGIN ISOLATION LEVEL SERIALIZABLE;
-                 SELECT pg_advisory_xact_lock_shared({TURNSTILE})"
-            ))?,
-        }
+        // Set first: if the lock fails, the transaction has begun and must be rolled back.
         self.state.borrow_mut().transaction = Some(begin);
-        Ok(())
+        match begin {
+            Begin::Reading => self.command("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"),
+            // Locking a table takes no snapshot, so a transaction that waited here to run alone sees
+            // what the others have committed.
+            Begin::Writing => {
+                let is_alone = self.conflicts.get() >= MAX_CONFLICTS;
+                self.runs_alone.set(is_alone);
+                self.command(if is_alone {
+                    "BEGIN ISOLATION LEVEL SERIALIZABLE; LOCK TABLE turnstile IN EXCLUSIVE MODE"
+                } else {
+                    "BEGIN ISOLATION LEVEL SERIALIZABLE; LOCK TABLE turnstile IN ROW SHARE MODE"
+                })
+            }
+        }
     }
 
-    /// Counts an attempt of a transaction, and lets others write beside the next one.
+    /// Counts an attempt of a transaction.
     fn end_attempt(&self, committed: bool) {
         let conflicts = if committed {
             0
@@ -177,15 +174,6 @@ impl Session {
             self.conflicts.get().saturating_add(1)
         };
         self.conflicts.set(conflicts);
-        if self.runs_alone.replace(false) && !self.is_lost() {
-            let unlocked = self.command(&format!("SELECT pg_advisory_unlock({TURNSTILE})"));
-            if let Err(fault) = unlocked {
-                let error = fault.while_doing("let other processes write");
-                // The lock ends with the session.
-                tracing::warn!(%error, "the session is replaced");
-                self.state.borrow_mut().client = None;
-            }
-        }
     }
 
     /// Commits the transaction. When the connection is lost before the server answers, looks for
