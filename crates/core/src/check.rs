@@ -124,6 +124,7 @@ pub struct Checked {
 
 #[cfg(test)]
 mod tests {
+    use super::CheckStatus::{Failed, NotRun, Passed};
     use super::*;
 
     #[test]
@@ -146,7 +147,6 @@ mod tests {
             status,
             evidence: String::new(),
         };
-        use CheckStatus::{Failed, NotRun, Passed};
         for (statuses, expected) in [
             (&[][..], Verdict::Unverified),
             (&[Passed], Verdict::Verified),
