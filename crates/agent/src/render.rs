@@ -3,6 +3,7 @@
 
 use sha2::{Digest, Sha256};
 use sortie_core::budget::{Balance, BudgetKind, MICROS_PER_USD};
+use sortie_core::check::{CheckResult, CheckStatus, Checked, Verdict};
 use sortie_core::id::{BlobId, CallId, RunId, hex};
 use sortie_core::inbox::{Announcement, InboxItem, Sender};
 use sortie_core::message::{ChildRef, ResultStatus, Todo, TodoStatus, ToolResult};
@@ -45,13 +46,14 @@ pub(crate) fn blocking_result(
         }
     };
     let body = match &announcement.outcome {
-        Outcome::Completed { text } => bounded(lang, text),
+        Outcome::Completed { text, .. } => bounded(lang, text),
         Outcome::Failed { .. } | Outcome::Timeout { .. } | Outcome::Cancelled { .. } => {
             unfinished(lang, announcement)
         }
     };
     let framed = frame(lang, &announcement.child.to_string(), &body);
     let mut after = changed(lang, announcement).unwrap_or_default();
+    after.push_str(&verdict(lang, announcement));
     after.push_str(&closing_line(lang, announcement));
     ToolResult {
         call,
@@ -137,7 +139,7 @@ fn announced(lang: Lang, announcement: &Announcement) -> String {
         ],
     );
     let result = match &announcement.outcome {
-        Outcome::Completed { text: body } => format!(
+        Outcome::Completed { text: body, .. } => format!(
             "{}\n{}",
             text(lang, "announce-result", &[]),
             bounded(lang, body)
@@ -153,7 +155,41 @@ fn announced(lang: Lang, announcement: &Announcement) -> String {
     );
     let framed = frame(lang, &announcement.child.to_string(), &body);
     let changed = changed(lang, announcement).unwrap_or_default();
-    format!("{header}\n{framed}\n{changed}")
+    let verdict = verdict(lang, announcement);
+    format!("{header}\n{framed}\n{changed}{verdict}")
+}
+
+/// Returns the verdict of the checks and the evidence against the result, with a line end; empty if
+/// there were no checks.
+fn verdict(lang: Lang, announcement: &Announcement) -> String {
+    let Some(Checked { verdict, results }) = announcement.outcome.checked() else {
+        return String::new();
+    };
+    let key = match verdict {
+        Verdict::Verified => "announce-verified",
+        Verdict::Unverified => "announce-unverified",
+        Verdict::Refuted => "announce-refuted",
+    };
+    let line = text(lang, key, &[("count", results.len().into())]);
+    if *verdict == Verdict::Verified || results.is_empty() {
+        return format!("{line}\n");
+    }
+    let evidence = frame(
+        lang,
+        &format!("{} checks", announcement.child),
+        &failed_checks(results),
+    );
+    format!("{line}\n{evidence}\n")
+}
+
+/// Returns the checks that did not pass, with their evidence.
+pub(crate) fn failed_checks(results: &[CheckResult]) -> String {
+    let open = results
+        .iter()
+        .filter(|result| result.status != CheckStatus::Passed);
+    let lines =
+        open.map(|result| format!("- {} {}: {}", result.check, result.status, result.evidence));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// Returns what a child changed in its own worktree, and what the parent can do about it.

@@ -15,7 +15,7 @@ use sortie_core::inbox::{Announcement, InboxItem};
 use sortie_core::message::Block;
 use sortie_core::run::{Outcome, Reason};
 
-use crate::state::{PriorHistory, RunState};
+use crate::state::{Phase, PriorHistory, RunState, unchecked};
 use crate::step::Step;
 
 /// How many runs back a continued history goes. Compaction bounds its size; this bounds the work of
@@ -164,7 +164,8 @@ impl<'a> Replay<'a> {
                 | Event::Collected { .. },
                 _,
             )
-            | (Event::Asked { .. }, Step::CallTools(_) | Step::Wait(_)) => {}
+            | (Event::Asked { .. }, Step::CallTools(_) | Step::Wait(_))
+            | (Event::Checked { .. }, Step::Check) => {}
             (Event::InboxTaken { items, .. }, _) => {
                 for item in items {
                     *item = replayed_item(item, ended);
@@ -195,7 +196,8 @@ impl<'a> Replay<'a> {
                 | Event::Intended { .. }
                 | Event::Asked { .. }
                 | Event::Delegated { .. }
-                | Event::ToolFinished { .. },
+                | Event::ToolFinished { .. }
+                | Event::Checked { .. },
                 step,
             ) => return Err(differs(entry, name(&step))),
         }
@@ -223,6 +225,14 @@ impl<'a> Replay<'a> {
         }
         match self.state.next_step(entry.at, cancel) {
             Step::Finish(outcome) => Ok(Event::Finished { outcome }),
+            // The checks were stopped, and the outcome is the only trace of that.
+            Step::Check => {
+                let Phase::Checking(text) = self.state.phase() else {
+                    return Err(differs(entry, name(&Step::Check)));
+                };
+                let outcome = unchecked(text.clone());
+                Ok(Event::Finished { outcome })
+            }
             step @ (Step::CallModel(_)
             | Step::Compact(_)
             | Step::CallTools(_)
@@ -343,6 +353,7 @@ fn name(step: &Step) -> &'static str {
         Step::Compact(_) => "shorten the history",
         Step::CallTools(_) => "run calls",
         Step::Wait(_) => "wait for children",
+        Step::Check => "check the result",
         Step::Finish(_) => "end",
         Step::Done => "nothing more",
     }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use sortie_core::budget::{Balance, BudgetKind};
+use sortie_core::check::{self, CheckResult, Checked};
 use sortie_core::event::{ChildWait, CompactedPart, Event, JournalEntry, StopReason};
 use sortie_core::id::{CallId, Epoch, RunId, Seq};
 use sortie_core::inbox::Announcement;
@@ -30,6 +31,8 @@ use crate::render;
 use crate::repeats::{REPEATS_BEFORE_END, REPEATS_BEFORE_NOTICE, Repeats};
 use crate::schema;
 
+/// How often a run is sent back to work because a check of its result failed.
+const MAX_SENT_BACK: u32 = 2;
 /// Results that do not fit their schema before the run ends.
 const MAX_SCHEMA_FAILURES: u32 = 3;
 /// Completions in a row without a readable call before the run ends.
@@ -101,6 +104,8 @@ pub(crate) enum Phase {
     RunningCalls(Batch),
     /// The model has given its final answer, but children have not reported.
     AwaitingChildren,
+    /// The model has given its final answer, and the host has not checked it yet.
+    Checking(String),
     /// The outcome is decided, not yet written.
     Concluding(Outcome),
     /// The outcome is written.
@@ -122,6 +127,7 @@ struct Reminders {
     empty: bool,
     truncated: bool,
     schema_failures: u32,
+    refutations: u32,
     unreadable: u32,
 }
 
@@ -351,6 +357,7 @@ impl RunState {
             Event::BudgetSpent { kind, limit, left } => self.budget_spent(*kind, *limit, *left),
             Event::Isolated { worktree } => self.worktree = Some(worktree.clone()),
             Event::Collected { changes } => self.collected = Some(changes.clone()),
+            Event::Checked { results } => self.checked(entry, results)?,
             Event::Finished { outcome } => self.finished(outcome),
         }
         self.head = entry.seq;
@@ -500,7 +507,11 @@ impl RunState {
         match fitting {
             Ok(text) => {
                 self.result = None;
-                self.phase = Phase::Concluding(Outcome::Completed { text });
+                self.phase = if self.spec.checks.is_empty() {
+                    Phase::Concluding(completed(text, None))
+                } else {
+                    Phase::Checking(text)
+                };
             }
             Err(problem) => {
                 self.reminders.schema_failures += 1;
@@ -515,6 +526,37 @@ impl RunState {
                 }
             }
         }
+    }
+
+    /// Ends the run with its checked result, or sends it back to work if a check failed: a bounded
+    /// number of times.
+    fn checked(
+        &mut self,
+        entry: &JournalEntry,
+        results: &[CheckResult],
+    ) -> Result<(), IllegalEvent> {
+        let Phase::Checking(text) = &self.phase else {
+            return Err(illegal(entry, "no answer is being checked"));
+        };
+        let verdict = check::Verdict::of(results);
+        let outcome = completed(
+            text.clone(),
+            Some(Checked {
+                verdict,
+                results: results.to_vec(),
+            }),
+        );
+        if verdict == check::Verdict::Refuted && self.reminders.refutations < MAX_SENT_BACK {
+            self.reminders.refutations += 1;
+            self.result = Some(outcome);
+            self.phase = Phase::AwaitingModel;
+            let failed = render::failed_checks(results);
+            self.notice("notice-refuted", &[("failed", failed.into())]);
+        } else {
+            self.result = None;
+            self.phase = Phase::Concluding(outcome);
+        }
+        Ok(())
     }
 
     fn model_failed(&mut self, fault: Fault, message: &str) {
@@ -643,6 +685,7 @@ impl RunState {
             }
             other @ (Phase::AwaitingModel
             | Phase::AwaitingChildren
+            | Phase::Checking(_)
             | Phase::Concluding(_)
             | Phase::Ended(_)) => {
                 self.phase = other;
@@ -767,4 +810,17 @@ fn spoken(blocks: &[Block]) -> Option<String> {
         .collect();
     let message = message.join("\n");
     (!message.trim().is_empty()).then_some(message)
+}
+
+const fn completed(text: String, checked: Option<Checked>) -> Outcome {
+    Outcome::Completed { text, checked }
+}
+
+/// Returns the outcome of a run whose answer was not checked.
+pub(crate) const fn unchecked(text: String) -> Outcome {
+    let checked = Checked {
+        verdict: check::Verdict::Unverified,
+        results: Vec::new(),
+    };
+    completed(text, Some(checked))
 }

@@ -7,7 +7,7 @@ use sortie_core::time::Timestamp;
 
 use crate::batch::{Batch, OpenCall};
 use crate::compact::Compaction;
-use crate::state::{Phase, RunState};
+use crate::state::{Phase, RunState, unchecked};
 
 /// What the driver has to do next.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,6 +19,8 @@ pub enum Step {
     CallTools(Vec<OpenCall>),
     /// Wait for the inbox: these children have not reported, or a request is open.
     Wait(Vec<ChildRef>),
+    /// Run the checks of the spec, and append what they found.
+    Check,
     Finish(Outcome),
     /// The end is written.
     Done,
@@ -53,15 +55,27 @@ impl RunState {
         match self.phase() {
             Phase::Ended(_) => return Step::Done,
             Phase::Concluding(outcome) => return Step::Finish(outcome.clone()),
-            Phase::AwaitingModel | Phase::RunningCalls(_) | Phase::AwaitingChildren => {}
+            Phase::AwaitingModel
+            | Phase::RunningCalls(_)
+            | Phase::AwaitingChildren
+            | Phase::Checking(_) => {}
         }
         if let Some(outcome) = self.stopped(now, cancel) {
-            return Step::Finish(self.result().cloned().unwrap_or(outcome));
+            return Step::Finish(match self.phase() {
+                // The answer exists, and no time is left to check it.
+                Phase::Checking(text) => unchecked(text.clone()),
+                Phase::AwaitingModel
+                | Phase::RunningCalls(_)
+                | Phase::AwaitingChildren
+                | Phase::Concluding(_)
+                | Phase::Ended(_) => self.result().cloned().unwrap_or(outcome),
+            });
         }
         match self.phase() {
             Phase::AwaitingModel => self.call_model(),
             Phase::RunningCalls(batch) => self.run_calls(batch),
             Phase::AwaitingChildren => Step::Wait(self.open_children()),
+            Phase::Checking(_) => Step::Check,
             Phase::Concluding(outcome) => Step::Finish(outcome.clone()),
             Phase::Ended(_) => Step::Done,
         }
@@ -82,6 +96,7 @@ impl RunState {
                 })
             }
             Phase::AwaitingChildren => Some(WaitingOn::Children),
+            Phase::Checking(_) => Some(WaitingOn::Tool),
             Phase::Concluding(_) | Phase::Ended(_) => None,
         }
     }

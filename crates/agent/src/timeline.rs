@@ -333,6 +333,7 @@ impl TimelineBuilder {
                     Phase::RunningCalls(batch) => batch.runnable().next().map(|open| &open.call),
                     Phase::AwaitingModel
                     | Phase::AwaitingChildren
+                    | Phase::Checking(_)
                     | Phase::Concluding(_)
                     | Phase::Ended(_) => None,
                 };

@@ -1,5 +1,6 @@
 //! The journal as a person reads it: one line for each thing that happened.
 
+use sortie_core::check::{CheckResult, Verdict};
 use sortie_core::event::{Event, JournalEntry};
 use sortie_core::inbox::InboxItem;
 use sortie_core::message::{Arguments, Block, ResultStatus};
@@ -48,6 +49,7 @@ fn lines_of(entry: &JournalEntry) -> Vec<TranscriptLine> {
         | Event::BudgetSpent { .. }
         | Event::Isolated { .. }
         | Event::Collected { .. }
+        | Event::Checked { .. }
         | Event::Finished { .. } => runtime_text(&entry.event)
             .map(|text| ("runtime", text))
             .into_iter()
@@ -132,6 +134,7 @@ fn runtime_text(event: &Event) -> Option<String> {
             "works in a worktree of its own, branch {}",
             worktree.branch
         )),
+        Event::Checked { results } => Some(checked_text(results)),
         Event::Collected { changes: None } => Some("changed nothing in its worktree".to_owned()),
         Event::Collected {
             changes: Some(changes),
@@ -192,4 +195,18 @@ fn reply_text(reply: &Reply) -> String {
         Reply::Answered { text, .. } => text.clone(),
         Reply::Expired => "expired without a reply".to_owned(),
     }
+}
+
+/// Returns the verdict of checks and one line for each.
+fn checked_text(results: &[CheckResult]) -> String {
+    let mut lines = vec![format!("checked by the host: {}", Verdict::of(results))];
+    lines.extend(results.iter().map(|result| {
+        let CheckResult {
+            check,
+            status,
+            evidence,
+        } = result;
+        format!("{status}: {check}: {evidence}")
+    }));
+    lines.join("\n")
 }

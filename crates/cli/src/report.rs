@@ -29,7 +29,7 @@ pub(crate) async fn ended(
     record: &RunRecord,
 ) -> Result<(), Problem> {
     match &record.outcome {
-        Some(Outcome::Completed { text }) => {
+        Some(Outcome::Completed { text, .. }) => {
             final_text(settings, text)?;
             if settings.terminal.progress {
                 summary(settings, engine, record);

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::budget::{Balance, BudgetKind};
+use crate::check::CheckResult;
 use crate::id::{BlobId, CallId, Epoch, RunId, Seq};
 use crate::inbox::InboxItem;
 use crate::message::{Block, ChildRef, ResultStatus, Todo, ToolResult, Usage};
@@ -133,6 +134,8 @@ pub enum Event {
         /// `None` if the run changed nothing.
         changes: Option<Changes>,
     },
+    /// The host has checked the final answer. If a check failed, the model may be prompted again.
+    Checked { results: Vec<CheckResult> },
     /// The run ended. Always the last event.
     Finished { outcome: Outcome },
 }
@@ -229,6 +232,7 @@ impl Event {
             Self::BudgetSpent { .. } => "budget_spent",
             Self::Isolated { .. } => "isolated",
             Self::Collected { .. } => "collected",
+            Self::Checked { .. } => "checked",
             Self::Finished { .. } => "finished",
         }
     }

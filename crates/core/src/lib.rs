@@ -11,6 +11,7 @@ pub mod words;
 pub mod agent;
 pub mod audit;
 pub mod budget;
+pub mod check;
 pub mod config;
 pub mod error;
 pub mod event;

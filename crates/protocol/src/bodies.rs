@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sortie_core::budget::MICROS_PER_USD;
+use sortie_core::check::Check;
 use sortie_core::policy::Mode;
 use sortie_core::run::{Announce, Cleanup, Isolation, Priority, Status};
 use sortie_core::words::Lang;
@@ -144,6 +145,11 @@ pub struct NewTask {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub result_schema: Option<Value>,
+    /// What the server checks after the final answer: objects with one of the keys `command`,
+    /// `file_exists`, `file_changed`, `matches`, `sha256` and `http`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<Object>)]
+    pub checks: Vec<Check>,
     /// The sampling temperature, from 0 to 2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,

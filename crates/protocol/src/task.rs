@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use sortie_base::truncate::truncate_in_place;
+use sortie_core::check::{CheckResult, Verdict};
 use sortie_core::id::{RunId, SessionKey};
 use sortie_core::run::{
     Changes, ChangesFate, Delivery, Isolation, Lane, Outcome, Priority, Reason, RunDetails,
@@ -82,9 +83,14 @@ pub struct Task {
     pub total_usage: Usage,
     /// The state of the delivery of the result.
     pub delivery: Delivery,
-    /// Reserved for checks of the result; always null for now.
-    #[schema(value_type = Option<Object>, required)]
-    pub verdict: Option<serde_json::Value>,
+    /// What the checks say about the result: `verified`, `unverified` or `refuted`. Null for a task that
+    /// has no checks or did not complete.
+    #[schema(required)]
+    pub verdict: Option<Verdict>,
+    /// The checks with their evidence; missing if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<Object>)]
+    pub checks: Vec<CheckResult>,
     /// The position in the queue, from 1; for a task of a tenant, among the tasks of that tenant.
     #[schema(required)]
     pub queue_position: Option<u32>,
@@ -102,6 +108,7 @@ pub struct Task {
 
 impl From<&RunRecord> for Task {
     fn from(record: &RunRecord) -> Self {
+        let checked = record.outcome.as_ref().and_then(Outcome::checked);
         Self {
             task_id: record.run_id,
             handle: record.handle.clone(),
@@ -134,7 +141,10 @@ impl From<&RunRecord> for Task {
             usage: record.summary.usage.into(),
             total_usage: record.total_usage().into(),
             delivery: record.delivery,
-            verdict: None,
+            verdict: checked.map(|checked| checked.verdict),
+            checks: checked
+                .map(|checked| checked.results.clone())
+                .unwrap_or_default(),
             queue_position: record.queue_position,
             tenant: record.tenant.as_ref().map(ToString::to_string),
             cancel_requested: record.cancel_requested,
@@ -424,9 +434,9 @@ pub struct TaskResult {
     /// Why the task ended without a result.
     #[schema(required)]
     pub error: Option<String>,
-    /// Reserved for checks of the result; always null for now.
-    #[schema(value_type = Option<Object>, required)]
-    pub verdict: Option<serde_json::Value>,
+    /// What the checks say about the result: `verified`, `unverified` or `refuted`.
+    #[schema(required)]
+    pub verdict: Option<Verdict>,
 }
 
 impl From<Task> for TaskResult {

@@ -120,6 +120,7 @@ async fn summary_truncates_between_characters() {
     long.task = "é".repeat(SUMMARY_CHARS + 1);
     long.outcome = Some(Outcome::Completed {
         text: "字".repeat(SUMMARY_CHARS),
+        checked: None,
     });
     let task = Task::from(&long).summary();
     assert_eq!(task.message.chars().count(), SUMMARY_CHARS + 1);

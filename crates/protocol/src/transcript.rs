@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use sortie_core::check::Verdict;
 use sortie_core::event::{ChildWait, Event, JournalEntry};
 use sortie_core::id::CallId;
 use sortie_core::inbox::InboxItem;
@@ -157,6 +158,16 @@ fn items_of(entry: &JournalEntry, delegated: &mut HashMap<CallId, String>) -> Ve
                 },
             ),
         ),
+        Event::Checked { results } => {
+            let verdict = Verdict::of(results);
+            let mut lines = vec![format!("checked by the host: {verdict}")];
+            lines.extend(
+                results.iter().map(|result| {
+                    format!("{}: {}: {}", result.status, result.check, result.evidence)
+                }),
+            );
+            one("runtime", lines.join("\n"))
+        }
         Event::Finished { outcome } => one("finished", ended(outcome)),
         Event::Paused => one("runtime", "paused".to_owned()),
         Event::Resumed => one("runtime", "resumed".to_owned()),

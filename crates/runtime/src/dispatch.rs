@@ -1,5 +1,7 @@
 //! Dispatches one tool call: from the arguments of the model to exactly one result.
 
+mod checks;
+
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,6 +33,8 @@ use crate::engine::{Engine, store_failed};
 use crate::journal_load;
 use crate::requests;
 use crate::spawn::RunSpawner;
+
+pub(crate) use checks::hash_inside;
 
 /// Characters of the message about a call that did not run: it may quote the arguments.
 const MAX_REFUSAL_CHARS: usize = 4_000;

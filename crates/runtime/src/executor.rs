@@ -2,6 +2,7 @@
 //! acts, appends; until the run ends, waits for its inbox, or has to be released.
 
 mod charge;
+mod checks;
 pub(crate) mod finish;
 mod model_turn;
 mod tool_calls;
@@ -202,6 +203,7 @@ impl Executor {
                 Step::CallModel(call) => Box::pin(self.call_model(call)).await?,
                 Step::Compact(compaction) => Box::pin(self.compact(*compaction)).await?,
                 Step::CallTools(calls) => Box::pin(self.call_tools(&calls)).await?,
+                Step::Check => Box::pin(self.check()).await?,
                 Step::Wait(_children) => match self.park().await? {
                     ParkResult::Parked => return Ok(ExecutorExit::Parked),
                     ParkResult::InboxFirst => inbox_hint = true,

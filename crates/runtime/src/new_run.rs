@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use sortie_core::budget::Budget;
+use sortie_core::check::Check;
 use sortie_core::id::{RunId, SessionKey};
 use sortie_core::policy::Mode;
 use sortie_core::run::{Announce, Cleanup, Isolation, Lane, Priority, Sampling, SinkAddress};
@@ -33,6 +34,8 @@ pub struct NewRun {
     pub sampling: Sampling,
     /// The JSON schema that the result has to fit.
     pub result_schema: Option<Value>,
+    /// What the host checks after the final answer.
+    pub checks: Vec<Check>,
     /// The folder that the run works in, by a path without links.
     pub workspace: PathBuf,
     /// The language of everything that the run and its model read.
@@ -96,6 +99,7 @@ impl NewRun {
             thinking: None,
             sampling: Sampling::default(),
             result_schema: None,
+            checks: Vec::new(),
             workspace: workspace.into(),
             lang: Lang::En,
             lane: Lane::Main,

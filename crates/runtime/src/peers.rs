@@ -89,7 +89,8 @@ fn wake(engine: &Engine, entry: &JournalEntry) {
         | Event::BudgetLow { .. }
         | Event::BudgetSpent { .. }
         | Event::Isolated { .. }
-        | Event::Collected { .. } => {}
+        | Event::Collected { .. }
+        | Event::Checked { .. } => {}
     }
 }
 
@@ -182,7 +183,8 @@ async fn kinds(engine: &Engine, feed: FeedEntry) -> Vec<NotificationKind> {
         | Event::Delegated { .. }
         | Event::BudgetSpent { .. }
         | Event::Isolated { .. }
-        | Event::Collected { .. } => vec![changed],
+        | Event::Collected { .. }
+        | Event::Checked { .. } => vec![changed],
     }
 }
 

@@ -1,6 +1,7 @@
 //! Decides about new runs: a request becomes a complete [`RunSpec`] or a refusal. Nothing is
 //! written; the store admits the run afterwards.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,6 +12,7 @@ use sortie_base::truncate::truncate;
 use sortie_base::wildcard::matches;
 use sortie_core::agent::{AgentDefinition, DEFAULT_AGENT, ModelChoice};
 use sortie_core::budget::Budget;
+use sortie_core::check::{Check, MAX_CHECK_CHARS, MAX_CHECKS};
 use sortie_core::config::{AgentConfig, ModelConfig};
 use sortie_core::id::{CallId, RunId, SessionKey};
 use sortie_core::policy::{ApproveSpawn, Layer, Mode, PolicyLayer, Rules};
@@ -36,6 +38,7 @@ use sortie_text::{first_chars, one_line, t, text};
 
 use crate::agents::Agents;
 use crate::authority::{DecidedPolicy, DecisionCache};
+use crate::dispatch::hash_inside;
 use crate::new_run::NewRun;
 use crate::refusal::{Refusal, RefusalReason};
 use crate::settings::Settings;
@@ -104,6 +107,7 @@ pub(crate) struct RunRequest<'a> {
     thinking: Option<String>,
     sampling: Sampling,
     result_schema: Option<Value>,
+    checks: Vec<Check>,
     max_iterations: Option<u32>,
     /// `None` is the default, zero is no limit.
     timeout_ms: Option<u64>,
@@ -196,6 +200,8 @@ impl Planner {
             confinement,
         })?;
         let result_schema = checked_schema(lang, request.result_schema.clone())?;
+        let checks = checked_checks(lang, request.checks.clone())?;
+        let watched = watched(&request.workspace, &checks);
         let skills = self.skills_for(&request, settings)?;
         let limits = self.limits_for(&request, settings);
         let schema = result_schema.as_deref();
@@ -228,6 +234,8 @@ impl Planner {
                 .or_else(|| parent.and_then(|parent| parent.thinking.clone())),
             sampling: request.sampling.or(sampling),
             result_schema,
+            checks,
+            watched,
             workspace: request.workspace,
             lang,
             limits,
@@ -292,6 +300,7 @@ impl Planner {
             thinking: new.thinking,
             sampling: new.sampling,
             result_schema: new.result_schema,
+            checks: new.checks,
             max_iterations: new.max_iterations,
             timeout_ms: new.timeout.or(settings.timeout()).map(millis),
             budget: new.budget,
@@ -365,6 +374,7 @@ impl Planner {
             thinking: request.thinking,
             sampling: Sampling::default(),
             result_schema: request.result_schema,
+            checks: request.checks,
             max_iterations: None,
             timeout_ms,
             budget: request.budget,
@@ -784,6 +794,31 @@ fn checked_schema(lang: Lang, schema: Option<Value>) -> Result<Option<Arc<Value>
             ),
         )),
     }
+}
+
+fn checked_checks(lang: Lang, checks: Vec<Check>) -> Result<Vec<Check>, Refusal> {
+    let is_long = |check: &Check| {
+        let mut texts = check.texts().into_iter();
+        texts.any(|text| text.trim().is_empty() || text.chars().count() > MAX_CHECK_CHARS)
+    };
+    if checks.len() > MAX_CHECKS || checks.iter().any(is_long) {
+        let message = t!(
+            lang,
+            "spawn-bad-checks",
+            count = MAX_CHECKS,
+            max = MAX_CHECK_CHARS
+        );
+        return Err(Refusal::new(RefusalReason::InvalidChecks, message));
+    }
+    Ok(checks)
+}
+
+/// Returns the hashes of the files that must change, as they are now.
+fn watched(workspace: &Path, checks: &[Check]) -> BTreeMap<String, Option<String>> {
+    let files = checks.iter().filter_map(Check::watched);
+    files
+        .map(|file| (file.to_owned(), hash_inside(workspace, file)))
+        .collect()
 }
 
 fn millis(duration: Duration) -> u64 {

@@ -172,7 +172,7 @@ impl Publisher {
 pub(crate) fn ended_kind(outcome: &Outcome) -> NotificationKind {
     let error = outcome.error().unwrap_or_default();
     match outcome {
-        Outcome::Completed { text } => NotificationKind::Completed {
+        Outcome::Completed { text, .. } => NotificationKind::Completed {
             result: text.clone(),
         },
         Outcome::Failed { .. } => NotificationKind::Failed { error },

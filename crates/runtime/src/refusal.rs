@@ -27,6 +27,8 @@ pub enum RefusalReason {
     /// A folder of skills cannot be read.
     Skills,
     InvalidSchema,
+    /// There are too many checks, or one is too long.
+    InvalidChecks,
     EmptyTask,
     TaskTooLong,
     MessageTooLong,

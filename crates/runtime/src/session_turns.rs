@@ -4,6 +4,8 @@
 //! Takes no input but the store. The admission of a turn makes the waiting results due, and the scheduler
 //! delivers them before it claims the turn.
 
+use std::collections::BTreeMap;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -90,6 +92,8 @@ fn next_turn(run: RunId, last: &RunRecord, spec: RunSpec) -> RunSpec {
         continues: Some(last.run_id),
         fork: None,
         result_schema: None,
+        checks: Vec::new(),
+        watched: BTreeMap::new(),
         report_to: Vec::new(),
         not_after: None,
         ..spec

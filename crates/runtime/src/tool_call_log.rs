@@ -100,6 +100,7 @@ pub(crate) fn tool_calls(entries: &[JournalEntry]) -> Vec<ToolCallLog> {
             | Event::BudgetSpent { .. }
             | Event::Isolated { .. }
             | Event::Collected { .. }
+            | Event::Checked { .. }
             | Event::Finished { .. } => {}
         }
     }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use sortie::Sortie;
 use sortie::tool::ReadTool;
+use sortie::{ApproveSpawn, Config, Sortie};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -14,7 +14,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         let article = arguments["article"].as_str().unwrap_or_default();
         Ok(format!("{article}: 12 in stock"))
     });
+    // The program starts only its own agents, so no approver has to allow them.
+    let mut config = Config::default();
+    config.subagents.approve_spawn = ApproveSpawn::Never;
     let sortie = Sortie::builder()
+        .config(config)
         .home(home.path())
         .workspace(home.path())
         .model(format!("script:{folder}/examples/children.yaml"))

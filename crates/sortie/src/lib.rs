@@ -45,7 +45,7 @@ pub use sortie_core::event::{Event, JournalEntry};
 pub use sortie_core::id::{RunId, Seq, SessionKey};
 pub use sortie_core::message::Usage;
 pub use sortie_core::notification::{Notification, NotificationKind};
-pub use sortie_core::policy::Mode;
+pub use sortie_core::policy::{ApproveSpawn, Mode};
 pub use sortie_core::ports::store::{AuditFilter, CancelReport, ListFilter, Replied, StoreError};
 pub use sortie_core::request::{
     Answerer, ApprovalRequest, OpenRequest, Reply, RequestFilter, RequestId, RequestKind,

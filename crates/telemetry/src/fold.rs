@@ -153,7 +153,8 @@ impl<'a> Fold<'a> {
             | Event::Admitted { .. }
             | Event::Updated { .. }
             | Event::Isolated { .. }
-            | Event::Collected { .. } => {}
+            | Event::Collected { .. }
+            | Event::Checked { .. } => {}
         }
         self.last = at;
     }

@@ -170,6 +170,8 @@ clean-would-delete =
         [one] 1 task would be deleted.
        *[other] { $count } tasks would be deleted.
     }
+field-verdict = Verdict
+field-check = Check
 field-id = ID
 field-handle = Handle
 field-label = Label

@@ -132,6 +132,8 @@ clean-would-delete =
         [0] 没有足够旧的任务可删除。
        *[other] 将删除 { $count } 个任务。
     }
+field-verdict = 结论
+field-check = 检查
 field-id = 编号
 field-handle = 短号
 field-label = 标签

@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use sortie_base::truncate::truncate;
+use sortie_core::check::Check;
 use sortie_core::ports::tool::{
     Recovery, Spawned, Spelling, Tool, ToolAnswer, ToolContext, ToolFailure, ToolReply, ToolSpec,
     Touches,
@@ -73,6 +74,8 @@ struct Arguments {
     skills: Skills,
     #[serde(rename = "result_schema")]
     result_schema: Option<Value>,
+    #[serde(default)]
+    checks: Vec<Check>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -124,6 +127,7 @@ impl Default for SpawnSubagent {
                         "announce": {"enum": Announce::ALL},
                         "priority": {"enum": ["low", "normal", "high"]},
                         "result_schema": {"type": "object", "description": "JSON schema its result has to fit"},
+                        "checks": {"type": "array", "items": {"type": "object"}, "description": "the host runs them when it is done: {command}, {file_exists}, {file_changed}, {matches: {file, regex}}, {sha256: {file, hash}}, {http: {url, status}}"},
                         "budget": budget::schema(),
                         "isolation": {"enum": ["none", "worktree"], "description": "worktree: its own copy of the repository; see `changes`"},
                         "skills": {
@@ -267,6 +271,7 @@ fn request(arguments: Arguments) -> SpawnRequest {
             deny: arguments.skills.deny,
         },
         result_schema: arguments.result_schema,
+        checks: arguments.checks,
         ..SpawnRequest::new(arguments.task, EdgeMode::Background)
     }
 }

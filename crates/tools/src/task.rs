@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use sortie_core::check::Check;
 use sortie_core::event::ChildWait;
 use sortie_core::ports::tool::{
     Recovery, Spelling, Tool, ToolContext, ToolOutcome, ToolReply, ToolSpec, Touches,
@@ -47,6 +48,9 @@ struct Arguments {
     isolation: Option<Isolation>,
     #[serde(default)]
     budget: Account,
+    result_schema: Option<Value>,
+    #[serde(default)]
+    checks: Vec<Check>,
 }
 
 impl Default for Task {
@@ -65,6 +69,8 @@ impl Default for Task {
                         "resume": {"type": "string", "description": "id of an ended subagent to continue"},
                         "background": {"type": "boolean", "description": "do not wait"},
                         "isolation": {"enum": ["none", "worktree"]},
+                        "result_schema": {"type": "object"},
+                        "checks": {"type": "array", "description": "see spawn_subagent"},
                         "budget": budget::schema()
                     },
                     "required": ["description", "prompt", "subagent_type"],
@@ -119,6 +125,8 @@ fn request(arguments: Arguments) -> SpawnRequest {
         resume: arguments.resume,
         isolation: arguments.isolation,
         budget: arguments.budget.into(),
+        result_schema: arguments.result_schema,
+        checks: arguments.checks,
         ..SpawnRequest::new(arguments.prompt, mode)
     }
 }

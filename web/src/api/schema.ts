@@ -545,6 +545,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/tasks/clean": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Deletes ended tasks by age.
+         * @description Deletes a task with its descendants when all of them ended long enough ago and their results are
+         *     delivered, archived or not. Usage and audit entries stay.
+         */
+        post: operations["tasks_clean"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/tasks/stats": {
         parameters: {
             query?: never;
@@ -1329,6 +1350,33 @@ export interface components {
         };
         /** @enum {string} */
         ChangesFate: "applied" | "discarded";
+        /**
+         * @description Selects ended tasks to delete. A task is deleted with its descendants, when all of them ended long
+         *     enough ago and their results are delivered.
+         */
+        CleanBody: {
+            /** @description Only tasks of this agent. */
+            agent?: string | null;
+            /** @description Counts the tasks and deletes nothing. */
+            dry_run?: boolean;
+            /**
+             * Format: int64
+             * @description Hours since the end.
+             */
+            max_age_hours: number;
+            /** @description Only tasks with one of these states; all if empty. */
+            status?: components["schemas"]["Status"][];
+        };
+        /** @description The result of deleting old tasks. */
+        Cleaned: {
+            /**
+             * Format: int64
+             * @description The number of deleted records; with `dry_run` of those that would be deleted.
+             */
+            deleted: number;
+            /** @description Whether nothing was deleted, because the request only asked. */
+            dry_run: boolean;
+        };
         /** @enum {string} */
         Cleanup: "keep" | "delete";
         /** @description A message of a client over the WebSocket. */
@@ -1808,6 +1856,11 @@ export interface components {
             agent?: string | null;
             announce?: components["schemas"]["Announce"] | null;
             budget?: components["schemas"]["Budget"] | null;
+            /**
+             * @description What the server checks after the final answer: objects with one of the keys `command`,
+             *     `file_exists`, `file_changed`, `matches`, `sha256` and `http`.
+             */
+            checks?: Record<string, never>[];
             cleanup?: components["schemas"]["Cleanup"] | null;
             /** @description An ended run whose history to continue. */
             continues?: string | null;
@@ -2331,6 +2384,8 @@ export interface components {
             budget?: components["schemas"]["Balance"][];
             /** @description Whether a cancellation was requested. */
             cancel_requested: boolean;
+            /** @description The checks with their evidence; missing if there are none. */
+            checks?: Record<string, never>[];
             /** @description `subagent:{run_id}:{task_hash}`. */
             child_session: string;
             /** @description When it ended. */
@@ -2401,8 +2456,7 @@ export interface components {
             total_usage: components["schemas"]["Usage"];
             /** @description The usage of the task itself. */
             usage: components["schemas"]["Usage"];
-            /** @description Reserved for checks of the result; always null for now. */
-            verdict: Record<string, never> | null;
+            verdict: components["schemas"]["Verdict"] | null;
             waiting_on: components["schemas"]["WaitingOn"] | null;
         };
         /** @description A task with everything that a detail view needs. */
@@ -2485,8 +2539,7 @@ export interface components {
             status: components["schemas"]["Status"];
             /** @description The task. */
             task_id: string;
-            /** @description Reserved for checks of the result; always null for now. */
-            verdict: Record<string, never> | null;
+            verdict: components["schemas"]["Verdict"] | null;
         };
         /** @description The timeline of a tree, with its critical path. */
         Timeline: {
@@ -2705,6 +2758,8 @@ export interface components {
              */
             unpriced: number;
         };
+        /** @enum {string} */
+        Verdict: "verified" | "unverified" | "refuted";
         /**
          * @description How a caller authenticated.
          * @enum {string}
@@ -3843,6 +3898,38 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Task"];
+                };
+            };
+            /** @description What went wrong, and what to do next */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    tasks_clean: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CleanBody"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Cleaned"];
                 };
             };
             /** @description What went wrong, and what to do next */

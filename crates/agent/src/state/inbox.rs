@@ -68,6 +68,7 @@ impl RunState {
                 (
                     Phase::AwaitingModel
                     | Phase::AwaitingChildren
+                    | Phase::Checking(_)
                     | Phase::Concluding(_)
                     | Phase::Ended(_),
                     Some(notice),
@@ -100,7 +101,7 @@ impl RunState {
             Phase::RunningCalls(_) => self
                 .pending_notices
                 .push(PendingNotice::Announced(Box::new(announcement.clone()))),
-            Phase::AwaitingModel | Phase::Concluding(_) | Phase::Ended(_) => {
+            Phase::AwaitingModel | Phase::Checking(_) | Phase::Concluding(_) | Phase::Ended(_) => {
                 self.push_announcement(announcement.clone());
                 self.answer_before_ending();
             }
@@ -209,7 +210,7 @@ impl RunState {
     pub(super) fn push_notice(&mut self, notice: String) {
         match self.phase {
             Phase::RunningCalls(_) => self.pending_notices.push(PendingNotice::Text(notice)),
-            Phase::AwaitingModel | Phase::Concluding(_) | Phase::Ended(_) => {
+            Phase::AwaitingModel | Phase::Checking(_) | Phase::Concluding(_) | Phase::Ended(_) => {
                 self.push(Message::Notice { text: notice });
             }
             Phase::AwaitingChildren => {
@@ -222,7 +223,11 @@ impl RunState {
     /// Lets a run that has given its final answer reply to a message that arrived meanwhile. Not if
     /// its worktree was collected: the run cannot work there any more.
     fn answer_before_ending(&mut self) {
-        if let Phase::Concluding(Outcome::Completed { .. }) = self.phase
+        let has_answer = matches!(
+            self.phase,
+            Phase::Concluding(Outcome::Completed { .. }) | Phase::Checking(_)
+        );
+        if has_answer
             && self.collected.is_none()
             && self.continuations < self.spec.limits.max_iterations
         {
@@ -234,8 +239,14 @@ impl RunState {
     /// Calls the model once more, and keeps a result that exists.
     pub(super) fn call_model_again(&mut self) {
         let before = std::mem::replace(&mut self.phase, Phase::AwaitingModel);
-        if let Phase::Concluding(result @ Outcome::Completed { .. }) = before {
-            self.result = Some(result);
+        match before {
+            Phase::Concluding(result @ Outcome::Completed { .. }) => self.result = Some(result),
+            Phase::Checking(text) => self.result = Some(super::unchecked(text)),
+            Phase::Concluding(_)
+            | Phase::Ended(_)
+            | Phase::AwaitingModel
+            | Phase::RunningCalls(_)
+            | Phase::AwaitingChildren => {}
         }
     }
 }

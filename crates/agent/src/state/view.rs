@@ -57,6 +57,7 @@ const fn is_appended(event: &Event) -> bool {
         Event::Asked { .. }
         | Event::ToolFinished { .. }
         | Event::Collected { .. }
+        | Event::Checked { .. }
         | Event::Answered { .. }
         | Event::ModelFailed { .. }
         | Event::Compacted { .. }
@@ -90,6 +91,7 @@ impl RunState {
             Phase::AwaitingModel
             | Phase::RunningCalls(_)
             | Phase::AwaitingChildren
+            | Phase::Checking(_)
             | Phase::Concluding(_) => None,
         }
     }
@@ -147,6 +149,7 @@ impl RunState {
             Phase::AwaitingModel
             | Phase::RunningCalls(_)
             | Phase::AwaitingChildren
+            | Phase::Checking(_)
             | Phase::Ended(_) => None,
         }
     }
@@ -196,6 +199,7 @@ impl RunState {
             Phase::RunningCalls(batch) => batch.open_call(id),
             Phase::AwaitingModel
             | Phase::AwaitingChildren
+            | Phase::Checking(_)
             | Phase::Concluding(_)
             | Phase::Ended(_) => None,
         }
@@ -208,6 +212,7 @@ impl RunState {
             Phase::RunningCalls(batch) => batch.interrupted(),
             Phase::AwaitingModel
             | Phase::AwaitingChildren
+            | Phase::Checking(_)
             | Phase::Concluding(_)
             | Phase::Ended(_) => Vec::new(),
         }

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 use sortie_agent::{PriorHistory, RunState, Step};
+use sortie_core::check::{Check, CheckResult, CheckStatus};
 use sortie_core::event::{Event, JournalEntry};
 use sortie_core::id::{BlobId, Epoch, Seq};
 use sortie_core::message::{Message, Usage};
@@ -147,9 +148,12 @@ fn next_prompt(player: &Player) -> String {
             format!("{} after {} ms", call.model, call.delay_ms)
         }
         Step::CallModel(call) => call.model,
-        Step::Compact(_) | Step::CallTools(_) | Step::Wait(_) | Step::Finish(_) | Step::Done => {
-            player.next()
-        }
+        Step::Compact(_)
+        | Step::CallTools(_)
+        | Step::Wait(_)
+        | Step::Check
+        | Step::Finish(_)
+        | Step::Done => player.next(),
     }
 }
 
@@ -243,6 +247,35 @@ fn a_result_must_match_its_schema() {
     let mut player = Player::with(|spec| spec.result_schema = Some(schema.clone().into()));
     player.complete("one").complete("two").complete("three");
     assert_eq!(player.next(), "finish failed (schema): three");
+}
+
+#[test]
+fn a_refuted_result_is_sent_back_at_most_twice() {
+    let check = Check::FileExists("a".to_owned());
+    let found = |status| Event::Checked {
+        results: vec![CheckResult {
+            check: check.clone(),
+            status,
+            evidence: "there is no such file".to_owned(),
+        }],
+    };
+    let mut player = Player::with(|spec| spec.checks = vec![check.clone()]);
+    player.complete("done");
+    assert_eq!(player.next(), "check");
+    player.push(found(CheckStatus::Failed));
+    assert_eq!(player.next(), "ask turn 2");
+    player.complete("really done");
+    player.push(found(CheckStatus::Failed));
+    assert_eq!(player.next(), "ask turn 3");
+    player.complete("truly done");
+    player.push(found(CheckStatus::Failed));
+    assert_eq!(player.next(), "finish completed: truly done");
+
+    // One that could not be run sends nobody back.
+    let mut player = Player::with(|spec| spec.checks = vec![check.clone()]);
+    player.complete("done");
+    player.push(found(CheckStatus::NotRun));
+    assert_eq!(player.next(), "finish completed: done");
 }
 
 #[test]

@@ -47,6 +47,8 @@ pub(crate) fn spec() -> RunSpec {
         thinking: None,
         sampling: Sampling::default(),
         result_schema: None,
+        checks: Vec::new(),
+        watched: std::collections::BTreeMap::new(),
         workspace: "/ws".into(),
         lang: Lang::En,
         limits: Limits {
@@ -292,6 +294,7 @@ impl Player {
                 call,
                 Outcome::Completed {
                     text: format!("result of {child}"),
+                    checked: None,
                 },
             )],
         })
@@ -364,6 +367,7 @@ impl Player {
                     .collect::<Vec<_>>()
                     .join(" ")
             ),
+            Step::Check => "check".to_owned(),
             Step::Finish(outcome) => format!("finish {}", show_outcome(&outcome)),
             Step::Done => "done".to_owned(),
         }

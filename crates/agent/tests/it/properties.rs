@@ -58,6 +58,11 @@ fn drive(dice: &Dice) -> Player {
                 );
             }
             Step::Wait(children) => report(&mut player, die, &children),
+            Step::Check => {
+                player.push(Event::Checked {
+                    results: Vec::new(),
+                });
+            }
             Step::Finish(outcome) => {
                 player.push(Event::Finished { outcome });
             }
@@ -159,6 +164,7 @@ fn report(player: &mut Player, die: u8, children: &[ChildRef]) {
     };
     let outcome = Outcome::Completed {
         text: "report".to_owned(),
+        checked: None,
     };
     player.push(Event::InboxTaken {
         unread: false,
@@ -174,7 +180,7 @@ fn change(event: &mut Event) -> bool {
         Event::ModelFailed { model, .. } => model.push('x'),
         Event::Compacted { chars_after, .. } => *chars_after += 1,
         Event::Finished {
-            outcome: Outcome::Completed { text } | Outcome::Failed { message: text, .. },
+            outcome: Outcome::Completed { text, .. } | Outcome::Failed { message: text, .. },
         } => text.push('x'),
         _ => return false,
     }

@@ -24,6 +24,7 @@ fn a_completion_without_calls_completes_the_run() {
     player.push(Event::Finished {
         outcome: Outcome::Completed {
             text: "all is well".to_owned(),
+            checked: None,
         },
     });
     assert_eq!(player.next(), "done");
@@ -278,6 +279,7 @@ fn a_label_cannot_forge_a_header_or_a_frame_mark() {
         player.spawned("1-0", 7);
         let outcome = Outcome::Completed {
             text: "fine".to_owned(),
+            checked: None,
         };
         let InboxItem::Announcement(mut report) =
             announcement(7, EdgeMode::Background, "1-0", outcome)
@@ -367,6 +369,7 @@ fn a_long_notice_takes_no_further_announcement() {
     let report = |child, text: &str| {
         let outcome = Outcome::Completed {
             text: text.to_owned(),
+            checked: None,
         };
         announcement(child, EdgeMode::Background, "1-0", outcome)
     };
@@ -399,6 +402,7 @@ fn children_that_finish_together_share_one_notice_with_one_true_list() {
         let report = |child| {
             let outcome = Outcome::Completed {
                 text: format!("result of {child}"),
+                checked: None,
             };
             announcement(child, EdgeMode::Background, "1-0", outcome)
         };
@@ -575,6 +579,7 @@ fn unread_messages_of_an_ended_run_answer_nothing() {
             "1-0",
             Outcome::Completed {
                 text: "found it".to_owned(),
+                checked: None,
             },
         )],
         unread: true,
@@ -766,6 +771,7 @@ fn events_after_the_end_and_second_results_are_illegal() {
     player.push(Event::Finished {
         outcome: Outcome::Completed {
             text: "done".to_owned(),
+            checked: None,
         },
     });
     assert_eq!(
@@ -774,6 +780,7 @@ fn events_after_the_end_and_second_results_are_illegal() {
             Event::Finished {
                 outcome: Outcome::Completed {
                     text: "again".to_owned(),
+                    checked: None,
                 },
             }
         ),

@@ -162,6 +162,7 @@ fn replied() -> Event {
 fn finished_outcome() -> Outcome {
     Outcome::Completed {
         text: "done".to_owned(),
+        checked: None,
     }
 }
 

@@ -420,7 +420,8 @@ impl Board {
                 | Event::BudgetLow { .. }
                 | Event::BudgetSpent { .. }
                 | Event::Isolated { .. }
-                | Event::Collected { .. } => {}
+                | Event::Collected { .. }
+                | Event::Checked { .. } => {}
             }
         }
         lines
@@ -545,8 +546,8 @@ impl Turn {
 
     fn finished(&self, lang: Lang, outcome: &Outcome, width: usize) -> Vec<String> {
         match outcome {
-            Outcome::Completed { text } if text.trim() == self.last_text.trim() => Vec::new(),
-            Outcome::Completed { text } => {
+            Outcome::Completed { text, .. } if text.trim() == self.last_text.trim() => Vec::new(),
+            Outcome::Completed { text, .. } => {
                 let mut lines = vec![String::new()];
                 lines.extend(markdown::render(text, width));
                 lines

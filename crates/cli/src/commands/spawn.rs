@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
+use sortie_core::check::Check;
 use sortie_core::id::{RunId, SessionKey};
 use sortie_core::run::{Announce, SinkAddress};
 use sortie_core::worker::Label;
@@ -59,6 +60,12 @@ pub(crate) struct Spawn {
     /// starts one.
     #[arg(long, value_name = "SESSION")]
     session: Option<SessionKey>,
+    /// Check of the result as JSON, for example {"file_changed": "a.txt"}; can be repeated
+    ///
+    /// Sortie runs the checks after the final answer, outside the task: command, file_exists,
+    /// file_changed, matches {file, regex}, sha256 {file, hash}, http {url, status}.
+    #[arg(long, value_name = "JSON", value_parser = parse_check)]
+    check: Vec<Check>,
     /// What happens to the transcript once the result is delivered
     #[arg(long, value_enum, default_value_t)]
     cleanup: CleanupArgument,
@@ -112,6 +119,7 @@ impl Spawn {
             lang: settings.lang,
             cleanup: Some(self.cleanup.into()),
             requires: self.requires,
+            checks: self.check,
             ..chosen.run(task, workspace).in_background()
         };
         let mut new = self.flags.apply(new, settings);
@@ -140,6 +148,10 @@ impl Spawn {
             foreground.finish(run, format).await
         }
     }
+}
+
+fn parse_check(text: &str) -> Result<Check, String> {
+    serde_json::from_str(text).map_err(|error| error.to_string())
 }
 
 async fn started(

@@ -316,6 +316,7 @@ fn new_task(new: NewRun) -> NewTask {
         budget: (budget != sortie_protocol::Budget::default()).then_some(budget),
         isolation: new.isolation,
         result_schema: new.result_schema,
+        checks: new.checks,
         temperature: new.sampling.temperature,
         max_tokens: new.sampling.max_tokens,
         report_to: new.report_to.iter().map(sink).collect(),

@@ -336,7 +336,8 @@ fn current_call(journal: &[JournalEntry]) -> Option<&ToolCall> {
             | Event::BudgetLow { .. }
             | Event::BudgetSpent { .. }
             | Event::Isolated { .. }
-            | Event::Collected { .. } => {}
+            | Event::Collected { .. }
+            | Event::Checked { .. } => {}
         }
     }
     None

@@ -42,6 +42,9 @@ fn a_reply_is_rendered_as_markdown() {
     assert!(String::from_utf8_lossy(&screen.raw).contains("\u{1b}[?2004l"));
 }
 
+/// The tests of children are not about approvals of their start.
+const NO_SPAWN_APPROVAL: &str = "subagents.approve_spawn=never";
+
 #[test]
 fn a_message_typed_before_the_input_appears_is_sent() {
     let world = World::new();
@@ -71,7 +74,7 @@ const CHILD_ASKS: &str = r#"
 fn announcements_do_not_tear_what_is_typed() {
     let world = World::new().with("USER", "anna");
     let model = world.scenario(CHILD_ASKS);
-    let mut screen = Screen::open(&world, &["--model", &model]);
+    let mut screen = Screen::open(&world, &["--model", &model, "-c", NO_SPAWN_APPROVAL]);
     screen.types("Dig\r");
     screen.shows("asks to run write_file");
     screen.types("and th");
@@ -110,7 +113,7 @@ const CHILD_SURVIVES: &str = r#"
 fn a_result_that_outlives_its_turn_starts_another() {
     let world = World::new();
     let model = world.scenario(CHILD_SURVIVES);
-    let mut screen = Screen::open(&world, &["--model", &model]);
+    let mut screen = Screen::open(&world, &["--model", &model, "-c", NO_SPAWN_APPROVAL]);
     screen.types("Dig\r");
     screen.shows("asks to run write_file");
     screen.shows("the account is closed");
@@ -244,7 +247,12 @@ fn a_resized_terminal_keeps_the_input() {
 fn forty_columns_are_enough() {
     let world = World::new();
     let model = world.scenario(CHILD_ASKS);
-    let mut screen = Screen::sized(&world, &["--model", &model], (20, 40), "xterm-256color");
+    let mut screen = Screen::sized(
+        &world,
+        &["--model", &model, "-c", NO_SPAWN_APPROVAL],
+        (20, 40),
+        "xterm-256color",
+    );
     screen.types("Dig\r");
     screen.shows("asks to run write_file");
     screen.shows("Allow? [y] yes  [n] no");

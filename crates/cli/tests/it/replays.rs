@@ -12,7 +12,7 @@ const STORY: &str = "  - when: { depth: 1, turn: 1 }
   - when: { turn: 1 }
     calls:
       - { tool: task, args: { description: one, prompt: look, subagent_type: explore } }
-      - { tool: spawn_subagent, args: { task: two } }
+      - { tool: spawn_subagent, args: { task: two, agentId: explore } }
   - when: { turn: 2 }
     fault: { kind: retryable, message: busy, times: 1 }
     say: I wait

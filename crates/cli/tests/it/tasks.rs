@@ -356,3 +356,43 @@ fn archived_tasks_stay_readable_until_they_are_cleaned() {
     let audited = world.ok(&["audit", id(&dig), "--json"]).out;
     assert_eq!(audited, before[1][4]);
 }
+
+#[test]
+fn a_result_is_checked_by_the_host_and_every_view_has_the_verdict() {
+    let world = World::new();
+    let model = world.scenario(
+        r#"
+  - when: { label: honest, turn: 1 }
+    calls: [{ tool: write_file, args: { path: a.txt, content: "x" } }]
+  - say: done
+"#,
+    );
+    let spawn = |label: &str, check: &str| {
+        let arguments = [
+            "spawn", "work", "--label", label, "--agent", "code", "--yes",
+        ];
+        let more = ["--model", &model, "--check", check];
+        world.ok(&[&arguments[..], &more].concat());
+        world.task(label)
+    };
+    let honest = spawn("honest", r#"{"command": "test -s a.txt"}"#);
+    assert_eq!(honest["verdict"], "verified", "{honest}");
+    let liar = spawn("liar", r#"{"file_exists": "b.txt"}"#);
+    assert_eq!(
+        (&liar["status"], &liar["verdict"]),
+        (&"completed".into(), &"refuted".into())
+    );
+    assert_eq!(liar["checks"][0]["evidence"], "there is no such file");
+    let shown = world.ok(&["tasks", "show", id(&liar)]).out;
+    assert!(shown.contains("refuted"), "{shown}");
+    assert!(
+        shown.contains("failed: file_exists b.txt: there is no such file"),
+        "{shown}"
+    );
+    let transcript = world.ok(&["tasks", "transcript", id(&liar)]).out;
+    assert!(
+        transcript.contains("checked by the host: refuted"),
+        "{transcript}"
+    );
+    world.ok(&["replay", id(&liar)]);
+}

@@ -177,6 +177,10 @@ impl fmt::Debug for ToolContext<'_> {
     }
 }
 
+/// An argument of `web_fetch` that only the host passes, for checks: the answer is the status of the
+/// response. It is not in the tool's schema, so a model's call with it is refused.
+pub const STATUS_ONLY: &str = "status_only";
+
 /// The outcome of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ToolOutcome {

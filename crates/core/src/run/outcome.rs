@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::check::Checked;
 use crate::run::{Reason, Status};
 
 /// The terminal state of a run, with the fields of that state.
@@ -10,6 +11,9 @@ use crate::run::{Reason, Status};
 pub enum Outcome {
     Completed {
         text: String,
+        /// The checks of the result, if it has some.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        checked: Option<Checked>,
     },
     Failed {
         reason: Reason,
@@ -55,10 +59,18 @@ impl Outcome {
     /// Returns the final or partial text.
     pub fn text(&self) -> Option<&str> {
         match self {
-            Self::Completed { text } => Some(text),
+            Self::Completed { text, .. } => Some(text),
             Self::Failed { partial, .. }
             | Self::Timeout { partial, .. }
             | Self::Cancelled { partial, .. } => partial.as_deref(),
+        }
+    }
+
+    /// Returns the checks of a result.
+    pub const fn checked(&self) -> Option<&Checked> {
+        match self {
+            Self::Completed { checked, .. } => checked.as_ref(),
+            Self::Failed { .. } | Self::Timeout { .. } | Self::Cancelled { .. } => None,
         }
     }
 

@@ -1,5 +1,6 @@
 //! The specification of a run. Kept in its journal, so that a restart changes nothing.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -8,6 +9,7 @@ use serde_json::Value;
 
 use crate::agent::AgentDefinition;
 use crate::budget::Budget;
+use crate::check::Check;
 use crate::id::{CallId, RunId, Seq, SessionKey};
 use crate::policy::Policy;
 use crate::ports::store::AdmissionCaps;
@@ -55,6 +57,12 @@ pub struct RunSpec {
     /// The JSON schema that the result must match.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_schema: Option<Arc<Value>>,
+    /// What the host checks after the final answer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<Check>,
+    /// The SHA-256 of the files that must change, at admission; `None` if there was no such file.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub watched: BTreeMap<String, Option<String>>,
     pub workspace: PathBuf,
     /// The language of the texts that the runtime adds to its prompts.
     pub lang: Lang,
@@ -223,6 +231,9 @@ pub struct SpawnRequest {
     pub resume: Option<String>,
     /// The JSON schema that the result must match.
     pub result_schema: Option<Value>,
+    /// What the host checks after the child's final answer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<Check>,
 }
 
 impl SpawnRequest {
@@ -245,6 +256,7 @@ impl SpawnRequest {
             skills: SkillNarrowing::default(),
             resume: None,
             result_schema: None,
+            checks: Vec::new(),
         }
     }
 }

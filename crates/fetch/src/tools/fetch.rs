@@ -11,7 +11,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use sortie_base::truncate::first_chars;
 use sortie_core::ports::tool::{
-    Recovery, Spelling, Tool, ToolAnswer, ToolContext, ToolFailure, ToolReply, ToolSpec, Touches,
+    Recovery, STATUS_ONLY, Spelling, Tool, ToolAnswer, ToolContext, ToolFailure, ToolReply,
+    ToolSpec, Touches,
 };
 
 use crate::tools::aside::Aside;
@@ -109,6 +110,24 @@ impl WebFetch {
         Ok(page)
     }
 
+    /// Returns the status of the final response, after redirects. Nothing is cached.
+    async fn status(&self, context: &ToolContext<'_>, arguments: &Value) -> ToolReply {
+        let text = arguments.get("url").and_then(Value::as_str);
+        let url = url(text.unwrap_or_default())?;
+        let permits = |host: &str| context.permits.host(host);
+        let checked = self.guard.check(&url);
+        let checked = checked.map_err(|error| unreachable(&error.into()))?;
+        let sent = self.guard.execute(request(checked.url()), &permits);
+        let response = tokio::time::timeout(MAX_TIME, sent).await;
+        let late = |_| {
+            let seconds = MAX_TIME.as_secs();
+            ToolFailure::new(format!("No response arrived within {seconds} seconds."))
+        };
+        let response = response.map_err(late)?;
+        let response = response.map_err(|error| unreachable(&error))?;
+        Ok(ToolAnswer::text(response.status().as_u16().to_string()).into())
+    }
+
     async fn read(&self, response: Response, format: Format) -> Result<Page, ToolFailure> {
         if !response.status().is_success() {
             return Err(status_failure(&response));
@@ -171,6 +190,9 @@ impl Tool for WebFetch {
     }
 
     async fn run(&self, context: &ToolContext<'_>, arguments: Value) -> ToolReply {
+        if arguments.get(STATUS_ONLY) == Some(&Value::Bool(true)) {
+            return self.status(context, &arguments).await;
+        }
         let arguments: Arguments = parse(arguments)?;
         let url = url(&arguments.url)?;
         let format = arguments.format.unwrap_or_default();

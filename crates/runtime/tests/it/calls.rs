@@ -150,6 +150,7 @@ async fn long_output() -> (String, String) {
             | Event::BudgetSpent { .. }
             | Event::Isolated { .. }
             | Event::Collected { .. }
+            | Event::Checked { .. }
             | Event::Delegated { .. }
             | Event::Finished { .. } => None,
         })

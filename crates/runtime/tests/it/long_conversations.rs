@@ -107,6 +107,7 @@ async fn write_turns(store: &DurableStore, first: RunId) {
             },
             outcome: Outcome::Completed {
                 text: "done".to_owned(),
+                checked: None,
             },
             audit: Vec::new(),
             unread: Unread::Kept,

@@ -6,6 +6,7 @@ mod authority;
 mod budgets;
 mod calls;
 mod cancel;
+mod checks;
 mod delegation;
 mod limits;
 mod long_conversations;

@@ -95,6 +95,7 @@ async fn refusal_texts_are_bounded() {
             | Event::BudgetSpent { .. }
             | Event::Isolated { .. }
             | Event::Collected { .. }
+            | Event::Checked { .. }
             | Event::Delegated { .. }
             | Event::Finished { .. } => None,
         })

@@ -55,6 +55,7 @@ async fn turns(stage: &Stage, run: RunId) -> Vec<u32> {
         | Event::BudgetSpent { .. }
         | Event::Isolated { .. }
         | Event::Collected { .. }
+        | Event::Checked { .. }
         | Event::Delegated { .. }
         | Event::ToolFinished { .. }
         | Event::Finished { .. } => None,

@@ -236,6 +236,7 @@ async fn new_run(app: &App, caller: &Caller, body: NewTask) -> Result<NewRun, Pr
             max_tokens: body.max_tokens,
         },
         result_schema: body.result_schema,
+        checks: body.checks,
         lang: body.lang.unwrap_or(app.config.lang),
         priority: body.priority.unwrap_or(Priority::Normal),
         max_iterations: body.max_iterations,

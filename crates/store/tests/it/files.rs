@@ -413,7 +413,7 @@ async fn tampering_with_an_archive_is_noticed() {
         ),
         (
             "UPDATE archives SET unpacked = unpacked - 1",
-            Some("damaged at entry 3"),
+            Some("damaged at entry 4"),
         ),
         ("DELETE FROM archives", Some("damaged at entry 1")),
     ] {
@@ -430,7 +430,7 @@ async fn tampering_with_an_archive_is_noticed() {
         let problems = store.verify().await.unwrap().problems;
         match expected {
             None => {
-                assert_eq!(read.unwrap().len(), 3);
+                assert_eq!(read.unwrap().len(), 4);
                 assert_eq!(problems, Vec::<String>::new());
             }
             Some(expected) => {

@@ -61,6 +61,8 @@ pub(crate) fn spec(number: u32) -> RunSpec {
         thinking: None,
         sampling: Sampling::default(),
         result_schema: None,
+        checks: Vec::new(),
+        watched: std::collections::BTreeMap::new(),
         workspace: "project".into(),
         lang: Lang::En,
         limits: Limits {
@@ -275,6 +277,7 @@ pub(crate) fn reported(finishing: StoreResult<Finishing>) -> EndReport {
 pub(crate) fn completed(text: &str) -> Outcome {
     Outcome::Completed {
         text: text.to_owned(),
+        checked: None,
     }
 }
 

@@ -163,6 +163,7 @@ impl Pen {
             Event::Finished {
                 outcome: Outcome::Completed {
                     text: format!("done {PRIVATE}"),
+                    checked: None,
                 },
             },
         )

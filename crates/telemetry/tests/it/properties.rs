@@ -121,6 +121,7 @@ fn act(pen: &mut Pen, now: &mut i64, call: &CallId, fate: Fate) {
                 task: PRIVATE.to_owned(),
                 outcome: Outcome::Completed {
                     text: PRIVATE.to_owned(),
+                    checked: None,
                 },
                 tool_calls: 0,
                 elapsed_ms: 0,

@@ -31,6 +31,7 @@ fn announcement(child: u128, call: Option<CallId>, mode: EdgeMode) -> InboxItem 
         task: "look".to_owned(),
         outcome: Outcome::Completed {
             text: "found".to_owned(),
+            checked: None,
         },
         tool_calls: 1,
         elapsed_ms: 10,

@@ -53,6 +53,12 @@ fn event_line(event: &Event) -> String {
         }
         Event::BudgetSpent { kind, .. } => format!("budget spent: {kind}"),
         Event::Isolated { .. } => "isolated".to_owned(),
+        Event::Checked { results } => {
+            let shown = results
+                .iter()
+                .map(|it| format!("{}: {}", it.check, it.status));
+            format!("checked {}", shown.collect::<Vec<_>>().join(", "))
+        }
         Event::Collected { changes: None } => "collected nothing".to_owned(),
         Event::Collected {
             changes: Some(changes),

@@ -225,7 +225,8 @@ fn an_outcome_is_a_sentence_in_each_language() {
         outcome_error(
             Lang::En,
             &Outcome::Completed {
-                text: String::new()
+                text: String::new(),
+                checked: None,
             }
         ),
         None

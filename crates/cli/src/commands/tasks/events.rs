@@ -155,6 +155,11 @@ fn detail(event: &Event) -> String {
         Event::Isolated { worktree } => {
             format!("branch={} base={}", worktree.branch, worktree.base)
         }
+        Event::Checked { results } => results
+            .iter()
+            .map(|result| format!("{}={}", result.check, result.status))
+            .collect::<Vec<_>>()
+            .join(" "),
         Event::Collected { changes: None } => "changes=0".to_owned(),
         Event::Collected {
             changes: Some(changes),

@@ -170,6 +170,13 @@ fn fields(
         let whole = report::spent(lang, record.total_usage()).unwrap_or_else(unknown);
         rows.push((t!(lang, "field-total"), whole));
     }
+    if let Some(verdict) = task.verdict {
+        rows.push((t!(lang, "field-verdict"), verdict.to_string()));
+    }
+    for check in &task.checks {
+        let line = format!("{}: {}: {}", check.status, check.check, check.evidence);
+        rows.push((t!(lang, "field-check"), write_out_line(&one_line(&line))));
+    }
     if let Some(error) = &record.delivery_error {
         rows.push((t!(lang, "field-delivery-error"), one_line(error)));
     }

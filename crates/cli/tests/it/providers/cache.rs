@@ -34,7 +34,15 @@ fn sibling(number: usize) -> Call {
 }
 
 fn run(site: &Site, model: &str) -> Value {
-    let (output, task) = site.run(model, &["--max-concurrent", "8"]);
+    let (output, task) = site.run(
+        model,
+        &[
+            "--max-concurrent",
+            "8",
+            "-c",
+            "subagents.approve_spawn=never",
+        ],
+    );
     assert_eq!(
         task["result"],
         "All is done.",

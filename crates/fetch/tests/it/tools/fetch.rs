@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use sortie_core::ports::tool::Touches;
-use sortie_core::ports::tool::{Recovery, Tool as _};
+use sortie_core::ports::tool::{Recovery, STATUS_ONLY, Tool as _};
 use sortie_fetch::WebFetch;
 use sortie_fetch::{Allow, Guard};
 
@@ -60,6 +60,15 @@ async fn a_page_is_framed_with_its_title_and_url() {
         unframed(&text),
         "# T\nhttp://127.0.0.1:PORT/p\n\n# Head\n\nSee [this](http://127.0.0.1:PORT/x)."
     );
+}
+
+#[tokio::test]
+async fn status_only_returns_the_status_of_every_response() {
+    for status in [200, 404, 503] {
+        let stage = Stage::new(move |_| answer(status, "", "x")).await;
+        let arguments = json!({"url": stage.url("/p"), STATUS_ONLY: true});
+        assert_eq!(call(&stage.tool, arguments).await, status.to_string());
+    }
 }
 
 #[tokio::test]

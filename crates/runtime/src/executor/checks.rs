@@ -1,0 +1,42 @@
+//! Checks the final answer of the run.
+
+use std::sync::Arc;
+
+use sortie_core::event::Event;
+
+use super::{Executor, Raced};
+use crate::dispatch::Dispatch;
+use crate::journal_writer::{JournalWriteError, NewEntries};
+
+impl Executor {
+    /// Runs the checks and journals what they found. A cancel, the deadline or a shutdown stops them;
+    /// the next step is decided again.
+    pub(super) async fn check(&mut self) -> Result<(), JournalWriteError> {
+        let engine = Arc::clone(&self.engine);
+        let spec = Arc::clone(&self.spec);
+        let authority = Arc::clone(&self.authority);
+        let worktree = self.journal.state().worktree().cloned();
+        let dispatch = Dispatch {
+            engine: &engine,
+            spec: &spec,
+            fence: self.fence,
+            authority: &authority,
+            worktree: worktree.as_ref(),
+            not_after: self.journal.state().tree_deadline(),
+            head: self.journal.state().head(),
+        };
+        let checked = self
+            .interruptions(engine.settings().shutdown_grace)
+            .race(dispatch.check_result())
+            .await;
+        if let Raced::Done((results, audit)) = checked {
+            let entries = NewEntries {
+                events: vec![Event::Checked { results }],
+                audit,
+                ..NewEntries::default()
+            };
+            self.journal.write(entries).await?;
+        }
+        Ok(())
+    }
+}
