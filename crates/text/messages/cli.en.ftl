@@ -815,7 +815,7 @@ init-next-demo = Without a model, `sortie demo` shows how Sortie works. Run `sor
 ## sortie top
 
 top-no-terminal = `sortie top` needs a terminal. `sortie tasks watch` prints changes line by line; `sortie tasks list` prints once.
-top-nobody = no process runs tasks (`sortie resume` continues them)
+top-no-process = no process runs tasks (`sortie resume` continues them)
 top-header = { $running } running, { $pending } pending
 top-people =
     { $count ->

@@ -700,7 +700,7 @@ init-next-demo = 没有模型时，`sortie demo` 演示 Sortie 如何工作。�
 ## sortie top
 
 top-no-terminal = `sortie top` 需要终端。`sortie tasks watch` 逐行打印变化；`sortie tasks list` 打印一次。
-top-nobody = 没有进程在执行任务（`sortie resume` 继续）
+top-no-process = 没有进程在执行任务（`sortie resume` 继续）
 top-header = { $running } 个运行中，{ $pending } 个排队
 top-people = { $count } 个任务等你处理
 top-detail = 详情

@@ -332,7 +332,7 @@ fn write_new(folder: &Path, file: &Path) -> io::Result<()> {
 /// Reads one line from the terminal. The end of the input is an empty answer.
 fn ask(question: &str) -> Result<String, Problem> {
     let mut screen = io::stderr().lock();
-    // If stderr is closed, there is nobody to read the question.
+    // If stderr is closed, the question cannot be shown, and the answer is empty.
     write!(screen, "{question}").ok();
     screen.flush().ok();
     let mut line = String::new();

@@ -296,7 +296,7 @@ impl<'a> Dashboard<'a> {
     fn holder_words(&self) -> String {
         let lang = self.settings.lang;
         match holder(&self.settings.options.home) {
-            Ok(Holder::Unlocked) => t!(lang, "top-nobody"),
+            Ok(Holder::Unlocked) => t!(lang, "top-no-process"),
             Ok(Holder::Locked(Some(owner))) => owner.to_string(),
             Ok(Holder::Locked(None)) | Err(_) => String::new(),
         }

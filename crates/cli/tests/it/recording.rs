@@ -88,6 +88,7 @@ fn svg(screens: &[&Screen], world: &World) -> String {
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {total}\" font-family=\"monospace\" font-size=\"14\">\n"
     );
+    let folder = world.folder().display().to_string();
     for (index, screen) in screens.iter().enumerate() {
         let y = height * index as f64;
         // Writing to a String cannot fail.
@@ -99,17 +100,15 @@ fn svg(screens: &[&Screen], world: &World) -> String {
         .unwrap();
         for row in 0..ROWS {
             let line = y + MARGIN + CELL.1 * (f64::from(row) + 0.8);
-            draw_row(&mut svg, screen, row, line);
+            draw_row(&mut svg, screen, (row, line), &folder);
         }
     }
     svg.push_str("</svg>\n");
-    let folder = world.folder().display().to_string();
-    svg.replace(&format!("{folder}/workspace"), "~/shop")
-        .replace(&folder, "~")
+    svg
 }
 
-/// Draws the runs of equal cells of a row.
-fn draw_row(svg: &mut String, screen: &Screen, row: u16, line: f64) {
+/// Draws the runs of equal cells of a row, at a height in pixels.
+fn draw_row(svg: &mut String, screen: &Screen, (row, line): (u16, f64), folder: &str) {
     let screen = screen.emulator.screen();
     let mut column = 0;
     while column < COLUMNS {
@@ -153,7 +152,10 @@ fn draw_row(svg: &mut String, screen: &Screen, row: u16, line: f64) {
         if text.trim().is_empty() {
             continue;
         }
-        let shown = text.trim_end();
+        let shown = text
+            .trim_end()
+            .replace(&format!("{folder}/workspace"), "~/shop")
+            .replace(folder, "~");
         let chars = shown.chars().count() as f64;
         let shown = shown
             .replace('&', "&amp;")
