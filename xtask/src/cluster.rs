@@ -34,7 +34,9 @@ pub(crate) const LEASE: Duration = Duration::from_secs(2);
 /// A process that was stopped this long has lost its leases, and others have claimed its runs.
 const STOPPED: Duration = Duration::from_millis(3_300);
 /// The shortest pause between two kills, and how much longer it may be, in milliseconds.
-const PAUSE_MS: (u64, u64) = (150, 500);
+const PAUSE_MS: (u64, u64) = (300, 700);
+/// Of so many trees one may contain a run that was killed too often without progress, by chance.
+const TREES_PER_GIVEN_UP: usize = 8;
 /// How long the last runs may take.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Attempts of the control to write under a lost claim.
@@ -161,9 +163,17 @@ fn kill_loop(
          \"unknown\" {} times",
         report.runs, report.entries, report.recovered, report.effects, report.unknown
     );
+    for tree in &report.given_up {
+        println!("  given up, by design: {tree}");
+    }
     for problem in &report.problems {
         println!("  {problem}");
     }
+    ensure!(
+        report.given_up.len() * TREES_PER_GIVEN_UP <= trees.count() as usize,
+        "too many runs were given up; repeat it with --seed {}",
+        options.seed
+    );
     ensure!(
         report.problems.is_empty(),
         "{} promises are broken; repeat it with --seed {}",

@@ -28,6 +28,8 @@ pub(crate) struct Report {
     pub(crate) effects: usize,
     /// Calls whose outcome was reported to the model as unknown.
     pub(crate) unknown: usize,
+    /// Trees with a run that reached the limit of deaths without progress, by design.
+    pub(crate) given_up: Vec<String>,
     pub(crate) problems: Vec<String>,
 }
 
@@ -80,7 +82,12 @@ impl Trees {
                 runs: trees.remove(&number).unwrap_or_default(),
                 ledger: ledger.lines().map(str::to_owned).collect(),
             };
-            let found = problems(&TREE, &observed);
+            let mut found = problems(&TREE, &observed);
+            if let Some(reason) = observed.runs.iter().find_map(given_up) {
+                report.given_up.push(format!("tree {number}: {reason}"));
+                // What such a run leaves undone is lost by design; nothing may be doubled.
+                found.retain(|problem| is_doubled(problem));
+            }
             let owners = observed.runs.iter().filter_map(second_owner);
             let found = found.into_iter().chain(owners);
             report
@@ -105,6 +112,20 @@ impl Trees {
         let runs = observe(members)?.into_values().flatten();
         Ok(runs.filter_map(|run| second_owner(&run)).collect())
     }
+}
+
+/// Returns why a run was given up: its process died too often without progress in between.
+fn given_up(run: &Run) -> Option<String> {
+    let outcome = &run.entries.last()?["outcome"];
+    let is_interrupted = outcome["reason"] == "interrupted";
+    is_interrupted.then(|| format!("{:?}: {}", run.label, outcome["message"]))
+}
+
+/// Whether a problem is that something happened more often than it should.
+fn is_doubled(problem: &str) -> bool {
+    let is_duplicate = problem.starts_with("duplicated") || problem.contains(" happened ");
+    let is_announced = problem.contains("was announced") && !problem.contains("announced 0 times");
+    is_duplicate || is_announced
 }
 
 /// Returns the entry that an executor wrote although another one had claimed the run.
@@ -158,6 +179,15 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn only_doubled_things_count_in_a_tree_that_was_given_up() {
+        assert!(is_doubled("duplicated: there are 2 runs \"a\""));
+        assert!(is_doubled("the effect \"e\" happened 2 times, and"));
+        assert!(is_doubled("\"a\" was announced 2 times to \"main\""));
+        assert!(!is_doubled("\"a\" was announced 0 times to \"main\""));
+        assert!(!is_doubled("the effect \"e\" is lost"));
+    }
 
     #[test]
     fn an_entry_under_an_older_claim_is_a_second_owner() {
