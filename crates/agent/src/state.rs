@@ -1,16 +1,19 @@
 //! The fold: computes the state of a run from its journal.
 
+mod checks;
 mod inbox;
 mod view;
 
+pub(crate) use checks::unchecked;
 pub use view::summaries_of;
+
+use checks::completed;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use sortie_core::budget::{Balance, BudgetKind};
-use sortie_core::check::{self, CheckResult, Checked};
 use sortie_core::event::{ChildWait, CompactedPart, Event, JournalEntry, StopReason};
 use sortie_core::id::{CallId, Epoch, RunId, Seq};
 use sortie_core::inbox::Announcement;
@@ -528,37 +531,6 @@ impl RunState {
         }
     }
 
-    /// Ends the run with its checked result, or sends it back to work if a check failed: a bounded
-    /// number of times.
-    fn checked(
-        &mut self,
-        entry: &JournalEntry,
-        results: &[CheckResult],
-    ) -> Result<(), IllegalEvent> {
-        let Phase::Checking(text) = &self.phase else {
-            return Err(illegal(entry, "no answer is being checked"));
-        };
-        let verdict = check::Verdict::of(results);
-        let outcome = completed(
-            text.clone(),
-            Some(Checked {
-                verdict,
-                results: results.to_vec(),
-            }),
-        );
-        if verdict == check::Verdict::Refuted && self.reminders.refutations < MAX_SENT_BACK {
-            self.reminders.refutations += 1;
-            self.result = Some(outcome);
-            self.phase = Phase::AwaitingModel;
-            let failed = render::failed_checks(results);
-            self.notice("notice-refuted", &[("failed", failed.into())]);
-        } else {
-            self.result = None;
-            self.phase = Phase::Concluding(outcome);
-        }
-        Ok(())
-    }
-
     fn model_failed(&mut self, fault: Fault, message: &str) {
         if let Fault::TextCall { usage } = fault {
             self.spent(usage);
@@ -810,17 +782,4 @@ fn spoken(blocks: &[Block]) -> Option<String> {
         .collect();
     let message = message.join("\n");
     (!message.trim().is_empty()).then_some(message)
-}
-
-const fn completed(text: String, checked: Option<Checked>) -> Outcome {
-    Outcome::Completed { text, checked }
-}
-
-/// Returns the outcome of a run whose answer was not checked.
-pub(crate) const fn unchecked(text: String) -> Outcome {
-    let checked = Checked {
-        verdict: check::Verdict::Unverified,
-        results: Vec::new(),
-    };
-    completed(text, Some(checked))
 }

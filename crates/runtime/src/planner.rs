@@ -1,7 +1,9 @@
 //! Decides about new runs: a request becomes a complete [`RunSpec`] or a refusal. Nothing is
 //! written; the store admits the run afterwards.
 
-use std::collections::BTreeMap;
+mod checks;
+mod spawn_approval;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,10 +14,10 @@ use sortie_base::truncate::truncate;
 use sortie_base::wildcard::matches;
 use sortie_core::agent::{AgentDefinition, DEFAULT_AGENT, ModelChoice};
 use sortie_core::budget::Budget;
-use sortie_core::check::{Check, MAX_CHECK_CHARS, MAX_CHECKS};
+use sortie_core::check::Check;
 use sortie_core::config::{AgentConfig, ModelConfig};
 use sortie_core::id::{CallId, RunId, SessionKey};
-use sortie_core::policy::{ApproveSpawn, Layer, Mode, PolicyLayer, Rules};
+use sortie_core::policy::{Layer, Mode, PolicyLayer, Rules};
 use sortie_core::ports::store::AdmissionCaps;
 use sortie_core::ports::tool::{Tool, Touches};
 use sortie_core::ports::workspace::Skills;
@@ -24,26 +26,26 @@ use sortie_core::run::{
     ParentLink, Priority, RunSpec, Sampling, SandboxMode, SinkAddress, SkillNarrowing,
     SpawnRequest, ToolNarrowing,
 };
-use sortie_core::schema::SchemaBounds;
 use sortie_core::skill::SkillRef;
 use sortie_core::tenant::Tenant;
 use sortie_core::time::Timestamp;
 use sortie_core::words::Lang;
 use sortie_core::worker::{self, Label};
 use sortie_policy::{
-    AgentRules, CHANGES_OF_CHILDREN, DefaultDeny, Denial, Draft, Parent, PolicyInputs, Rule,
+    AgentRules, CHANGES_OF_CHILDREN, DefaultDeny, Denial, Draft, Parent, PolicyInputs,
     SubagentRules, ToolFacts,
 };
-use sortie_text::{first_chars, one_line, t, text};
+use sortie_text::{one_line, t, text};
 
 use crate::agents::Agents;
 use crate::authority::{DecidedPolicy, DecisionCache};
-use crate::dispatch::hash_inside;
 use crate::new_run::NewRun;
 use crate::refusal::{Refusal, RefusalReason};
 use crate::settings::Settings;
 use crate::toolbox::{Toolbox, ToolboxError};
 use crate::workspace;
+
+use self::checks::{checked_checks, checked_schema, watched};
 
 /// The longest deadline, a hundred years: later ones are mistakes, and do not fit the store.
 const LONGEST_TIMEOUT_MS: u64 = 100 * 365 * 24 * 3_600 * 1_000;
@@ -495,57 +497,6 @@ impl Planner {
         })
     }
 
-    /// Returns the agents that a run starts without an approval; `None` is all of them. In the modes
-    /// without approval requests, the calls of an agent that change something are decided one by one.
-    fn free_agents(&self, request: &RunRequest<'_>) -> Option<Vec<String>> {
-        if request.default_deny == DefaultDeny::Leaf {
-            return None;
-        }
-        match (self.settings.approve_spawn, request.mode) {
-            (ApproveSpawn::Never, _)
-            | (ApproveSpawn::Changing, Mode::Plan | Mode::DontAsk | Mode::Yolo) => None,
-            (ApproveSpawn::Always, _) => Some(Vec::new()),
-            (ApproveSpawn::Changing, Mode::Default | Mode::AcceptEdits) => {
-                let children = self.agents.children().iter();
-                let reading = children.filter(|agent| !self.can_change(agent));
-                Some(reading.map(|agent| agent.name.clone()).collect())
-            }
-        }
-    }
-
-    /// Whether an agent has a tool with which it could change something. A rule that cannot be parsed
-    /// counts as such a tool.
-    fn can_change(&self, agent: &AgentDefinition) -> bool {
-        let parsed = |rules: &[String]| -> Option<Vec<Rule>> {
-            rules.iter().map(|rule| rule.parse().ok()).collect()
-        };
-        if agent.read_only {
-            return false;
-        }
-        let (Some(allow), Some(deny)) = (
-            parsed(agent.tools.allow.as_deref().unwrap_or_default()),
-            parsed(&agent.tools.deny),
-        ) else {
-            return true;
-        };
-        let facts = self.toolbox.facts().iter();
-        let mut changing = facts.filter(|tool| match tool.touches {
-            Touches::Files | Touches::Processes | Touches::Services => {
-                tool.name != CHANGES_OF_CHILDREN
-            }
-            Touches::Nothing | Touches::Reads | Touches::Network | Touches::Runs => false,
-        });
-        changing.any(|tool| {
-            let is_allowed =
-                agent.tools.allow.is_none() || allow.iter().any(|it| it.is_about(tool));
-            // A rule with parentheses denies some of the calls only.
-            let is_denied = deny
-                .iter()
-                .any(|it| it.is_about(tool) && !it.as_str().contains('('));
-            is_allowed && !is_denied
-        })
-    }
-
     /// Returns the operator's rules for a run: the global ones, and those of its provider, its
     /// session and its sandbox.
     fn operator_layers(&self, candidate: &Candidate<'_>, sandboxed: bool) -> Vec<PolicyLayer> {
@@ -772,53 +723,6 @@ fn chain(model: &str, fallbacks: Option<Vec<String>>) -> Vec<String> {
     let mut fallbacks = fallbacks.unwrap_or_default();
     fallbacks.retain(|other| other != model);
     fallbacks
-}
-
-fn checked_schema(lang: Lang, schema: Option<Value>) -> Result<Option<Arc<Value>>, Refusal> {
-    let Some(schema) = schema else {
-        return Ok(None);
-    };
-    // Measured first: a validator follows a schema by recursion.
-    let checked = SchemaBounds::of(&schema).and_then(|_| {
-        let compiled = jsonschema::validator_for(&schema);
-        compiled.map(drop).map_err(|error| error.to_string())
-    });
-    match checked {
-        Ok(()) => Ok(Some(Arc::new(schema))),
-        Err(problem) => Err(Refusal::new(
-            RefusalReason::InvalidSchema,
-            t!(
-                lang,
-                "spawn-bad-schema",
-                problem = one_line(first_chars(&problem, LABEL_CHARS))
-            ),
-        )),
-    }
-}
-
-fn checked_checks(lang: Lang, checks: Vec<Check>) -> Result<Vec<Check>, Refusal> {
-    let is_long = |check: &Check| {
-        let mut texts = check.texts().into_iter();
-        texts.any(|text| text.trim().is_empty() || text.chars().count() > MAX_CHECK_CHARS)
-    };
-    if checks.len() > MAX_CHECKS || checks.iter().any(is_long) {
-        let message = t!(
-            lang,
-            "spawn-bad-checks",
-            count = MAX_CHECKS,
-            max = MAX_CHECK_CHARS
-        );
-        return Err(Refusal::new(RefusalReason::InvalidChecks, message));
-    }
-    Ok(checks)
-}
-
-/// Returns the hashes of the files that must change, as they are now.
-fn watched(workspace: &Path, checks: &[Check]) -> BTreeMap<String, Option<String>> {
-    let files = checks.iter().filter_map(Check::watched);
-    files
-        .map(|file| (file.to_owned(), hash_inside(workspace, file)))
-        .collect()
 }
 
 fn millis(duration: Duration) -> u64 {

@@ -271,7 +271,7 @@ fn a_refuted_result_is_sent_back_at_most_twice() {
     player.push(found(CheckStatus::Failed));
     assert_eq!(player.next(), "finish completed: truly done");
 
-    // One that could not be run sends nobody back.
+    // A check that could not be run does not send the run back.
     let mut player = Player::with(|spec| spec.checks = vec![check.clone()]);
     player.complete("done");
     player.push(found(CheckStatus::NotRun));
