@@ -21,6 +21,7 @@ const COMMANDS: &[&[&str]] = &[
     &["tasks", "discard"],
     &["tasks", "cancel"],
     &["tasks", "delete"],
+    &["tasks", "clean"],
     &["tasks", "pause"],
     &["tasks", "resume"],
     &["tasks", "retry"],
