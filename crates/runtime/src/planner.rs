@@ -203,7 +203,7 @@ impl Planner {
         })?;
         let result_schema = checked_schema(lang, request.result_schema.clone())?;
         let checks = checked_checks(lang, request.checks.clone())?;
-        let watched = watched(&request.workspace, &checks);
+        let watched = watched(&request.workspace, &checks, &self.settings.hidden);
         let skills = self.skills_for(&request, settings)?;
         let limits = self.limits_for(&request, settings);
         let schema = result_schema.as_deref();

@@ -1,6 +1,7 @@
 //! The operator's settings of the runtime, with their defaults.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::LazyLock;
 use std::time::Duration;
 
@@ -52,6 +53,8 @@ pub struct Settings {
     pub approve_spawn: ApproveSpawn,
     /// The sandbox of shell commands.
     pub confinement: Confinement,
+    /// Secrets of the user and Sortie's own folders: checks of results read no file in them.
+    pub hidden: Vec<PathBuf>,
     /// Which skills children have.
     pub skills: SubagentSkillsConfig,
     /// The default limits of main runs.
@@ -182,6 +185,7 @@ impl Default for Settings {
             },
             approve_spawn: ApproveSpawn::Changing,
             confinement: Confinement::default(),
+            hidden: Vec::new(),
             skills: SubagentSkillsConfig::default(),
             main: RunDefaults {
                 max_iterations: 50,

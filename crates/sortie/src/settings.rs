@@ -47,6 +47,7 @@ pub(crate) fn runtime(options: &Options) -> sortie_runtime::Settings {
             .lease_seconds
             .map_or(defaults.lease, Duration::from_secs),
         lang: options.lang,
+        hidden: options.places().hidden(),
         subagents_enabled: subagents.enabled,
         allowed_agents: subagents.allowed_agents.clone(),
         allowed_models: subagents.allowed_models.clone(),

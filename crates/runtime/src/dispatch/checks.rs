@@ -1,13 +1,13 @@
 //! Runs the checks of a result: by the host, outside the run, with no more than the run's authority.
 
-use std::fs::File;
-use std::io::{self, Read as _};
-use std::path::{Component, Path};
+use std::io;
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use regex::RegexBuilder;
 use serde_json::{Value, json};
 use sortie_agent::CallStatus;
+use sortie_base::regular_file;
 use sortie_core::audit::AuditEntry;
 use sortie_core::check::{Check, CheckResult, CheckStatus};
 use sortie_core::id::{BlobId, CallId, EffectId};
@@ -145,8 +145,9 @@ impl Dispatch<'_> {
             arguments: Arc::new(found.arguments),
         };
         let (folder, name) = (self.workspace().to_owned(), file.to_owned());
+        let hidden = self.engine.settings().hidden.clone();
         let read = tokio::task::spawn_blocking(move || {
-            read_inside(&folder, &name, |path| permits.path(path))
+            read_inside(&folder, &name, &hidden, |path| permits.path(path))
         });
         match read.await {
             Ok(Ok(content)) => self.judge(check, content.as_deref()),
@@ -201,8 +202,10 @@ impl Dispatch<'_> {
 }
 
 /// Returns the SHA-256 of a file of a workspace; `None` if there is none that can be read.
-pub(crate) fn hash_inside(folder: &Path, file: &str) -> Option<String> {
-    let content = read_inside(folder, file, |_| Ok(())).ok().flatten()?;
+pub(crate) fn hash_inside(folder: &Path, file: &str, hidden: &[PathBuf]) -> Option<String> {
+    let content = read_inside(folder, file, hidden, |_| Ok(()))
+        .ok()
+        .flatten()?;
     Some(BlobId::of(&content).as_str().to_owned())
 }
 
@@ -210,6 +213,7 @@ pub(crate) fn hash_inside(folder: &Path, file: &str) -> Option<String> {
 fn read_inside(
     folder: &Path,
     file: &str,
+    hidden: &[PathBuf],
     permits: impl Fn(&Path) -> Result<(), String>,
 ) -> Result<Option<Vec<u8>>, String> {
     let leads_out = || Err("the path leads out of the workspace".to_owned());
@@ -226,19 +230,16 @@ fn read_inside(
     if !path.starts_with(&root) {
         return leads_out();
     }
+    let real = |place: &PathBuf| place.canonicalize().unwrap_or_else(|_| place.clone());
+    if hidden.iter().any(|place| path.starts_with(real(place))) {
+        return Err("it belongs to the secrets of a person or to Sortie's own files".to_owned());
+    }
     permits(&path)?;
-    if !path.is_file() {
-        return Err("it is not a file".to_owned());
-    }
-    let open = File::open(&path).map_err(|error| error.to_string())?;
-    let mut content = Vec::new();
-    open.take(MAX_FILE_BYTES + 1)
-        .read_to_end(&mut content)
-        .map_err(|error| error.to_string())?;
-    if content.len() as u64 > MAX_FILE_BYTES {
-        return Err(format!("it is larger than {MAX_FILE_BYTES} bytes"));
-    }
-    Ok(Some(content))
+    // The real path leads through no link. If a command of another run puts one there meanwhile, the
+    // read fails.
+    regular_file::read_exact(&path, MAX_FILE_BYTES)
+        .map(Some)
+        .map_err(|error| error.to_string())
 }
 
 fn not_run(why: String) -> Finding {

@@ -1,7 +1,7 @@
 //! What a new run promises about its result: a schema, and checks by the host.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -33,10 +33,14 @@ pub(super) fn checked_checks(lang: Lang, checks: Vec<Check>) -> Result<Vec<Check
 }
 
 /// Returns the hashes of the files that must change, as they are now.
-pub(super) fn watched(workspace: &Path, checks: &[Check]) -> BTreeMap<String, Option<String>> {
+pub(super) fn watched(
+    workspace: &Path,
+    checks: &[Check],
+    hidden: &[PathBuf],
+) -> BTreeMap<String, Option<String>> {
     let files = checks.iter().filter_map(Check::watched);
     files
-        .map(|file| (file.to_owned(), hash_inside(workspace, file)))
+        .map(|file| (file.to_owned(), hash_inside(workspace, file, hidden)))
         .collect()
 }
 

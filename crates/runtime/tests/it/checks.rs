@@ -153,3 +153,34 @@ async fn a_check_does_no_more_than_the_run_may_do() {
     }
     assert_eq!(stage.file("made-by-check"), None);
 }
+
+#[tokio::test]
+async fn a_check_reads_no_secret_of_a_person() {
+    let home = tempfile::tempdir().expect("a home folder");
+    std::fs::create_dir(home.path().join(".ssh")).expect("a folder");
+    std::fs::write(home.path().join(".ssh/id"), "very secret").expect("a key");
+    std::os::unix::fs::symlink(".ssh/id", home.path().join("link")).expect("a link");
+    let hidden = vec![home.path().join(".ssh")];
+    let stage = Play::new("  - say: done\n")
+        .set(|settings| settings.hidden = hidden)
+        .begin()
+        .await;
+    let new = NewRun {
+        checks: checks(
+            r#"[{"matches": {"file": ".ssh/id", "regex": ".*"}},
+                {"matches": {"file": "link", "regex": ".*"}}, {"file_exists": ".ssh/id"}]"#,
+        ),
+        workspace: home.path().to_owned(),
+        ..stage.new_task("code", "work")
+    };
+    let run = stage.create(new).await;
+    let record = stage.end_of(run).await;
+    let rendered = shown(&record);
+    assert!(rendered.starts_with("unverified\n"), "{rendered}");
+    assert_eq!(
+        rendered.matches("belongs to the secrets").count(),
+        3,
+        "{rendered}"
+    );
+    assert!(!rendered.contains("very secret"), "{rendered}");
+}
