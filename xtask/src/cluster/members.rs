@@ -200,9 +200,11 @@ impl Members {
         let text = String::from_utf8_lossy(&output.stdout);
         let mut values = Vec::new();
         for value in serde_json::Deserializer::from_str(&text).into_iter::<Value>() {
-            match value.with_context(|| format!("invalid output of {arguments:?}"))? {
-                Value::Array(items) => values.extend(items),
-                value => values.push(value),
+            let value = value.with_context(|| format!("invalid output of {arguments:?}"))?;
+            if let Value::Array(items) = value {
+                values.extend(items);
+            } else {
+                values.push(value);
             }
         }
         Ok(values)
