@@ -13,6 +13,7 @@ const MILLIS_PER_SECOND: u64 = 1000;
 
 /// The budget arguments of a spawn call.
 #[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Account {
     #[serde(default, deserialize_with = "whole")]
     tokens: Option<u64>,

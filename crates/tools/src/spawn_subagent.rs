@@ -103,7 +103,7 @@ impl Default for SpawnSubagent {
         Self {
             spec: spec(
                 "spawn_subagent",
-                "Start a subagent in the background; its result is announced to you when it finishes. It sees only task: put all it needs there, and say what to report. To wait for a result use `task`; to see, steer or stop it use `subagents`.",
+                "Start a subagent in the background; its result is announced to you when it finishes. It sees only task: put all it needs there, and say what to report.",
                 json!({
                     "type": "object",
                     "properties": {
@@ -126,8 +126,8 @@ impl Default for SpawnSubagent {
                         },
                         "announce": {"enum": Announce::ALL},
                         "priority": {"enum": ["low", "normal", "high"]},
-                        "result_schema": {"type": "object", "description": "JSON schema its result has to fit"},
-                        "checks": {"type": "array", "items": {"type": "object"}, "description": "the host runs them when it is done: {command}, {file_exists}, {file_changed}, {matches: {file, regex}}, {sha256: {file, hash}}, {http: {url, status}}"},
+                        "result_schema": {"type": "object", "description": "JSON schema of its result"},
+                        "checks": {"type": "array", "items": {"type": "object"}, "description": "run by the host at its end: {command}, {file_exists}, {file_changed}, {matches: {file, regex}}, {sha256: {file, hash}}, {http: {url, status}}"},
                         "budget": budget::schema(),
                         "isolation": {"enum": ["none", "worktree"], "description": "worktree: its own copy of the repository; see `changes`"},
                         "skills": {

@@ -58,7 +58,7 @@ impl Default for Task {
         Self {
             spec: spec(
                 "task",
-                "Hand a task to a subagent and wait for its report: broad searches, planning, changes that would fill your context. Several calls in one answer run in parallel. It sees only prompt: put all it needs there, and say what to report.",
+                "Hand a task to a subagent and wait for its report: broad searches, planning, changes that would fill your context. It sees only prompt: put all it needs there, and say what to report.",
                 json!({
                     "type": "object",
                     "properties": {
@@ -70,8 +70,8 @@ impl Default for Task {
                         "background": {"type": "boolean", "description": "do not wait"},
                         "isolation": {"enum": ["none", "worktree"]},
                         "result_schema": {"type": "object"},
-                        "checks": {"type": "array", "description": "see spawn_subagent"},
-                        "budget": budget::schema()
+                        "checks": {"type": "array", "items": {"type": "object"}, "description": "see spawn_subagent"},
+                        "budget": {"type": "object", "description": "see spawn_subagent"}
                     },
                     "required": ["description", "prompt", "subagent_type"],
                     "additionalProperties": false

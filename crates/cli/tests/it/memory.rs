@@ -75,7 +75,12 @@ const CHILD: &str = r#"
 #[test]
 fn subagents_have_no_memory() {
     let world = World::new();
-    let said = run(&world, CHILD, "child.yaml", &[]);
+    let said = run(
+        &world,
+        CHILD,
+        "child.yaml",
+        &["-c", "subagents.approve_spawn=never"],
+    );
     assert!(
         said.contains("memory_save may not be called here"),
         "{said}"

@@ -20,7 +20,8 @@ const CHILD_ASKS: &str = r#"
 fn top_shows_a_run_of_another_process_and_approves_its_call() {
     let world = World::new();
     let model = world.scenario(CHILD_ASKS);
-    let mut run = at_terminal(&world, &["run", "Dig", "--model", &model]);
+    let never = "subagents.approve_spawn=never";
+    let mut run = at_terminal(&world, &["run", "Dig", "-c", never, "--model", &model]);
     run.exp_string("Allow code").unwrap();
     let mut screen = Screen::open(&world, &["top"]);
     screen.shows("one task needs you");

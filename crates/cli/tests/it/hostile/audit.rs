@@ -83,14 +83,15 @@ fn every_call_has_one_end_in_the_audit() {
         .filter(|line| line["stage"] == "ended")
         .map(|line| {
             let word = |name: &str| line[name].as_str().unwrap().to_owned();
-            (word("run"), word("call"))
+            (word("task_id"), word("call"))
         })
         .collect();
     ended.sort();
     assert_eq!(ended, called.keys().cloned().collect::<Vec<_>>());
     // A decision names its layer; a call that could not be parsed has no decision.
     for line in lines.iter().filter(|line| line["stage"] == "ended") {
-        let same = |other: &&Value| other["run"] == line["run"] && other["call"] == line["call"];
+        let same =
+            |other: &&Value| other["task_id"] == line["task_id"] && other["call"] == line["call"];
         let decided = lines
             .iter()
             .filter(same)
