@@ -136,6 +136,8 @@ pub fn suggest(call: &Call<'_>) -> Vec<String> {
         // One grant for all tools that start this agent.
         Some(Kind::Agent) => object
             .agent()
+            // The model chose the name: a pattern would grant other agents too.
+            .filter(|agent| !agent.contains('*'))
             .map(|agent| format!("group:spawn({agent})"))
             .into_iter()
             .collect(),

@@ -1,8 +1,10 @@
 //! Tests the rules that are suggested for a lasting grant.
 
-use sortie_policy::{Compiled, suggest};
+use std::path::Path;
 
-use crate::stage::{policy, with_call};
+use sortie_policy::{Call, Compiled, suggest};
+
+use crate::stage::{all_names, policy, tool, with_call};
 
 fn check(call: &str, expected: &[&str]) {
     let found = with_call(call, true, suggest);
@@ -78,4 +80,20 @@ fn programs_that_run_anything_get_only_exact_rules() {
     ] {
         check(call, &[]);
     }
+}
+
+#[test]
+fn a_pattern_in_the_name_of_an_agent_is_not_suggested() {
+    let suggested = |agent: &str| {
+        suggest(&Call {
+            tool: &tool("task"),
+            granted: &all_names(),
+            arguments: &serde_json::json!({ "subagent_type": agent }),
+            workspace: Path::new("/w"),
+            sandboxed: true,
+        })
+    };
+    assert_eq!(suggested("code"), ["group:spawn(code)"]);
+    assert_eq!(suggested("*"), [] as [&str; 0]);
+    assert_eq!(suggested("co*"), [] as [&str; 0]);
 }
