@@ -177,19 +177,19 @@ fn verdict(lang: Lang, announcement: &Announcement) -> String {
     let evidence = frame(
         lang,
         &format!("{} checks", announcement.child),
-        &failed_checks(results),
+        &failed_checks(lang, results),
     );
     format!("{line}\n{evidence}\n")
 }
 
 /// Returns the checks that did not pass, with their evidence.
-pub(crate) fn failed_checks(results: &[CheckResult]) -> String {
+pub(crate) fn failed_checks(lang: Lang, results: &[CheckResult]) -> String {
     let open = results
         .iter()
         .filter(|result| result.status != CheckStatus::Passed);
     let lines =
         open.map(|result| format!("- {} {}: {}", result.check, result.status, result.evidence));
-    lines.collect::<Vec<_>>().join("\n")
+    bounded(lang, &lines.collect::<Vec<_>>().join("\n"))
 }
 
 /// Returns what a child changed in its own worktree, and what the parent can do about it.

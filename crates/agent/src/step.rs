@@ -63,7 +63,8 @@ impl RunState {
         if let Some(outcome) = self.stopped(now, cancel) {
             return Step::Finish(match self.phase() {
                 // The answer exists, and no time is left to check it.
-                Phase::Checking(text) => unchecked(text.clone()),
+                Phase::Checking(text) if cancel.is_none() => unchecked(text.clone()),
+                Phase::Checking(_) => outcome,
                 Phase::AwaitingModel
                 | Phase::RunningCalls(_)
                 | Phase::AwaitingChildren

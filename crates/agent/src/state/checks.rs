@@ -28,14 +28,15 @@ impl RunState {
         );
         if verdict == Verdict::Refuted && self.reminders.refutations < MAX_SENT_BACK {
             self.reminders.refutations += 1;
-            self.result = Some(outcome);
             self.phase = Phase::AwaitingModel;
-            let failed = render::failed_checks(results);
+            let failed = render::failed_checks(self.spec.lang, results);
+            let failed = render::frame(self.spec.lang, "checks", &failed);
             self.notice("notice-refuted", &[("failed", failed.into())]);
         } else {
-            self.result = None;
             self.phase = Phase::Concluding(outcome);
         }
+        // A refuted answer is no result: if the run fails later, it has failed.
+        self.result = None;
         Ok(())
     }
 }

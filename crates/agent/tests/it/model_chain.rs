@@ -276,6 +276,20 @@ fn a_refuted_result_is_sent_back_at_most_twice() {
     player.complete("done");
     player.push(found(CheckStatus::NotRun));
     assert_eq!(player.next(), "finish completed: done");
+
+    // A cancel during the checks, or after them, cancels.
+    let mut player = Player::with(|spec| spec.checks = vec![check.clone()]);
+    player.complete("done");
+    assert_eq!(player.next_cancelled(), "finish cancelled: done");
+    player.push(found(CheckStatus::Failed));
+    assert_eq!(player.next_cancelled(), "finish cancelled: done");
+
+    // A run that fails after it was refuted has failed.
+    let mut player = Player::with(|spec| spec.checks = vec![check.clone()]);
+    player.complete("done");
+    player.push(found(CheckStatus::Failed));
+    player.fail(Fault::Auth);
+    assert_eq!(player.next(), "finish failed (error): done");
 }
 
 #[test]
