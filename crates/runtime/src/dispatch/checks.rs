@@ -48,12 +48,12 @@ impl Dispatch<'_> {
                 Check::Command(command) => {
                     let call = call("exec", json!({ "command": command }));
                     let reply = self.host_call(&call, &mut audited).await;
-                    reply.map_or_else(not_run, exit_code)
+                    reply.map_or_else(not_run, |(reply, read_only)| exit_code(reply, read_only))
                 }
                 Check::Http { url, status } => {
                     let call = call("web_fetch", json!({ "url": url, STATUS_ONLY: true }));
                     let reply = self.host_call(&call, &mut audited).await;
-                    reply.map_or_else(not_run, |reply| http_status(reply, *status))
+                    reply.map_or_else(not_run, |(reply, _)| http_status(reply, *status))
                 }
                 Check::FileExists(file)
                 | Check::FileChanged(file)
@@ -71,12 +71,13 @@ impl Dispatch<'_> {
     }
 
     /// Makes a call that no model requested. Policy decides about it as about a call of the run. What
-    /// would need an approval runs only if the sandbox can keep it from changing anything.
+    /// would need an approval runs only if the sandbox can keep it from changing anything: the second
+    /// value of the result says so.
     async fn host_call(
         self,
         call: &ToolCall,
         audited: &mut Vec<AuditEntry>,
-    ) -> Result<ToolReply, String> {
+    ) -> Result<(ToolReply, bool), String> {
         let Arguments::Json(arguments) = &call.arguments else {
             return Err("its arguments are not JSON".to_owned());
         };
@@ -85,7 +86,9 @@ impl Dispatch<'_> {
         let ruling = self.authority.rule(found.facts, &found.arguments);
         let is_confined = call.name == "exec"
             && self.spec.confinement.sandbox == SandboxMode::Required
-            && ruling.layer != Layer::Danger;
+            && ruling.layer != Layer::Danger
+            // A rule that asks means every time, whatever the command could change.
+            && ruling.rule.is_none();
         let read_only = match ruling.decision {
             Decision::Allow => false,
             Decision::Ask if is_confined => true,
@@ -127,7 +130,7 @@ impl Dispatch<'_> {
         let result = ToolResult::not_run(call, status, text);
         let stage = audit::ended(&result, elapsed_ms, sandbox);
         audited.push(self.audited(&checked, stage));
-        Ok(reply)
+        Ok((reply, read_only))
     }
 
     async fn check_file(self, check: &Check, file: &str) -> Finding {
@@ -246,12 +249,17 @@ fn not_run(why: String) -> Finding {
     (CheckStatus::NotRun, why)
 }
 
-fn exit_code(reply: ToolReply) -> Finding {
+/// A command that failed where it could change nothing proves nothing: `cargo test` writes files.
+fn exit_code(reply: ToolReply, read_only: bool) -> Finding {
     match reply {
         Ok(ToolOutcome::Answer(answer)) => {
             let last = answer.text.lines().next_back().unwrap_or_default();
             let status = match last.strip_prefix(EXIT_CODE) {
                 Some("0") => CheckStatus::Passed,
+                Some(_) | None if read_only => {
+                    let why = "it needs an approval, ran without the right to change anything, and failed";
+                    return not_run(format!("{why}: {}", answer.text));
+                }
                 Some(_) | None => CheckStatus::Failed,
             };
             (status, answer.text)
