@@ -28,6 +28,8 @@ use crate::{announce, engine, requeue};
 
 /// Interval of retention: archiving and deleting old runs.
 const JANITOR_INTERVAL: Duration = Duration::from_secs(3600);
+/// The pause after some runs were archived, in which claims and deliveries continue.
+const BETWEEN_ARCHIVES: Duration = Duration::from_secs(1);
 /// Shortest wait between two polls of the store.
 const SHORTEST_WAIT: Duration = Duration::from_millis(50);
 
@@ -37,6 +39,7 @@ type Executors = JoinSet<()>;
 pub(crate) async fn serve(engine: Arc<Engine>, stop: CancellationToken) {
     let mut executors = Executors::new();
     let mut janitor_due = Instant::now();
+    let mut archive_due = janitor_due;
     // Set when a claim failed: its commit may have happened all the same.
     let mut unsure = false;
     loop {
@@ -57,6 +60,17 @@ pub(crate) async fn serve(engine: Arc<Engine>, stop: CancellationToken) {
             if let Err(error) = tidy(&engine).await {
                 store_failed("apply retention", &error);
             }
+        }
+        if Instant::now() >= archive_due {
+            let pause = match archive(&engine).await {
+                Ok(0) => JANITOR_INTERVAL,
+                Ok(_) => BETWEEN_ARCHIVES,
+                Err(error) => {
+                    store_failed("archive tasks", &error);
+                    JANITOR_INTERVAL
+                }
+            };
+            archive_due = Instant::now() + pause;
         }
         let wait = match wait {
             Some(wait) => wait,
@@ -313,10 +327,6 @@ async fn tidy(engine: &Engine) -> StoreResult<()> {
         return sweep_worktrees(engine).await;
     }
     engine.store.clean(now).await?;
-    if let Some(age) = engine.settings().archive_after {
-        let before = now.plus_ms(-engine::millis(age));
-        engine.store.archive(before, now).await?;
-    }
     sweep_worktrees(engine).await?;
     if let Some(age) = engine.settings().clean_up_after {
         let before = now.plus_ms(-engine::millis(age));
@@ -327,6 +337,19 @@ async fn tidy(engine: &Engine) -> StoreResult<()> {
         engine.publisher.deleted(removed);
     }
     Ok(())
+}
+
+/// Archives some of the runs that are old enough. Returns how many.
+async fn archive(engine: &Engine) -> StoreResult<u64> {
+    let Some(age) = engine.settings().archive_after else {
+        return Ok(0);
+    };
+    if !engine.worker.is_front {
+        return Ok(0);
+    }
+    let now = engine.clock.now();
+    let before = now.plus_ms(-engine::millis(age));
+    engine.store.archive(before, now).await
 }
 
 /// Removes worktrees whose runs were deleted. A run exists before its worktree and never returns,

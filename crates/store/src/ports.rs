@@ -586,33 +586,27 @@ impl<E: Execute> Archive for SqlStore<E> {
 
     /// Compresses on a reader and writes one run per transaction, so that appends do not wait.
     async fn archive(&self, archive_before: Timestamp, at: Timestamp) -> StoreResult<u64> {
-        let mut total = 0;
-        loop {
-            let due = self
+        let due = self
+            .execute
+            .read("find tasks to archive", move |connection| {
+                archive::to_archive(connection, archive_before)
+            })
+            .await?;
+        let count = due.len() as u64;
+        for run in due {
+            let packed = self
                 .execute
-                .read("find tasks to archive", move |connection| {
-                    archive::to_archive(connection, archive_before)
+                .read("compress a task", move |connection| {
+                    archive::pack(connection, run)
                 })
                 .await?;
-            for run in &due {
-                let run = *run;
-                let packed = self
-                    .execute
-                    .read("compress a task", move |connection| {
-                        archive::pack(connection, run)
-                    })
-                    .await?;
-                self.execute
-                    .write("archive a task", move |connection| {
-                        archive::archive(connection, run, &packed, at)
-                    })
-                    .await?;
-                total += 1;
-            }
-            if (due.len() as u64) < MAX_REMOVALS {
-                return Ok(total);
-            }
+            self.execute
+                .write("archive a task", move |connection| {
+                    archive::archive(connection, run, &packed, at)
+                })
+                .await?;
         }
+        Ok(count)
     }
 
     async fn delete_ended(&self, rule: RetentionRule) -> StoreResult<Vec<RunRef>> {

@@ -11,7 +11,7 @@ use sortie_core::ports::tool::{
 use sortie_core::run::{EdgeMode, Isolation, SpawnRequest};
 
 use crate::arguments::{parse, spec};
-use crate::budget::{self, Account};
+use crate::budget::Account;
 use crate::spawn_subagent::{bounded, started};
 
 const SPELLINGS: &[Spelling] = &[

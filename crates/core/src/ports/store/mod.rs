@@ -384,7 +384,8 @@ pub trait Archive: Send + Sync {
     /// Records, usage and outcome are kept.
     async fn clean(&self, at: Timestamp) -> StoreResult<u64>;
     /// Takes runs that ended before `archive_before` out of the lists and compresses their journals and
-    /// outputs, which stay readable. Skips runs with a pending delivery.
+    /// outputs, which stay readable. Skips runs with a pending delivery. Returns how many; a call archives
+    /// a limited number, so that no other work waits for it.
     async fn archive(&self, archive_before: Timestamp, at: Timestamp) -> StoreResult<u64>;
     /// Deletes the trees that a rule selects. Skips trees with a pending delivery. Usage and audit are
     /// kept.
