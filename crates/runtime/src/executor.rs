@@ -68,7 +68,8 @@ pub(crate) async fn execute(
             },
         );
     }
-    let executor = Executor {
+    // Boxed: every async function that it passes through would keep a place for it.
+    let executor = Box::new(Executor {
         authority: Arc::new(Authority::of(Arc::clone(&spec), engine.policies.of(&spec))),
         system: with_workspace(&spec.agent.prompt, spec.lang, &spec.workspace).into(),
         tools: engine.planner.toolbox.specs(&spec.tools),
@@ -87,7 +88,7 @@ pub(crate) async fn execute(
         refund_wait: Duration::ZERO,
         // The claim has published this; a run that was woken has waited for something else.
         published_wait: (!woken).then_some(WaitingOn::Model),
-    };
+    });
     executor.run(inbox_waiting).await
 }
 
@@ -159,7 +160,10 @@ enum Raced<T> {
 }
 
 impl Executor {
-    async fn run(mut self, mut inbox_hint: bool) -> Result<ExecutorExit, JournalWriteError> {
+    async fn run(
+        mut self: Box<Self>,
+        mut inbox_hint: bool,
+    ) -> Result<ExecutorExit, JournalWriteError> {
         if let Some(outcome) = self.decided_outcome() {
             Box::pin(self.end(outcome, Unread::Kept)).await?;
             return Ok(ExecutorExit::Ended);
@@ -177,7 +181,7 @@ impl Executor {
                 .into());
             }
             if signals.release {
-                return self.release().await;
+                return Box::pin(self.release()).await;
             }
             if signals.inbox {
                 // Cleared before the inbox is read, so that a message that arrives after the read
@@ -193,14 +197,14 @@ impl Executor {
                 && self.pause_requested()
                 && self.journal.state().conclusion().is_none()
             {
-                return self.release_paused().await;
+                return Box::pin(self.release_paused()).await;
             }
             self.publish_waiting();
             let now = self.engine.clock.now();
-            // Boxed, so that a run that waits for its model does not keep the memory that the other steps
-            // would need: thousands of them wait at once.
+            // All but the first are boxed, so that a run that waits for its model does not keep the memory
+            // that the other steps would need: thousands of them wait at once.
             match self.journal.state().next_step(now, cancel.as_ref()) {
-                Step::CallModel(call) => Box::pin(self.call_model(call)).await?,
+                Step::CallModel(call) => self.call_model(call).await?,
                 Step::Compact(compaction) => Box::pin(self.compact(*compaction)).await?,
                 Step::CallTools(calls) => Box::pin(self.call_tools(&calls)).await?,
                 Step::Check => Box::pin(self.check()).await?,
@@ -294,7 +298,7 @@ impl Executor {
     }
 
     /// Releases the run and publishes that it is paused, unless the store has resumed it meanwhile.
-    async fn release_paused(self) -> Result<ExecutorExit, JournalWriteError> {
+    async fn release_paused(self: Box<Self>) -> Result<ExecutorExit, JournalWriteError> {
         let (engine, run) = (Arc::clone(&self.engine), self.fence.run);
         let exit = self.release().await?;
         engine.publisher.paused(run).await;
@@ -311,7 +315,7 @@ impl Executor {
         }
     }
 
-    async fn release(mut self) -> Result<ExecutorExit, JournalWriteError> {
+    async fn release(mut self: Box<Self>) -> Result<ExecutorExit, JournalWriteError> {
         self.journal.flush().await?;
         self.engine
             .store
