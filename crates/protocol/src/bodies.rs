@@ -17,6 +17,7 @@ use crate::Role;
 #[serde(deny_unknown_fields)]
 pub struct CleanBody {
     /// Hours since the end.
+    #[schema(maximum = 876_000)]
     pub max_age_hours: u64,
     /// Only tasks with one of these states; all if empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -28,6 +28,8 @@ use crate::problem::Problem;
 const DEFAULT_LIMIT: u32 = 100;
 /// Maximum number of tasks in a response.
 const MAX_LIMIT: u32 = 1_000;
+/// The highest age of tasks to delete: a hundred years. `CleanBody` documents it.
+const MAX_AGE_HOURS: u64 = 876_000;
 /// The longest text to search for.
 const MAX_SEARCH_CHARS: usize = 200;
 
@@ -301,7 +303,11 @@ pub(crate) async fn clean(
     caller: Caller,
     JsonBody(body): JsonBody<CleanBody>,
 ) -> Result<Json<Cleaned>, Problem> {
-    let age = Duration::from_secs(body.max_age_hours.saturating_mul(3_600));
+    if body.max_age_hours > MAX_AGE_HOURS {
+        let detail = format!("max_age_hours is at most {MAX_AGE_HOURS}: a hundred years");
+        return Err(Problem::bad(detail));
+    }
+    let age = Duration::from_secs(body.max_age_hours * 3_600);
     let rule = RetentionRule {
         statuses: body.status,
         agent: body.agent,
