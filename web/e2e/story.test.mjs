@@ -100,7 +100,14 @@ class Daemon {
   }
 
   get environment() {
-    return { PATH: process.env.PATH, HOME: this.folder, LANG: "C.UTF-8", SORTIE_HOME: this.home };
+    return {
+      PATH: process.env.PATH,
+      HOME: this.folder,
+      LANG: "C.UTF-8",
+      SORTIE_HOME: this.home,
+      // The story is about the calls of subagents, not about the approval of their start.
+      SORTIE__SUBAGENTS__APPROVE_SPAWN: "never",
+    };
   }
 
   async start({ model = `script:${join(this.folder, "script.json")}` } = {}) {
