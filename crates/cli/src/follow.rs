@@ -89,6 +89,21 @@ pub(crate) struct Follow<'a> {
     ended_at: Option<Instant>,
     /// Since when no process has held the lock of the store.
     gone_at: Option<Instant>,
+    /// Whether everything was paused at the last look.
+    paused: PauseSeen,
+}
+
+/// What was seen of a pause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PauseSeen {
+    /// Nothing was read yet.
+    Unknown,
+    /// Something is executed.
+    No,
+    /// Everything was paused before this process looked.
+    Before,
+    /// Another terminal has paused what this process executes, and can resume it.
+    Meanwhile,
 }
 
 /// The requests that the user at the terminal is asked about.
@@ -134,6 +149,7 @@ impl<'a> Follow<'a> {
             root_ended: false,
             ended_at: None,
             gone_at: None,
+            paused: PauseSeen::Unknown,
         }
     }
 
@@ -431,7 +447,7 @@ impl<'a> Follow<'a> {
         self.root_ended |= records.iter().all(|run| run.parent.is_some());
         self.record_missed(&records).await?;
         self.show_requests().await?;
-        if !records.is_empty() && !self.is_paused(&records) {
+        if !records.is_empty() && self.has_to_wait(&records) {
             self.ended_at = None;
             return Ok(false);
         }
@@ -497,8 +513,27 @@ impl<'a> Follow<'a> {
         Ok(records)
     }
 
-    /// Returns whether every remaining run is paused or waits for a paused one. In a server, another
-    /// client can resume it meanwhile; here that is not possible.
+    /// Returns whether these runs can end while this process waits. What was paused before it started
+    /// is left alone; what another terminal pauses meanwhile can be resumed from there.
+    fn has_to_wait(&mut self, records: &[RunRecord]) -> bool {
+        let before = self.paused;
+        self.paused = match (self.is_paused(records), before) {
+            (false, _) => PauseSeen::No,
+            (true, PauseSeen::Unknown | PauseSeen::Before) => PauseSeen::Before,
+            (true, PauseSeen::No | PauseSeen::Meanwhile) => PauseSeen::Meanwhile,
+        };
+        if self.paused == PauseSeen::Meanwhile
+            && before == PauseSeen::No
+            && let Some(paused) = records.iter().find(|run| run.paused)
+        {
+            let words = t!(self.settings.lang, "run-paused", id = &paused.handle);
+            self.screen.line(&words);
+        }
+        self.paused != PauseSeen::Before
+    }
+
+    /// Returns whether every remaining run is paused or waits for a paused one. A server executes
+    /// other runs too, so its clients wait.
     fn is_paused(&self, records: &[RunRecord]) -> bool {
         let waits =
             |run: &RunRecord| run.paused || run.summary.waiting_on == Some(WaitingOn::Children);

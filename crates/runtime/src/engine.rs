@@ -11,8 +11,8 @@ use sortie_core::inbox::InboxItem;
 use sortie_core::notification::NotificationKind;
 use sortie_core::ports::model::ModelDirectory;
 use sortie_core::ports::store::{
-    CancelReport, EndReport, Join, Recover, RecoverReport, RecoverScope, Replied, ReplyTo, Store,
-    StoreError, StoreResult,
+    CancelReport, Controlled, EndReport, Join, PauseReport, Recover, RecoverReport, RecoverScope,
+    Replied, ReplyTo, RunRef, Store, StoreError, StoreResult,
 };
 use sortie_core::ports::workspace::Worktrees;
 use sortie_core::request::{Reply, RequestId};
@@ -93,6 +93,12 @@ impl Engine {
             .store
             .cancel(run, cancellation.clone(), self.clock.now())
             .await?;
+        self.cancelled(run, cancellation, &report).await;
+        Ok(report)
+    }
+
+    /// Signals and publishes a cancellation that the store has recorded.
+    async fn cancelled(&self, run: RunId, cancellation: Cancellation, report: &CancelReport) {
         if report.signalled.contains(&run) {
             // Its own cancellation; the signals below name the end of the parent.
             self.active_runs
@@ -108,14 +114,61 @@ impl Engine {
         let ended = report.ended.iter().map(|ended| ended.run);
         let before = report.already_ended.is_some().then_some(run);
         stop_leftovers(self, ended.chain(before).collect()).await;
-        Ok(report)
+    }
+
+    /// Signals and publishes an operation of another process that the store has applied.
+    pub(crate) async fn controlled(&self, run: RunId, controlled: Controlled) {
+        match controlled {
+            Controlled::Cancelled {
+                cancellation,
+                report,
+            } => self.cancelled(run, cancellation, &report).await,
+            Controlled::Paused(report) => drop(self.paused(report)),
+            Controlled::Resumed(report) => drop(self.resumed(report)),
+            Controlled::Steered => self.steered(run).await,
+        }
+    }
+
+    /// Signals and publishes a pause; returns the runs.
+    pub(crate) fn paused(&self, report: PauseReport) -> Vec<RunId> {
+        self.pause_changed(report, true)
+    }
+
+    /// Signals and publishes the end of a pause; returns the runs.
+    pub(crate) fn resumed(&self, report: PauseReport) -> Vec<RunId> {
+        let runs = self.pause_changed(report, false);
+        self.wakeups.scheduler.notify_one();
+        runs
+    }
+
+    fn pause_changed(&self, report: PauseReport, pause: bool) -> Vec<RunId> {
+        for run in report.leased {
+            self.active_runs
+                .signal(run, |signals| signals.pause = pause);
+        }
+        let publish = |about: RunRef| {
+            let run = about.run;
+            let kind = match pause {
+                true => NotificationKind::Paused,
+                false => NotificationKind::Resumed,
+            };
+            self.publisher.publish_about(about, kind);
+            run
+        };
+        report.changed.into_iter().map(publish).collect()
     }
 
     pub(crate) async fn steer(&self, run: RunId, item: InboxItem) -> StoreResult<()> {
         self.store.send(run, item, self.clock.now()).await?;
+        self.steered(run).await;
+        Ok(())
+    }
+
+    /// Wakes a run that got a message, and publishes it.
+    async fn steered(&self, run: RunId) {
         self.active_runs.signal(run, |signals| signals.inbox = true);
         self.wakeups.scheduler.notify_one();
-        Ok(())
+        self.publisher.record_changed(run).await;
     }
 
     pub(crate) async fn reply(&self, request: &RequestId, reply: Reply) -> StoreResult<Replied> {

@@ -56,6 +56,7 @@ pub use planner::{MODELS_IN_FILES, Planner};
 pub use refusal::{Refusal, RefusalReason};
 pub use runtime::{
     Explained, LaneState, MessageReceipt, Parts, PolicySubject, PolicyView, Runtime, RuntimeError,
+    check_message,
 };
 pub use settings::{ApprovalSettings, Lanes, RunDefaults, Settings, WorkerSettings};
 pub use sinks::{FileSink, Sink, SinkError};

@@ -13,6 +13,7 @@ mod workers;
 
 pub use policies::{Explained, PolicySubject, PolicyView};
 pub use sessions::MessageReceipt;
+pub use tasks::check_message;
 pub use usage::LaneState;
 
 use std::sync::Arc;

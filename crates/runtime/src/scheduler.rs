@@ -155,8 +155,8 @@ async fn pass(
     let now = engine.clock.now();
     // Polled in this order, so that one commit of the store includes all four, and a run that gets
     // a reply or a delivery can be claimed at once.
-    let (replied, delivered, expired, claimed) = futures::join!(
-        engine.store.reconcile_requests(now),
+    let (reconciled, delivered, expired, claimed) = futures::join!(
+        engine.store.reconcile(now),
         announce::deliver_due(engine),
         engine.store.expire_parked(now),
         engine.store.claim(Claim {
@@ -188,8 +188,12 @@ async fn pass(
         executors.spawn(execute_claim(in_flight, claimed, signals));
     }
     delivered?;
-    for (run, request) in replied? {
+    let reconciled = reconciled?;
+    for (run, request) in reconciled.replied {
         engine.wake_replied(run, request).await;
+    }
+    for (run, controlled) in reconciled.controlled {
+        engine.controlled(run, controlled).await;
     }
     let expired = expired?;
     let ended = expired.ended.iter().map(|ended| ended.run);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use sortie_base::{private_files, regular_file};
 use sortie_config::{Config, Secret, TrustStore};
-use sortie_core::ports::store::{Replied, StoreError, StoreResult};
+use sortie_core::ports::store::{LeaveControl, LeftControl, Replied, StoreError, StoreResult};
 use sortie_core::request::{Reply, RequestId};
 use sortie_core::time::{Clock as _, Timestamp};
 use sortie_core::words::Lang;
@@ -207,6 +207,15 @@ impl Options {
             Database::File => DurableStore::leave_reply(&self.home, request, reply, at),
             #[cfg(feature = "postgres")]
             Database::Postgres(target) => DurableStore::leave_reply_at(&target, request, reply, at),
+        }
+    }
+
+    /// Leaves an operation on a run for the process that holds the lock of the store.
+    pub fn leave_control(&self, left: &LeaveControl) -> StoreResult<LeftControl> {
+        match self.database()? {
+            Database::File => DurableStore::leave_control(&self.home, left),
+            #[cfg(feature = "postgres")]
+            Database::Postgres(target) => DurableStore::leave_control_at(&target, left),
         }
     }
 

@@ -7,7 +7,7 @@
 //! runs the same functions immediately, for simulations. [`ReadStore`] reads a store that another
 //! process may be writing.
 //!
-//! Invariants: one process writes a file (a lock file), except for replies left in the mailbox; several
+//! Invariants: one process writes a file (a lock file), except for the mailbox; several
 //! may write a PostgreSQL database, whose transactions are serializable; no caller gets an answer before its change is durable; every write for
 //! a run checks its fence; journals are gap-free and hash-chained; a terminal state and its
 //! announcements are one transaction.
@@ -40,19 +40,21 @@ mod writer;
 use std::path::Path;
 
 use sortie_base::private_files;
-use sortie_core::ports::store::{Replied, ReplyTo, StoreError, StoreResult};
+use sortie_core::ports::store::{
+    LeaveControl, LeftControl, Replied, ReplyTo, StoreError, StoreResult,
+};
 use sortie_core::request::{Reply, RequestId};
 use sortie_core::time::Timestamp;
 
 use crate::execute::{Inline, transact};
-use crate::fault::Fault;
+use crate::fault::{Done, Fault};
 use crate::lock::Lock;
 #[cfg(feature = "postgres")]
 use crate::postgres_schema::Role;
 use crate::readers::{Readers, Source};
-use crate::sql::Begin;
 #[cfg(feature = "postgres")]
 use crate::sql::postgres::off_runtime;
+use crate::sql::{Begin, Connection};
 use crate::transitions::{mailbox, requests};
 use crate::writer::Threaded;
 
@@ -72,7 +74,7 @@ const DATABASE: &str = "sortie.db";
 /// The file name of the lock.
 const LOCK: &str = "lock";
 const OPENING: &str = "open its database";
-const LEAVING: &str = "leave a reply";
+const LEAVING: &str = "write into the mailbox";
 
 /// The store, generic over the executor of its transitions.
 #[derive(Clone, Debug)]
@@ -139,19 +141,17 @@ impl DurableStore {
             reply,
             at,
         };
-        let path = home.join(DATABASE);
-        let unknown = || requests::unknown(request.as_str());
-        let left = path
-            .exists()
-            .then(|| schema::open_existing(&path))
-            .transpose()
-            .and_then(|connection| connection.flatten().ok_or_else(unknown))
-            .and_then(|connection| {
-                transact(&connection, Begin::Writing, |connection| {
-                    mailbox::leave_reply(connection, &reply_to)
-                })
-            });
-        left.map_err(|fault| fault.while_doing(LEAVING))
+        beside(home, || requests::unknown(request.as_str()))
+            .and_then(|connection| leave(&connection, mailbox::leave_reply, &reply_to))
+            .map_err(|fault| fault.while_doing(LEAVING))
+    }
+
+    /// Leaves an operation on a run for the process that owns the store in a folder, without its
+    /// lock. That process applies it, or the next one that owns the store.
+    pub fn leave_control(home: &Path, left: &LeaveControl) -> StoreResult<LeftControl> {
+        beside(home, || unknown_run(left))
+            .and_then(|connection| leave(&connection, mailbox::leave_control, left))
+            .map_err(|fault| fault.while_doing(LEAVING))
     }
 }
 
@@ -204,11 +204,20 @@ impl DurableStore {
         let left = off_runtime(|| {
             let connection = postgres_schema::open_existing(target)?;
             let connection = connection.ok_or_else(|| requests::unknown(request.as_str()))?;
-            transact(&connection, Begin::Writing, |connection| {
-                mailbox::leave_reply(connection, &reply_to)
-            })
+            leave(&connection, mailbox::leave_reply, &reply_to)
         });
         left.map_err(|fault| fault.while_doing(LEAVING))
+    }
+
+    /// Leaves an operation on a run for the process that owns the store in a PostgreSQL database; see
+    /// [`DurableStore::leave_control`].
+    pub fn leave_control_at(target: &Target, left: &LeaveControl) -> StoreResult<LeftControl> {
+        let done = off_runtime(|| {
+            let connection = postgres_schema::open_existing(target)?;
+            let connection = connection.ok_or_else(|| unknown_run(left))?;
+            leave(&connection, mailbox::leave_control, left)
+        });
+        done.map_err(|fault| fault.while_doing(LEAVING))
     }
 }
 
@@ -228,6 +237,28 @@ impl InlineStore {
 
 /// A read-only store, which another process may be writing; see [`DurableStore::open_read_only`].
 pub type ReadStore = SqlStore<Readers>;
+
+/// Opens the database of a folder beside the process that owns it.
+fn beside(home: &Path, unknown: impl FnOnce() -> Fault) -> Done<Connection> {
+    let path = home.join(DATABASE);
+    let found = path.exists().then(|| schema::open_existing(&path));
+    found.transpose()?.flatten().ok_or_else(unknown)
+}
+
+/// Writes into the mailbox in one transaction.
+fn leave<L, T>(
+    connection: &Connection,
+    transition: impl Fn(&Connection, &L) -> Done<T>,
+    left: &L,
+) -> Done<T> {
+    transact(connection, Begin::Writing, |connection| {
+        transition(connection, left)
+    })
+}
+
+fn unknown_run(left: &LeaveControl) -> Fault {
+    Fault::Refused(StoreError::NotFound(left.run.to_string()))
+}
 
 fn make_home(home: &Path) -> StoreResult<()> {
     private_files::make_folder(home).map_err(|error| StoreError::Failed {

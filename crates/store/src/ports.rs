@@ -14,9 +14,9 @@ use sortie_core::ports::store::{
     Accounts, Admission, Admit, Append, Appended, Archive, Audit, AuditFilter, Begun, CancelReport,
     Charged, Claim, Claimed, Delivered, DeliveryAttempt, EndReport, Feed, FeedPlace, Finish,
     Finishing, Heartbeat, HeartbeatReport, Idempotency, Join, Journal, ListFilter, Outbox, Park,
-    PauseReport, Recover, RecoverReport, RecoverScope, Registry, Replied, ReplyTo, Requests,
-    Reserve, Reserved, RetentionRule, RunDelay, RunRef, SaveSnapshot, Snapshot, StoreError,
-    StoreResult, Unblock, Undelivered, Update, VerifyReport, WaitingSession, Workers,
+    PauseReport, Reconciled, Recover, RecoverReport, RecoverScope, Registry, Replied, ReplyTo,
+    Requests, Reserve, Reserved, RetentionRule, RunDelay, RunRef, SaveSnapshot, Snapshot,
+    StoreError, StoreResult, Unblock, Undelivered, Update, VerifyReport, WaitingSession, Workers,
 };
 use sortie_core::request::{OpenRequest, RequestFilter, RequestId, SessionGrant};
 use sortie_core::run::{Cancellation, RecordField, RunRecord};
@@ -444,14 +444,14 @@ impl<E: Execute> Requests for SqlStore<E> {
     }
 
     /// Checks before it writes: the scheduler calls this often, and usually nothing is due.
-    async fn reconcile_requests(&self, now: Timestamp) -> StoreResult<Vec<(RunId, RequestId)>> {
-        const DOING: &str = "reconcile requests";
+    async fn reconcile(&self, now: Timestamp) -> StoreResult<Reconciled> {
+        const DOING: &str = "take in the mailbox";
         let any_due = self
             .execute
             .read(DOING, move |connection| mailbox::any_due(connection, now))
             .await?;
         if !any_due {
-            return Ok(Vec::new());
+            return Ok(Reconciled::default());
         }
         self.execute
             .write(DOING, move |connection| mailbox::reconcile(connection, now))

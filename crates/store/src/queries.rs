@@ -21,7 +21,7 @@ use crate::chain;
 use crate::execute::Query;
 use crate::transitions::rebuild::Fold;
 use crate::transitions::{
-    accounts, audit, deliver, read, request_views, requests, sessions, verify, workers,
+    accounts, audit, deliver, mailbox, read, request_views, requests, sessions, verify, workers,
 };
 use crate::{ReadStore, SqlStore};
 
@@ -84,6 +84,15 @@ impl<Q: Query> SqlStore<Q> {
     pub async fn undelivered(&self) -> StoreResult<Undelivered> {
         self.execute
             .read("count deliveries", deliver::undelivered)
+            .await
+    }
+
+    /// Whether an entry of the mailbox was not taken in yet.
+    pub async fn is_waiting(&self, mail: i64) -> StoreResult<bool> {
+        self.execute
+            .read("read the mailbox", move |connection| {
+                mailbox::is_waiting(connection, mail)
+            })
             .await
     }
 

@@ -3,6 +3,7 @@
 //! Commands that write call an [`Engine`] and need not know which it is. Reads go to the store in both
 //! cases, so that all commands see the same.
 
+mod controller;
 mod feed;
 mod place;
 mod remote;
@@ -22,6 +23,7 @@ use sortie_protocol::CleanBody;
 use sortie_runtime::{Agents, Fork, MessageReceipt, NewRun, Runtime, RuntimeError};
 use tokio::time::Instant;
 
+pub(crate) use controller::{Controller, Taken};
 pub(crate) use feed::{Feed, FeedItem};
 pub(crate) use place::{Place, token};
 use remote::Remote;

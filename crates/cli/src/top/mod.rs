@@ -28,7 +28,7 @@ use crate::approval;
 use crate::chat::canvas::FullScreen;
 use crate::chat::keys::{Decoder, Key};
 use crate::commands::approvals::reply_to;
-use crate::engine::Engine;
+use crate::engine::Controller;
 use crate::exit::Exit;
 use crate::ids::short_label;
 use crate::keyboard::Keyboard;
@@ -508,8 +508,8 @@ impl<'a> Dashboard<'a> {
                     return;
                 }
                 let reason = t!(lang, "cancel-reason-command");
-                self.act(async |engine| {
-                    engine.cancel(run, &reason).await?;
+                self.act(async |controller| {
+                    controller.cancel(run, &reason).await?;
                     Ok(t!(lang, "top-cancelled"))
                 })
                 .await;
@@ -518,8 +518,8 @@ impl<'a> Dashboard<'a> {
                 if text.is_empty() {
                     return;
                 }
-                self.act(async |engine| {
-                    engine.steer(run, text).await?;
+                self.act(async |controller| {
+                    controller.steer(run, text).await?;
                     Ok(t!(lang, "top-steered"))
                 })
                 .await;
@@ -544,12 +544,12 @@ impl<'a> Dashboard<'a> {
             return;
         }
         let (run, paused) = (record.run_id, record.paused);
-        self.act(async |engine| {
+        self.act(async |controller| {
             if paused {
-                engine.unpause(run).await?;
+                controller.unpause(run).await?;
                 Ok(t!(lang, "top-unpaused"))
             } else {
-                engine.pause(run).await?;
+                controller.pause(run).await?;
                 Ok(t!(lang, "top-paused"))
             }
         })
@@ -571,12 +571,15 @@ impl<'a> Dashboard<'a> {
         self.refresh(words).await;
     }
 
-    /// Runs an operation on the server, or on the store if no process holds it.
-    async fn act(&mut self, operation: impl AsyncFnOnce(&Engine) -> Result<String, Problem>) {
+    /// Runs an operation, whichever process executes the task.
+    async fn act(
+        &mut self,
+        operation: impl AsyncFnOnce(&Controller<'_>) -> Result<String, Problem>,
+    ) {
         let done = async {
-            let engine = Engine::idle(self.settings).await?;
-            let done = operation(&engine).await;
-            engine.shut_down().await;
+            let controller = Controller::find(self.settings).await?;
+            let done = operation(&controller).await;
+            controller.shut_down().await;
             done
         };
         let words = match done.await {

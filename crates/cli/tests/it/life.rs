@@ -69,8 +69,8 @@ fn locked_store_error_names_the_holder() {
         "{words}"
     );
     assert!(words.contains("hint: Wait until it has ended"), "{words}");
-    let cancel = world.sortie(&["tasks", "cancel", "ffffffff"]);
-    assert_eq!(cancel.code, Some(3), "{cancel:#?}");
+    let delete = world.sortie(&["tasks", "delete", "ffffffff"]);
+    assert_eq!(delete.code, Some(3), "{delete:#?}");
     let id = world.task("quick")["task_id"].as_str().unwrap().to_owned();
     assert_eq!(
         world.ok(&["tasks", "result", &id]).out,

@@ -10,6 +10,7 @@ mod audited;
 mod chat;
 mod clients;
 mod configured;
+mod control;
 #[cfg(feature = "crash-points")]
 mod crash_table;
 mod damage;

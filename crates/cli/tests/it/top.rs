@@ -99,6 +99,35 @@ fn top_pauses_steers_and_cancels_a_task_of_a_server() {
 }
 
 #[test]
+fn top_controls_a_plain_run() {
+    let world = World::new();
+    let model = world.scenario(SLOW);
+    let run = world.start(&["run", "Look", "around", "--model", &model]);
+    world.until("it runs", |world| {
+        world
+            .tasks()
+            .first()
+            .is_some_and(|task| task["status"] == "running")
+    });
+    let mut screen = Screen::sized(&world, &["top"], (24, 60), "xterm-256color");
+    screen.shows("model");
+    screen.presses("s");
+    screen.shows("Message for ");
+    screen.presses("mind the gap\r");
+    screen.shows("Sent; the task reads it");
+    screen.presses("p");
+    screen.shows("Paused.");
+    screen.presses("p");
+    screen.shows("Resumed.");
+    screen.presses("cy\r");
+    screen.shows("Cancelled.");
+    assert_eq!(run.end().code, Some(130));
+    assert_eq!(world.task("Look around")["status"], "cancelled");
+    screen.presses("q");
+    assert_eq!(screen.exit_code(), 0);
+}
+
+#[test]
 fn top_without_a_terminal_names_another_command() {
     let world = World::new();
     let output = world.sortie(&["top"]);

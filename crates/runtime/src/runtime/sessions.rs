@@ -89,7 +89,6 @@ impl Runtime {
             };
             match self.engine.steer(last.run_id, item).await {
                 Ok(()) => {
-                    self.engine.publisher.record_changed(last.run_id).await;
                     return Ok(MessageReceipt {
                         run: last.run_id,
                         steered: true,

@@ -6,10 +6,10 @@ use std::time::Duration;
 use sortie_core::budget::Budget;
 use sortie_core::id::RunId;
 use sortie_core::inbox::{InboxItem, MAX_MESSAGE_CHARS, Sender};
-use sortie_core::notification::{Notification, NotificationKind};
+use sortie_core::notification::Notification;
 use sortie_core::ports::store::{
-    Admission, Admit, CancelReport, ListFilter, PauseReport, RetentionRule, RunRef, StoreError,
-    Unblock, Undelivered, Update,
+    Admission, Admit, CancelReport, ListFilter, RetentionRule, RunRef, StoreError, Unblock,
+    Undelivered, Update,
 };
 use sortie_core::run::{Cancellation, CancelledBy, Lane, Priority, RunRecord, RunSpec, Status};
 use sortie_core::stats::Stats;
@@ -207,9 +207,7 @@ impl Runtime {
             from: Sender::Person,
             text: text.to_owned(),
         };
-        self.engine.steer(run, item).await?;
-        self.engine.publisher.record_changed(run).await;
-        Ok(())
+        Ok(self.engine.steer(run, item).await?)
     }
 
     /// Pauses a run and all its descendants; returns those that were not paused before.
@@ -220,34 +218,13 @@ impl Runtime {
     /// expire, and its inbox keeps messages. It can be cancelled as usual.
     pub async fn pause(&self, run: RunId) -> Result<Vec<RunId>, RuntimeError> {
         let report = self.engine.store.pause(run, self.now()).await?;
-        for run in &report.leased {
-            self.engine
-                .active_runs
-                .signal(*run, |signals| signals.pause = true);
-        }
-        Ok(self.publish_pause(report, &NotificationKind::Paused))
+        Ok(self.engine.paused(report))
     }
 
     /// Resumes a run and all its descendants; returns those that were paused.
     pub async fn unpause(&self, run: RunId) -> Result<Vec<RunId>, RuntimeError> {
         let report = self.engine.store.resume(run, self.now()).await?;
-        for run in &report.leased {
-            self.engine
-                .active_runs
-                .signal(*run, |signals| signals.pause = false);
-        }
-        let runs = self.publish_pause(report, &NotificationKind::Resumed);
-        self.engine.wakeups.scheduler.notify_one();
-        Ok(runs)
-    }
-
-    fn publish_pause(&self, report: PauseReport, kind: &NotificationKind) -> Vec<RunId> {
-        let publish = |about: RunRef| {
-            let run = about.run;
-            self.engine.publisher.publish_about(about, kind.clone());
-            run
-        };
-        report.changed.into_iter().map(publish).collect()
+        Ok(self.engine.resumed(report))
     }
 
     pub async fn get(&self, run: RunId) -> Result<RunRecord, RuntimeError> {
@@ -383,7 +360,7 @@ impl Runtime {
 }
 
 /// Refuses a message that is too long.
-pub(crate) fn check_message(text: &str) -> Result<(), RuntimeError> {
+pub fn check_message(text: &str) -> Result<(), RuntimeError> {
     if text.chars().count() > MAX_MESSAGE_CHARS {
         let message = format!(
             "the message has more than {MAX_MESSAGE_CHARS} characters; put the rest into a file and name the file"

@@ -237,12 +237,18 @@ CREATE INDEX requests_to_escalate ON requests (escalate_at)
 CREATE INDEX requests_open_by_time ON requests (asked_at, id) WHERE state = 'open';
 CREATE INDEX requests_by_time ON requests (asked_at, id) WHERE state <> 'closed';
 
--- Replies that other processes left, until the process that owns the store reads them.
+-- What other processes left, until the process that owns the store reads it: replies to requests, and
+-- operations on runs.
 CREATE TABLE mailbox (
     id         INTEGER PRIMARY KEY AUTOINCREMENT,
-    request_id TEXT NOT NULL UNIQUE,
-    reply      TEXT NOT NULL,
-    at         INTEGER NOT NULL
+    request_id TEXT UNIQUE,
+    reply      TEXT,
+    run_id     TEXT,
+    control    TEXT,
+    at         INTEGER NOT NULL,
+    CHECK ((request_id IS NULL) = (reply IS NULL)),
+    CHECK ((run_id IS NULL) = (control IS NULL)),
+    CHECK ((request_id IS NULL) <> (run_id IS NULL))
 );
 
 -- Grants that approvers gave for a whole session. The empty tenant stands for runs without one.

@@ -13,7 +13,7 @@ use crate::row::{self, RunRow, StoredPhase};
 use crate::sql::{self, Connection, params};
 use crate::transitions::append::{self, Consequences, Entries};
 use crate::transitions::cancel::{self, Cascade, Survivors};
-use crate::transitions::{accounts, audit, inbox, requests, sessions};
+use crate::transitions::{accounts, audit, inbox, mailbox, requests, sessions};
 
 /// The last events of a run, serialized, and its outcome.
 #[derive(Debug)]
@@ -108,6 +108,7 @@ pub(crate) fn end(connection: &Connection, row: &RunRow, ending: Ending) -> Done
         epoch: ending.epoch,
     };
     // Unread items stay in the journal.
+    mailbox::take_messages(connection, row.record.run_id, ending.at)?;
     inbox::move_unread(connection, &mut tail, stamp)?;
     let outcome = serde_json::to_string(&ending.outcome)?;
     let event = Event::Finished {

@@ -8,7 +8,7 @@ use sortie_core::time::Timestamp;
 
 use crate::chain::{Stamp, Tail};
 use crate::fault::Done;
-use crate::row::{self, StoredPhase};
+use crate::row::{self, RunRow, StoredPhase};
 use crate::sql::{self, Connection, params, whole};
 
 /// Items that enter a journal in one event; the rest comes with the next.
@@ -82,26 +82,27 @@ pub(crate) fn send(
     item: &InboxItem,
     at: Timestamp,
 ) -> Done<()> {
-    let row = row::must_load(connection, run)?;
+    check(connection, &row::must_load(connection, run)?, item)?;
+    put(connection, run, None, item, at).map(drop)
+}
+
+/// Fails if the run takes no message now.
+pub(crate) fn check(connection: &Connection, row: &RunRow, item: &InboxItem) -> Done<()> {
     let (count, bytes) = waiting(connection, &row.tail.run)?;
     let size = whole(serde_json::to_string(item)?.len() as u64);
-    if count >= MAX_WAITING || bytes + size > MAX_WAITING_BYTES {
-        return Err(StoreError::WrongState {
-            run,
-            status: row.record.status,
-            what: "it has too many unread messages; retry after it has read them",
-        }
-        .into());
+    let what = if row.phase == StoredPhase::Ended {
+        "it has ended and takes no more messages"
+    } else if count >= MAX_WAITING || bytes + size > MAX_WAITING_BYTES {
+        "it has too many unread messages; retry after it has read them"
+    } else {
+        return Ok(());
+    };
+    Err(StoreError::WrongState {
+        run: row.record.run_id,
+        status: row.record.status,
+        what,
     }
-    match put(connection, run, None, item, at)? {
-        Put::Accepted => Ok(()),
-        Put::Ended | Put::Missing => Err(StoreError::WrongState {
-            run,
-            status: row.record.status,
-            what: "it has ended and takes no more messages",
-        }
-        .into()),
-    }
+    .into())
 }
 
 /// Returns the number of unread items of a run and their bytes.

@@ -24,7 +24,7 @@ pub(crate) fn resume(connection: &Connection, run: RunId, at: Timestamp) -> Done
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Change {
+pub(crate) enum Change {
     Pause,
     Resume,
 }
@@ -49,24 +49,25 @@ impl Change {
     }
 }
 
+/// Fails if the run cannot be paused or resumed.
+pub(crate) fn check(row: &RunRow, change: Change) -> Done<()> {
+    let what = if row.phase == StoredPhase::Ended {
+        change.too_late()
+    } else if change.is_pause() && row.cancel.is_some() {
+        "it is being cancelled, so it cannot be paused"
+    } else {
+        return Ok(());
+    };
+    Err(StoreError::WrongState {
+        run: row.record.run_id,
+        status: row.record.status,
+        what,
+    }
+    .into())
+}
+
 fn apply(connection: &Connection, run: RunId, change: Change, at: Timestamp) -> Done<PauseReport> {
-    let first = row::must_load(connection, run)?;
-    if first.phase == StoredPhase::Ended {
-        return Err(StoreError::WrongState {
-            run,
-            status: first.record.status,
-            what: change.too_late(),
-        }
-        .into());
-    }
-    if change.is_pause() && first.cancel.is_some() {
-        return Err(StoreError::WrongState {
-            run,
-            status: first.record.status,
-            what: "it is being cancelled, so it cannot be paused",
-        }
-        .into());
-    }
+    check(&row::must_load(connection, run)?, change)?;
     let mut report = PauseReport::default();
     for member in subtree(connection, run)? {
         let row = row::must_load(connection, member)?;
@@ -82,7 +83,7 @@ fn apply(connection: &Connection, run: RunId, change: Change, at: Timestamp) -> 
 
 /// Returns a run and its active descendants, parents first. An ended run may have children that
 /// continue.
-fn subtree(connection: &Connection, run: RunId) -> Done<Vec<RunId>> {
+pub(crate) fn subtree(connection: &Connection, run: RunId) -> Done<Vec<RunId>> {
     sql::all(
         connection,
         "WITH RECURSIVE subtree (run_id) AS (

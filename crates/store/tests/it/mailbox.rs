@@ -1,4 +1,4 @@
-//! What only files have: words from other processes, tampering with the audit and with accounts,
+//! What only files have: replies and operations of other processes, tampering with the audit and with accounts,
 //! stores that are older than both.
 
 use std::path::Path;
@@ -65,10 +65,10 @@ async fn a_reply_left_by_another_process_reaches_the_run() {
         }
     );
     assert_eq!(
-        store.reconcile_requests(at(300)).await.unwrap(),
+        store.reconcile(at(300)).await.unwrap().replied,
         [(run(1), request_id(1))]
     );
-    assert_eq!(store.reconcile_requests(at(301)).await.unwrap(), []);
+    assert_eq!(store.reconcile(at(301)).await.unwrap().replied, []);
     assert_eq!(state(&store, 1).await, "running slot not_required");
     assert_eq!(
         store
@@ -119,7 +119,7 @@ async fn a_reply_left_without_an_owner_waits_for_the_next_one() {
 
     let store = open(home.path());
     store.cancel(run(4), by_person(), at(600)).await.unwrap();
-    let mut heard = store.reconcile_requests(at(50_000)).await.unwrap();
+    let mut heard = store.reconcile(at(50_000)).await.unwrap().replied;
     heard.sort();
     assert_eq!(numbers(heard.into_iter().map(|(run, _)| run)), [1, 2, 3]);
     for (number, expected) in [(1, answered()), (2, Reply::Expired), (3, Reply::Expired)] {
@@ -153,7 +153,7 @@ async fn replies_from_outside_arrive_while_the_owner_writes() {
         assert!(round < 100_000, "only {heard} replies arrived");
         let append = appending(busy, round, vec![note("busy")]);
         store.append_next(append).await.unwrap();
-        heard += store.reconcile_requests(at(400)).await.unwrap().len();
+        heard += store.reconcile(at(400)).await.unwrap().replied.len();
     }
     others.join().unwrap();
     assert_eq!(store.requests(RequestFilter::default()).await.unwrap(), []);
@@ -184,7 +184,7 @@ async fn an_unreadable_reply_in_the_mailbox_does_not_block_others() {
         .unwrap();
     leave(home.path(), 1, refused(), 200).unwrap();
     assert_eq!(
-        store.reconcile_requests(at(300)).await.unwrap(),
+        store.reconcile(at(300)).await.unwrap().replied,
         [(run(1), request_id(1))]
     );
     assert_eq!(store.next_due().await.unwrap(), None);
@@ -273,4 +273,91 @@ async fn tampering_with_audit_and_accounts_is_noticed() {
     ] {
         assert_eq!(after_tampering(sql).await, expected, "{sql}");
     }
+}
+
+fn leave_control(
+    home: &Path,
+    number: u32,
+    control: Control,
+    millis: i64,
+) -> StoreResult<LeftControl> {
+    let left = LeaveControl {
+        run: run(number),
+        control,
+        at: at(millis),
+    };
+    DurableStore::leave_control(home, &left)
+}
+
+fn message(text: &str) -> Control {
+    Control::Steer {
+        text: text.to_owned(),
+    }
+}
+
+#[tokio::test]
+async fn operation_left_by_another_process_is_applied_once() {
+    let home = home();
+    let store = open(home.path());
+    running(&store, 1, spec(1)).await;
+    let left = leave_control(home.path(), 1, message("faster"), 200).unwrap();
+    assert_eq!(left.active, [run(1)]);
+    let mail = left.mail.unwrap();
+    assert!(store.is_waiting(mail).await.unwrap());
+    assert_eq!(store.next_due().await.unwrap(), Some(at(200)));
+    leave_control(home.path(), 1, Control::Pause, 201).unwrap();
+    let reason = "enough".to_owned();
+    leave_control(home.path(), 1, Control::Cancel { reason }, 202).unwrap();
+    let done = store.reconcile(at(300)).await.unwrap();
+    let words: Vec<&str> = done
+        .controlled
+        .iter()
+        .map(|(_, controlled)| match controlled {
+            Controlled::Steered => "steered",
+            Controlled::Paused(_) => "paused",
+            Controlled::Resumed(_) => "resumed",
+            Controlled::Cancelled { .. } => "cancelled",
+        })
+        .collect();
+    assert_eq!(words, ["steered", "paused", "cancelled"]);
+    assert!(!store.is_waiting(mail).await.unwrap());
+    assert_eq!(
+        store.reconcile(at(301)).await.unwrap(),
+        Reconciled::default()
+    );
+    // A run that is being cancelled takes no pause, and the sender learns it.
+    assert!(matches!(
+        leave_control(home.path(), 1, Control::Pause, 400),
+        Err(StoreError::WrongState { .. })
+    ));
+    sound(&store).await;
+}
+
+#[tokio::test]
+async fn message_left_for_a_run_that_ends_is_in_its_journal() {
+    let home = home();
+    let store = open(home.path());
+    let fence = running(&store, 1, spec(1)).await;
+    leave_control(home.path(), 1, message("faster"), 200).unwrap();
+    let finish = finishing(fence, 300, completed("done"));
+    store.finish_next(finish).await.unwrap();
+    let journal = store.read(run(1), Seq::default()).await.unwrap();
+    let unread = journal.iter().any(|entry| {
+        matches!(&entry.event, sortie_core::event::Event::InboxTaken { items, unread: true } if items.len() == 1)
+    });
+    assert!(unread, "{journal:?}");
+    assert_eq!(
+        store.reconcile(at(301)).await.unwrap(),
+        Reconciled::default()
+    );
+    let late = leave_control(
+        home.path(),
+        1,
+        Control::Cancel {
+            reason: String::new(),
+        },
+        400,
+    );
+    assert_eq!(late.unwrap().mail, None);
+    sound(&store).await;
 }

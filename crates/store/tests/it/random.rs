@@ -159,7 +159,7 @@ impl World {
             }
             Step::Reply(which) => self.reply(which).await,
             Step::SettleRequests => {
-                fine(self.store.reconcile_requests(moment).await);
+                fine(self.store.reconcile(moment).await);
             }
             Step::Recover(all) => {
                 let scope = if all {

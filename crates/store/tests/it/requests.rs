@@ -351,9 +351,9 @@ pub(crate) async fn an_unanswered_question_is_escalated_to_a_person(store: &dyn 
     let ask = question(2, 1_100, Addressee::Parent);
     waiting(store, 2, child(2, 1, 1), ask).await;
     assert_eq!(store.next_due().await.unwrap(), Some(at(600)));
-    assert_eq!(store.reconcile_requests(at(599)).await.unwrap(), []);
+    assert_eq!(store.reconcile(at(599)).await.unwrap().replied, []);
     assert_eq!(open(store).await, ["2: question parent"]);
-    assert_eq!(store.reconcile_requests(at(600)).await.unwrap(), []);
+    assert_eq!(store.reconcile(at(600)).await.unwrap().replied, []);
     assert_eq!(open(store).await, ["2: question person"]);
     assert_eq!(store.next_due().await.unwrap(), Some(at(1_100)));
 
@@ -386,12 +386,12 @@ pub(crate) async fn requests_expire_and_wake_their_runs(store: &dyn Store) {
         earlier: Some(Reply::Expired),
     };
     assert_eq!(say(store, 1, approved(Some("*")), 1_000).await, late);
-    assert_eq!(store.reconcile_requests(at(999)).await.unwrap(), []);
+    assert_eq!(store.reconcile(at(999)).await.unwrap().replied, []);
     assert_eq!(
-        store.reconcile_requests(at(1_000)).await.unwrap(),
+        store.reconcile(at(1_000)).await.unwrap().replied,
         [(run(1), request_id(1))]
     );
-    assert_eq!(store.reconcile_requests(at(1_001)).await.unwrap(), []);
+    assert_eq!(store.reconcile(at(1_001)).await.unwrap().replied, []);
     assert_eq!(say(store, 1, approved(None), 1_002).await, late);
     assert_eq!(store.grants(None, &SessionKey::cli()).await.unwrap(), []);
     let fence = claim_all(store, 1_100).await[0];
@@ -432,7 +432,7 @@ pub(crate) async fn the_end_of_a_run_closes_its_requests(store: &dyn Store) {
             Replied::TooLate { earlier: None }
         );
     }
-    assert_eq!(store.reconcile_requests(at(100_000)).await.unwrap(), []);
+    assert_eq!(store.reconcile(at(100_000)).await.unwrap().replied, []);
     assert_eq!(store.next_due().await.unwrap(), None);
 }
 

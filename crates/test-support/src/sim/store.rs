@@ -18,9 +18,9 @@ use sortie_core::ports::store::{
     Accounts, Admission, Admit, Append, Appended, Archive, Audit, AuditFilter, Begun, CancelReport,
     Charged, Claim, Claimed, Delivered, DeliveryAttempt, EndReport, Feed, FeedPlace, Finish,
     Finishing, Heartbeat, HeartbeatReport, Idempotency, Join, Journal, ListFilter, Outbox, Park,
-    PauseReport, Receipt, Recover, RecoverReport, Registry, Replied, ReplyTo, Requests, Reserve,
-    Reserved, RetentionRule, RunDelay, RunRef, SaveSnapshot, Snapshot, StoreError, StoreResult,
-    Unblock, Undelivered, Update, VerifyReport, WaitingSession, Workers,
+    PauseReport, Receipt, Reconciled, Recover, RecoverReport, Registry, Replied, ReplyTo, Requests,
+    Reserve, Reserved, RetentionRule, RunDelay, RunRef, SaveSnapshot, Snapshot, StoreError,
+    StoreResult, Unblock, Undelivered, Update, VerifyReport, WaitingSession, Workers,
 };
 use sortie_core::request::{OpenRequest, RequestFilter, RequestId, SessionGrant};
 use sortie_core::run::{Cancellation, RecordField, RunRecord};
@@ -303,7 +303,7 @@ in_turn! {
         requests(filter: RequestFilter) -> Vec<OpenRequest>;
         reply(reply: ReplyTo) -> Replied;
     } may_fail {
-        reconcile_requests(now: Timestamp) -> Vec<(RunId, RequestId)>;
+        reconcile(now: Timestamp) -> Reconciled;
     }
 
     async fn find_request(&self, prefix: &str) -> StoreResult<OpenRequest> {

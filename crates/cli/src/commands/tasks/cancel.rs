@@ -5,8 +5,9 @@ use serde_json::json;
 use sortie_core::run::RunRecord;
 use sortie_text::t;
 
+use super::control::left_text;
 use super::long_enough;
-use crate::engine::{Engine, Stopped};
+use crate::engine::{Controller, Stopped, Taken};
 use crate::exit::Exit;
 use crate::output;
 use crate::problem::Problem;
@@ -28,15 +29,15 @@ pub(crate) struct Cancel {
 impl Cancel {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
         long_enough(&self.id)?;
-        let engine = Engine::idle(settings).await?;
+        let controller = Controller::find(settings).await?;
         let reason = self
             .reason
             .clone()
             .unwrap_or_else(|| t!(settings.lang, "cancel-reason-command"));
-        let done = cancel(&engine, &self.id, &reason).await;
-        engine.shut_down().await;
-        let (record, report) = done?;
-        self.print(settings, &record, &report)?;
+        let done = cancel(&controller, &self.id, &reason).await;
+        controller.shut_down().await;
+        let (record, (report, taken)) = done?;
+        self.print(settings, &record, &report, &taken)?;
         Ok(Exit::Ok)
     }
 
@@ -45,13 +46,21 @@ impl Cancel {
         settings: &Settings,
         record: &RunRecord,
         report: &Stopped,
+        taken: &Taken,
     ) -> Result<(), Problem> {
         if self.json {
             return output::json(&json!({
                 "task_id": record.run_id,
                 "cancelled": report.ended,
                 "already_ended": report.already_ended,
+                "left_for": match taken {
+                    Taken::Applied => None,
+                    Taken::Left { owner } => Some(owner),
+                },
             }));
+        }
+        if let Some(text) = left_text(settings, record, taken) {
+            return output::text(&text);
         }
         output::text(&match report.already_ended {
             Some(status) => t!(
@@ -70,8 +79,12 @@ impl Cancel {
     }
 }
 
-async fn cancel(engine: &Engine, id: &str, reason: &str) -> Result<(RunRecord, Stopped), Problem> {
-    let run = engine.resolve(id).await?;
-    let record = engine.get(run).await?;
-    Ok((record, engine.cancel(run, reason).await?))
+async fn cancel(
+    controller: &Controller<'_>,
+    id: &str,
+    reason: &str,
+) -> Result<(RunRecord, (Stopped, Taken)), Problem> {
+    let run = controller.resolve(id).await?;
+    let record = controller.get(run).await?;
+    Ok((record, controller.cancel(run, reason).await?))
 }

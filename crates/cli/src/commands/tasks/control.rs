@@ -1,6 +1,7 @@
 //! `sortie tasks pause`, `resume`, `retry` and `steer`.
 
 use clap::Args;
+use sortie_base::hidden::write_out_line;
 use sortie_core::id::RunId;
 use sortie_core::run::RunRecord;
 use sortie_protocol::Task;
@@ -8,7 +9,7 @@ use sortie_text::t;
 
 use super::long_enough;
 use crate::commands::run::instruction;
-use crate::engine::Engine;
+use crate::engine::{Controller, Engine, Taken};
 use crate::exit::Exit;
 use crate::ids::short_label;
 use crate::output;
@@ -63,36 +64,38 @@ struct TaskSelection {
 
 impl Pause {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
-        let done = self.which.with(settings, async |engine, run| {
-            engine.pause(run).await?;
-            Ok(run)
+        let done = self.which.control(settings, async |controller, run| {
+            controller.pause(run).await
         });
-        let record = done.await?;
-        let id = &record.handle;
-        self.which
-            .print(&record, &t!(settings.lang, "pause-done", id = id))
+        let (record, taken) = done.await?;
+        let done = t!(settings.lang, "pause-done", id = &record.handle);
+        self.which.print_taken(settings, &record, &taken, done)
     }
 }
 
 impl Resume {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
-        let done = self.which.with(settings, async |engine, run| {
-            engine.unpause(run).await?;
-            Ok(run)
+        let done = self.which.control(settings, async |controller, run| {
+            controller.unpause(run).await
         });
-        let record = done.await?;
-        let id = &record.handle;
-        self.which
-            .print(&record, &t!(settings.lang, "unpause-done", id = id))
+        let (record, taken) = done.await?;
+        let done = t!(settings.lang, "unpause-done", id = &record.handle);
+        self.which.print_taken(settings, &record, &taken, done)
     }
 }
 
 impl Retry {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
-        let done = self
-            .which
-            .with(settings, async |engine, run| engine.retry(run).await);
-        let record = done.await?;
+        long_enough(&self.which.id)?;
+        let engine = Engine::idle(settings).await?;
+        let done = async {
+            let run = engine.resolve(&self.which.id).await?;
+            let again = engine.retry(run).await?;
+            engine.get(again).await
+        };
+        let done = done.await;
+        engine.shut_down().await;
+        let record = done?;
         let message = t!(
             settings.lang,
             "retry-done",
@@ -106,34 +109,43 @@ impl Retry {
 impl Steer {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
         let text = instruction(self.text)?;
-        let done = self.which.with(settings, async |engine, run| {
-            engine.steer(run, &text).await?;
-            Ok(run)
+        let done = self.which.control(settings, async |controller, run| {
+            controller.steer(run, &text).await
         });
-        let record = done.await?;
-        let id = &record.handle;
-        self.which
-            .print(&record, &t!(settings.lang, "steer-done", id = id))
+        let (record, taken) = done.await?;
+        let done = t!(settings.lang, "steer-done", id = &record.handle);
+        self.which.print_taken(settings, &record, &taken, done)
     }
 }
 
 impl TaskSelection {
-    /// Applies an operation to the task; returns the record of the resulting task.
-    async fn with(
+    /// Applies an operation to the task, whichever process executes it; returns its record.
+    async fn control(
         &self,
         settings: &Settings,
-        act: impl AsyncFnOnce(&Engine, RunId) -> Result<RunId, Problem>,
-    ) -> Result<RunRecord, Problem> {
+        act: impl AsyncFnOnce(&Controller<'_>, RunId) -> Result<Taken, Problem>,
+    ) -> Result<(RunRecord, Taken), Problem> {
         long_enough(&self.id)?;
-        let engine = Engine::idle(settings).await?;
+        let controller = Controller::find(settings).await?;
         let done = async {
-            let run = engine.resolve(&self.id).await?;
-            let run = act(&engine, run).await?;
-            engine.get(run).await
+            let run = controller.resolve(&self.id).await?;
+            let taken = act(&controller, run).await?;
+            Ok((controller.get(run).await?, taken))
         };
         let done = done.await;
-        engine.shut_down().await;
+        controller.shut_down().await;
         done
+    }
+
+    fn print_taken(
+        &self,
+        settings: &Settings,
+        record: &RunRecord,
+        taken: &Taken,
+        applied: String,
+    ) -> Result<Exit, Problem> {
+        let message = left_text(settings, record, taken).unwrap_or(applied);
+        self.print(record, &message)
     }
 
     fn print(&self, record: &RunRecord, message: &str) -> Result<Exit, Problem> {
@@ -143,5 +155,18 @@ impl TaskSelection {
             output::text(message)?;
         }
         Ok(Exit::Ok)
+    }
+}
+
+/// Returns the text about an operation that the owner of the store has not applied yet.
+pub(super) fn left_text(settings: &Settings, record: &RunRecord, taken: &Taken) -> Option<String> {
+    match taken {
+        Taken::Applied => None,
+        Taken::Left { owner } => Some(t!(
+            settings.lang,
+            "control-left",
+            id = &record.handle,
+            owner = write_out_line(owner)
+        )),
     }
 }

@@ -58,6 +58,7 @@
 mod accounts;
 mod admission;
 mod claims;
+mod controls;
 mod delivery;
 mod filters;
 mod idempotency;
@@ -89,6 +90,7 @@ use crate::worker::{WorkerId, WorkerRecord};
 pub use accounts::*;
 pub use admission::*;
 pub use claims::*;
+pub use controls::*;
 pub use delivery::*;
 pub use filters::*;
 pub use idempotency::*;
@@ -336,9 +338,9 @@ pub trait Requests: Send + Sync {
     async fn reply(&self, reply: ReplyTo) -> StoreResult<Replied>;
     /// Hands a question that the parent has not answered to a person.
     async fn escalate(&self, request: &RequestId) -> StoreResult<()>;
-    /// Takes in replies that other processes left, and expires requests whose time is over. Returns
-    /// the runs that have a new item in their inbox, each with its request.
-    async fn reconcile_requests(&self, now: Timestamp) -> StoreResult<Vec<(RunId, RequestId)>>;
+    /// Takes in the replies and operations that other processes left, and expires requests whose time
+    /// is over.
+    async fn reconcile(&self, now: Timestamp) -> StoreResult<Reconciled>;
     /// Returns the grants of a session.
     async fn grants(
         &self,
