@@ -5,6 +5,7 @@
 //! would run.
 
 use crate::ids::short_label;
+use crate::theme::Themed as _;
 use console::Style;
 use serde_json::Value;
 use sortie_base::diff;
@@ -132,7 +133,7 @@ fn approval_question(lang: Lang, open: &OpenRequest, approval: &ApprovalRequest)
         }));
     }
     lines.extend(notes.into_iter().map(|note| format!("  | {note}")));
-    let red = Style::new().red().bold().for_stderr();
+    let red = Style::new().bad().bold().for_stderr();
     let dangers = danger_lines(lang, &approval.dangers).into_iter();
     lines.extend(dangers.map(|line| red.apply_to(line).to_string()));
     let key = match (&*approval.dangers, &*approval.lasting) {

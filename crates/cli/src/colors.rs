@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use console::Style;
 use sortie_runtime::Agents;
 
+use crate::theme::Themed as _;
+
 /// The 256-colour code of orange, which the sixteen names lack.
 const ORANGE: u8 = 208;
 /// The 256-colour code of pink.
@@ -42,14 +44,15 @@ impl Colors {
 pub(crate) fn style(name: &str) -> Option<Style> {
     let style = Style::new();
     Some(match name.to_ascii_lowercase().as_str() {
-        "black" => style.black(),
-        "red" => style.red(),
-        "green" => style.green(),
-        "yellow" => style.yellow(),
+        // In the colour of the text, where the named one would be that of the background.
+        "black" => style.plain(),
+        "red" => style.bad(),
+        "green" => style.good(),
+        "yellow" => style.warning(),
         "blue" => style.blue(),
-        "purple" | "magenta" => style.magenta(),
-        "cyan" => style.cyan(),
-        "white" => style.white(),
+        "purple" | "magenta" => style.special(),
+        "cyan" => style.info(),
+        "white" => style.plain(),
         "orange" => style.color256(ORANGE),
         "pink" => style.color256(PINK),
         _ => return None,

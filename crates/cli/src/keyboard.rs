@@ -5,9 +5,11 @@
 //! prompt that was on the screen at that moment. From the first prompt until the command ends, this
 //! module therefore reads and echoes single keys; Ctrl-C still raises a signal.
 
-use std::io::{self, Read as _};
+use std::io::{self, Read as _, Write as _};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
 use rustix::termios::{
     InputModes, LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr,
@@ -16,6 +18,8 @@ use sortie_base::hidden::is_hidden;
 use sortie_text::columns;
 use tokio::signal::unix::{Signal as Stream, SignalKind, signal};
 use tokio::sync::mpsc;
+
+use crate::theme;
 
 /// The longest line: as long as an answer over the API. Further characters are dropped.
 const MAX_LINE_CHARS: usize = 20_000;
@@ -29,6 +33,12 @@ const CTRL_D: u8 = 0x04;
 const CTRL_U: u8 = 0x15;
 const CTRL_W: u8 = 0x17;
 const BACKSPACE: [u8; 2] = [0x08, 0x7f];
+
+/// Asks for the background (OSC 11) and then for what the terminal is (DA1), which every terminal
+/// answers at once, also one that does not know the first question.
+const ASK_BACKGROUND: &[u8] = b"\x1b]11;?\x1b\\\x1b[c";
+/// How long a terminal may take to reply; a later reply is ignored.
+const REPLY_TIME: Duration = Duration::from_millis(150);
 
 /// Bytes kept that were typed while no keyboard was open.
 const MAX_BACKLOG_BYTES: usize = 64 * 1024;
@@ -96,6 +106,9 @@ impl Keyboard {
         let before = set_keys(Keys::Editor, OptionalActions::Now);
         if before.is_ok() {
             reader().early_bytes = rustix::io::ioctl_fionread(io::stdin()).unwrap_or(0);
+            if reader().state == ReaderState::NotStarted && theme::take_question() {
+                ask_background();
+            }
         }
         Self::with(Keys::Editor, before)
     }
@@ -163,6 +176,73 @@ impl Drop for Keyboard {
             tracing::debug!(%error, "the terminal mode could not be restored");
         }
     }
+}
+
+/// Asks the terminal for the colour of its background, before the reader of stdin starts. Keys that
+/// arrive meanwhile are kept.
+fn ask_background() {
+    let mut stdout = io::stdout().lock();
+    if stdout.write_all(ASK_BACKGROUND).is_err() || stdout.flush().is_err() {
+        return;
+    }
+    drop(stdout);
+    let until = Instant::now() + REPLY_TIME;
+    let mut typed = Vec::new();
+    let mut chunk = [0; CHUNK_BYTES];
+    while !replies(&typed).1 {
+        let left = until.saturating_duration_since(Instant::now());
+        let Ok(time) = Timespec::try_from(left) else {
+            break;
+        };
+        let stdin = io::stdin();
+        let mut polled = [PollFd::new(&stdin, PollFlags::IN)];
+        if !matches!(poll(&mut polled, Some(&time)), Ok(1..)) {
+            break;
+        }
+        match rustix::io::read(io::stdin(), &mut chunk) {
+            Ok(read @ 1..) => typed.extend(chunk.iter().take(read)),
+            Ok(_) | Err(_) => break,
+        }
+    }
+    let mut reader = reader();
+    let early = usize::try_from(reader.early_bytes).unwrap_or(typed.len());
+    let early = early.min(typed.len());
+    reader.early_bytes -= early as u64;
+    let typed_early = typed.iter_mut().take(early);
+    for key in typed_early.filter(|key| **key == b'\n') {
+        *key = b'\r';
+    }
+    drop(reader);
+    let (keys, _) = replies(&typed);
+    if !keys.is_empty() {
+        put_back(keys);
+    }
+}
+
+/// Takes the replies of the terminal out of what arrived. Returns the rest, and whether the last
+/// reply has arrived: every terminal answers the second question.
+fn replies(bytes: &[u8]) -> (Vec<u8>, bool) {
+    let mut keys = Vec::new();
+    let mut is_complete = false;
+    let mut rest = bytes;
+    while let Some((first, after)) = rest.split_first() {
+        if let Some(reply) = rest.strip_prefix(b"\x1b]11;")
+            && let Some(end) = reply.iter().position(|byte| matches!(*byte, 0x07 | ESCAPE))
+        {
+            let (colour, after) = reply.split_at(end);
+            theme::take_reply(&String::from_utf8_lossy(colour));
+            rest = after.strip_prefix(b"\x1b\\").unwrap_or(&after[1..]);
+        } else if let Some(reply) = rest.strip_prefix(b"\x1b[?")
+            && let Some(end) = reply.iter().position(|byte| matches!(byte, b'@'..=b'~'))
+        {
+            is_complete = true;
+            rest = reply.get(end + 1..).unwrap_or_default();
+        } else {
+            keys.push(*first);
+            rest = after;
+        }
+    }
+    (keys, is_complete)
 }
 
 /// Waits for SIGCONT: the process was stopped and continues.
@@ -397,6 +477,14 @@ mod tests {
                 .collect();
             assert_eq!(typed(keys), (lines, rest.to_owned()), "{keys:?}");
         }
+    }
+
+    #[test]
+    fn replies_of_the_terminal_are_no_keys() {
+        let (keys, complete) = replies(b"hi\x1b]11;rgb:1e1e/1e1e/1e1e\x1b\\ you\x1b[?62;4c\r");
+        assert_eq!((keys.as_slice(), complete), (b"hi you\r".as_slice(), true));
+        let (keys, complete) = replies(b"\x1b]11;rgb:0/0/0\x07\x1b[A");
+        assert_eq!((keys.as_slice(), complete), (b"\x1b[A".as_slice(), false));
     }
 
     #[test]

@@ -36,6 +36,7 @@ mod serving;
 mod settings;
 mod signals;
 mod table;
+mod theme;
 mod top;
 
 use std::process::ExitCode;

@@ -15,6 +15,7 @@ use crate::output;
 use crate::problem::Problem;
 use crate::settings::Settings;
 use crate::table::elapsed;
+use crate::theme::Themed as _;
 
 /// The most characters of a partial text; `sortie tasks result` prints all of it.
 const PARTIAL_CHARS: usize = 2_000;
@@ -54,7 +55,7 @@ fn summary(settings: &Settings, engine: &Engine, record: &RunRecord) {
     let mut words = vec![record.handle.clone(), elapsed(record, engine.now())];
     words.extend(spent(settings.lang, record.total_usage()));
     let line = format!("[{}]", words.join(" · "));
-    let faint = console::Style::new().dim().for_stderr();
+    let faint = console::Style::new().muted().for_stderr();
     output::note(&faint.apply_to(line).to_string());
 }
 

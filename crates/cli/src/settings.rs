@@ -16,6 +16,7 @@ use crate::arguments::GlobalArguments;
 use crate::configuration::Configuration;
 use crate::output;
 use crate::problem::Problem;
+use crate::theme;
 
 /// Columns of the command line that the lock file shows.
 const COMMAND_COLUMNS: usize = 120;
@@ -119,6 +120,11 @@ impl Settings {
         let colors = !global.no_color && environment.get("NO_COLOR").is_none();
         console::set_colors_enabled(colors && terminal.output);
         console::set_colors_enabled_stderr(colors && terminal.progress);
+        theme::settle(
+            configuration.config().terminal.theme,
+            environment.text("COLORFGBG"),
+            colors,
+        );
         Ok(Self {
             lang,
             person: person(&environment),

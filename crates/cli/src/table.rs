@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use crate::theme::Themed as _;
 use console::Style;
 use sortie_core::id::RunId;
 use sortie_core::request::{Addressee, OpenRequest, RequestKind};
@@ -150,7 +151,7 @@ pub(crate) fn task_table(records: &[RunRecord], look: &TableOptions) -> TaskTabl
         let words = t!(look.lang, "list-folded", count = count, id = handle);
         rows.insert(
             after,
-            (None, Style::new().dim().apply_to(words).to_string()),
+            (None, Style::new().muted().apply_to(words).to_string()),
         );
     }
     TaskTable { head, rows }
@@ -209,7 +210,7 @@ fn task_lines(rows: &[TaskRow], look: &TableOptions) -> Vec<String> {
         line(&row.cells, &|column, cell| match column {
             Column::Status => row.status.apply_to(cell).to_string(),
             Column::Age | Column::Folder | Column::Note => {
-                Style::new().dim().apply_to(cell).to_string()
+                Style::new().muted().apply_to(cell).to_string()
             }
             Column::Id | Column::Agent | Column::Label | Column::Tools | Column::Elapsed => {
                 cell.to_owned()
@@ -286,16 +287,16 @@ pub(crate) fn status(record: &RunRecord, needs_person: bool, lang: Lang) -> (Str
     let style = Style::new();
     match record.status {
         Status::Pending | Status::Running if needs_person => {
-            (t!(lang, "status-needs-person"), style.yellow().bold())
+            (t!(lang, "status-needs-person"), style.warning().bold())
         }
         Status::Pending | Status::Running if record.paused => {
-            (t!(lang, "status-paused"), style.magenta())
+            (t!(lang, "status-paused"), style.special())
         }
-        Status::Pending => (status_word(record.status, lang), style.dim()),
-        Status::Running => (status_word(record.status, lang), style.cyan()),
-        Status::Completed => (status_word(record.status, lang), style.green()),
-        Status::Failed | Status::Timeout => (status_word(record.status, lang), style.red()),
-        Status::Cancelled => (status_word(record.status, lang), style.dim()),
+        Status::Pending => (status_word(record.status, lang), style.muted()),
+        Status::Running => (status_word(record.status, lang), style.info()),
+        Status::Completed => (status_word(record.status, lang), style.good()),
+        Status::Failed | Status::Timeout => (status_word(record.status, lang), style.bad()),
+        Status::Cancelled => (status_word(record.status, lang), style.muted()),
     }
 }
 

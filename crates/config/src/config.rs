@@ -14,7 +14,7 @@ use sortie_core::words::Lang;
 
 use crate::Secret;
 use crate::authority::{ApprovalsConfig, McpServerConfig, SandboxConfig, WebConfig};
-use crate::serving::{LogConfig, ServerConfig, TelemetryConfig};
+use crate::serving::{LogConfig, ServerConfig, TelemetryConfig, TerminalConfig};
 
 /// The configuration of Sortie: `sortie.toml`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -94,6 +94,8 @@ pub struct Config {
     pub telemetry: TelemetryConfig,
     /// The log on stderr.
     pub log: LogConfig,
+    /// What the user sees at a terminal.
+    pub terminal: TerminalConfig,
 }
 
 /// Settings of the main agent.

@@ -186,6 +186,7 @@ const RULES: &[(&str, Rule)] = &[
     ("telemetry.capture_content", Rule::NeedsTrust),
     // The operator who reads the log chooses its format.
     ("log.format", Rule::NeedsTrust),
+    ("terminal.theme", Rule::NeedsTrust),
 ];
 
 /// Names that refer to another configured model.

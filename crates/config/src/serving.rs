@@ -97,3 +97,23 @@ pub enum LogFormat {
     /// One JSON object per line.
     Json,
 }
+
+/// What the user sees at a terminal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct TerminalConfig {
+    /// Colours for a light or a dark background. `auto`: by `COLORFGBG`, else the conversation and
+    /// `sortie top` ask the terminal.
+    pub theme: Theme,
+}
+
+/// The background that colours are chosen for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Theme {
+    /// Found out.
+    #[default]
+    Auto,
+    Light,
+    Dark,
+}

@@ -24,6 +24,7 @@ use super::markdown;
 use crate::colors::Colors;
 use crate::report;
 use crate::table::span;
+use crate::theme::Themed as _;
 
 /// The most lines of a diff that a change prints.
 const DIFF_LINES: usize = 16;
@@ -325,9 +326,9 @@ impl Board {
             }
         };
         let mark = match outcome {
-            Outcome::Completed { .. } => Style::new().green().apply_to("✓"),
-            Outcome::Failed { .. } | Outcome::Timeout { .. } => Style::new().red().apply_to("✗"),
-            Outcome::Cancelled { .. } => Style::new().yellow().apply_to("■"),
+            Outcome::Completed { .. } => Style::new().good().apply_to("✓"),
+            Outcome::Failed { .. } | Outcome::Timeout { .. } => Style::new().bad().apply_to("✗"),
+            Outcome::Cancelled { .. } => Style::new().warning().apply_to("■"),
         };
         Some(format!("  {mark} {words}"))
     }
@@ -433,7 +434,7 @@ impl Board {
         if let Some(turn) = &self.turn {
             below.extend(turn.calls.values().map(|call| {
                 let words = truncate_columns(&call.words, width.saturating_sub(4));
-                format!("  {} {words}", Style::new().cyan().apply_to("●"))
+                format!("  {} {words}", Style::new().info().apply_to("●"))
             }));
         }
         below.extend(self.child_lines(now, width));
@@ -510,7 +511,7 @@ impl Board {
         let agent = self.colors.paint(&child.agent, &child.agent);
         format!(
             "{indent}[{agent}] {label} ... {work}{}",
-            Style::new().dim().apply_to(current)
+            Style::new().muted().apply_to(current)
         )
     }
 
@@ -555,11 +556,11 @@ impl Turn {
             Outcome::Failed { .. } | Outcome::Timeout { .. } => {
                 let message = strip_sequences(&outcome_error(lang, outcome).unwrap_or_default());
                 let words = t!(lang, "error-line", message = message);
-                vec![Style::new().red().apply_to(words).to_string()]
+                vec![Style::new().bad().apply_to(words).to_string()]
             }
             Outcome::Cancelled { .. } => {
                 let words = t!(lang, "chat-stopped");
-                vec![Style::new().yellow().apply_to(words).to_string()]
+                vec![Style::new().warning().apply_to(words).to_string()]
             }
         }
     }
@@ -580,14 +581,14 @@ impl Turn {
                     TodoStatus::Completed => {
                         format!(
                             "  {} {}",
-                            Style::new().green().apply_to("☑"),
-                            Style::new().dim().apply_to(words)
+                            Style::new().good().apply_to("☑"),
+                            Style::new().muted().apply_to(words)
                         )
                     }
                     TodoStatus::InProgress => {
                         format!(
                             "  {} {}",
-                            Style::new().yellow().apply_to("▶"),
+                            Style::new().warning().apply_to("▶"),
                             Style::new().bold().apply_to(words)
                         )
                     }
@@ -631,12 +632,12 @@ impl Running {
         let mark = match status {
             ResultStatus::Ok if SHOWN_OTHERWISE.contains(&self.name.as_str()) => return Vec::new(),
             ResultStatus::Ok => {
-                let mut lines = vec![format!("  {} {words}", Style::new().green().apply_to("✓"))];
+                let mut lines = vec![format!("  {} {words}", Style::new().good().apply_to("✓"))];
                 lines.extend(self.diff(lang, width));
                 return lines;
             }
             ResultStatus::Error | ResultStatus::Denied | ResultStatus::Interrupted => {
-                Style::new().red().apply_to("✗")
+                Style::new().bad().apply_to("✗")
             }
         };
         let why = one_line(result);
@@ -745,7 +746,7 @@ pub(crate) fn call_words(call: &ToolCall) -> String {
 /// Returns a line that fits, in a faint style.
 pub(super) fn dim(text: &str, width: usize) -> String {
     Style::new()
-        .dim()
+        .muted()
         .apply_to(truncate_columns(text, width))
         .to_string()
 }

@@ -41,6 +41,7 @@ use crate::report;
 use crate::screen::{Pause, Screen};
 use crate::settings::Settings;
 use crate::signals::{Signal, Signals};
+use crate::theme::Themed as _;
 
 /// How often the screen is drawn at most.
 const DRAW_INTERVAL: Duration = Duration::from_millis(40);
@@ -240,7 +241,7 @@ impl<'a> Conversation<'a> {
     }
 
     pub(super) fn report(&mut self, problem: &Problem) {
-        let red = Style::new().red();
+        let red = Style::new().bad();
         let lines: Vec<String> = problem
             .lines(self.lang())
             .into_iter()
@@ -358,7 +359,7 @@ impl<'a> Conversation<'a> {
                 Ok(reason) => t!(self.lang(), "withdrawn", reason = reason),
                 Err(problem) => return self.report(&problem),
             };
-            self.print([Style::new().yellow().apply_to(words).to_string()]);
+            self.print([Style::new().warning().apply_to(words).to_string()]);
         }
         self.show_request();
     }
@@ -406,7 +407,7 @@ impl<'a> Conversation<'a> {
                 self.prompts.answered(&id);
                 let reason = approval::replied_elsewhere(self.lang(), earlier.as_ref(), None);
                 let words = t!(self.lang(), "answer-late", reason = reason);
-                self.print([Style::new().yellow().apply_to(words).to_string()]);
+                self.print([Style::new().warning().apply_to(words).to_string()]);
             }
             Err(problem) => self.report(&problem),
         }
@@ -719,7 +720,7 @@ impl<'a> Conversation<'a> {
         };
         let hint = hint.map(|hint| {
             let hint = truncate_columns(&hint, width);
-            Style::new().yellow().bold().apply_to(hint).to_string()
+            Style::new().warning().bold().apply_to(hint).to_string()
         });
         let taken = input.len() + 3;
         let room = self.canvas.height().saturating_sub(taken);

@@ -6,6 +6,7 @@
 use console::Style;
 
 use super::styled::Span;
+use crate::theme::Themed as _;
 
 /// What a language looks like.
 #[derive(Clone, Copy, Debug)]
@@ -139,7 +140,7 @@ impl Highlighter {
 
     /// Returns the length of the next token in bytes, and its style.
     fn token(&mut self, language: Language, rest: &str) -> (usize, Style) {
-        let comment = Style::new().black().bright();
+        let comment = Style::new().muted();
         if self.in_block_comment {
             return match rest.find("*/") {
                 Some(end) => {
@@ -163,12 +164,12 @@ impl Highlighter {
         let first = rest.chars().next().unwrap_or(' ');
         match first {
             '"' | '\'' | '`' => match string_end(rest, first) {
-                Some(end) => (end, Style::new().green()),
+                Some(end) => (end, Style::new().good()),
                 None => (first.len_utf8(), Style::new()),
             },
             '0'..='9' => (
                 length_while(rest, |c| c.is_ascii_alphanumeric() || c == '.' || c == '_'),
-                Style::new().yellow(),
+                Style::new().warning(),
             ),
             c if c.is_alphabetic() || c == '_' => {
                 let length = length_while(rest, |c| c.is_alphanumeric() || c == '_');
@@ -177,7 +178,7 @@ impl Highlighter {
                     .split(' ')
                     .any(|keyword| keyword == &rest[..length]);
                 let style = match is_keyword {
-                    true => Style::new().magenta(),
+                    true => Style::new().special(),
                     false => Style::new(),
                 };
                 (length, style)
@@ -191,9 +192,9 @@ impl Highlighter {
 pub(super) fn diff_style(line: &str) -> Style {
     match line.as_bytes() {
         [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] => Style::new().bold(),
-        [b'+', ..] => Style::new().green(),
-        [b'-', ..] => Style::new().red(),
-        [b'@', b'@', ..] => Style::new().cyan(),
+        [b'+', ..] => Style::new().good(),
+        [b'-', ..] => Style::new().bad(),
+        [b'@', b'@', ..] => Style::new().info(),
         _ => Style::new(),
     }
 }

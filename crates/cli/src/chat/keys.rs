@@ -6,6 +6,9 @@ const PASTE_END: &[u8] = b"\x1b[201~";
 /// The longest paste, in bytes; the rest is dropped.
 const MAX_PASTE_BYTES: usize = 1 << 20;
 
+/// The longest report of a terminal, in bytes.
+const MAX_REPORT_BYTES: usize = 256;
+
 const ESCAPE: u8 = 0x1b;
 
 /// A key press.
@@ -119,12 +122,28 @@ impl Decoder {
                 Some((3, key))
             }
             b'\r' | b'\n' => Some((2, Some(Key::Newline))),
+            b']' => self.report(),
             b'b' => Some((2, Some(Key::WordLeft))),
             b'f' => Some((2, Some(Key::WordRight))),
             0x7f => Some((2, Some(Key::Ctrl('w')))),
             ESCAPE => Some((1, Some(Key::Escape))),
             _ => Some((2, None)),
         }
+    }
+
+    /// Skips what a terminal reports about itself, `ESC ] text BEL`, or with `ESC \` at its end: a
+    /// reply that arrives late is not typed.
+    fn report(&self) -> Option<(usize, Option<Key>)> {
+        let text = self.bytes.get(2..)?;
+        let Some(end) = text.iter().position(|byte| matches!(*byte, 0x07 | ESCAPE)) else {
+            // What is so long is not a report.
+            return (text.len() > MAX_REPORT_BYTES).then_some((2, None));
+        };
+        let ends_with_two = text.get(end) == Some(&ESCAPE);
+        if ends_with_two && text.get(end + 1).is_none() {
+            return None;
+        }
+        Some((2 + end + 1 + usize::from(ends_with_two), None))
     }
 
     /// Decodes `ESC [ parameters final`.
@@ -237,6 +256,17 @@ mod tests {
                 Key::Paste("one\ntwo\u{1b}[Athree".to_owned()),
                 Key::Char('y'),
             ]
+        );
+    }
+
+    #[test]
+    fn a_late_reply_of_the_terminal_is_not_typed() {
+        assert_eq!(
+            keys(&[
+                "a\x1b]11;rgb:ff",
+                "ff/0/0\x1b\\b\x1b]11;rgb:0/0/0\x07c\x1b[?62c"
+            ]),
+            [Key::Char('a'), Key::Char('b'), Key::Char('c')]
         );
     }
 

@@ -23,6 +23,7 @@ use crate::lock::{Holder, holder};
 use crate::output;
 use crate::problem::Problem;
 use crate::settings::Settings;
+use crate::theme::Themed as _;
 
 /// Below this many free bytes, the store will soon fail.
 const LOW_DISK_BYTES: u64 = 1 << 30;
@@ -143,9 +144,9 @@ pub(super) async fn checks(settings: &Settings) -> Vec<Check> {
 pub(super) fn line(settings: &Settings, check: &Check) -> String {
     let lang = settings.lang;
     let (word, style) = match check.state {
-        State::Ok => (t!(lang, "doctor-ok"), Style::new().green()),
-        State::Warn => (t!(lang, "doctor-warn"), Style::new().yellow()),
-        State::Fail => (t!(lang, "doctor-fail"), Style::new().red()),
+        State::Ok => (t!(lang, "doctor-ok"), Style::new().good()),
+        State::Warn => (t!(lang, "doctor-warn"), Style::new().warning()),
+        State::Fail => (t!(lang, "doctor-fail"), Style::new().bad()),
     };
     let line = format!(
         "{} {}: {}",

@@ -15,6 +15,7 @@ use crate::chat::{call_words, render_markdown};
 use crate::commands::tasks::events;
 use crate::report;
 use crate::table::{self, TableOptions};
+use crate::theme::Themed as _;
 
 /// Columns of a label in the timeline.
 const NAME_COLUMNS: usize = 26;
@@ -121,7 +122,7 @@ impl Shown<'_> {
         };
         let style = match people {
             0 => Style::new().bold(),
-            _ => Style::new().bold().yellow(),
+            _ => Style::new().bold().warning(),
         };
         let name = style.apply_to(truncate_columns(&name, width));
         format!("{name}{}", dim(&holder))
@@ -216,7 +217,7 @@ impl Shown<'_> {
             // The last line is the prompt of a terminal that reads lines.
             asked.pop();
             let keys = t!(lang, "top-decide");
-            let yellow = Style::new().yellow().bold();
+            let yellow = Style::new().warning().bold();
             lines.push(yellow.apply_to(truncate_columns(&keys, width)).to_string());
             lines.extend(asked);
             return lines;
@@ -226,7 +227,7 @@ impl Shown<'_> {
             lines.push(fit(&words, width));
         }
         if let Some(why) = report::why(lang, record) {
-            let red = Style::new().red();
+            let red = Style::new().bad();
             let words = truncate_columns(&one_line(&why), width);
             lines.push(red.apply_to(words).to_string());
         }
@@ -344,7 +345,7 @@ fn current_call(journal: &[JournalEntry]) -> Option<&ToolCall> {
 }
 
 fn dim(text: &str) -> String {
-    Style::new().dim().apply_to(text).to_string()
+    Style::new().muted().apply_to(text).to_string()
 }
 
 fn bold(text: &str) -> String {

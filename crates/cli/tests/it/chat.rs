@@ -287,6 +287,84 @@ fn a_dumb_terminal_gets_plain_lines() {
     assert!(!raw.contains("\u{1b}[?2004h"), "{raw:?}");
 }
 
+#[test]
+fn an_approval_answered_elsewhere_leaves_the_screen() {
+    let world = World::new();
+    let model = world.scenario(CHANGE);
+    let mut screen = Screen::open(&world, &["--model", &model]);
+    screen.types("Make it\r");
+    screen.shows("Allow? [y] yes");
+    world.ok(&["approvals", "approve", &open_request(&world)]);
+    screen.shows("Withdrawn: answered elsewhere by");
+    screen.shows("last: ");
+    assert!(world.workspace().join("one.txt").exists());
+    screen.types("\u{4}");
+    assert_eq!(screen.exit_code(), 0);
+}
+
+#[test]
+fn leaving_while_a_task_runs_can_cancel_it() {
+    let world = World::new();
+    let model = world.scenario(SLOW);
+    let mut screen = Screen::open(&world, &["--model", &model]);
+    screen.types("Make it\r");
+    screen.shows("Allow? [y] yes");
+    screen.types("\u{4}");
+    screen.shows("[c] cancel them");
+    screen.presses("\u{1b}");
+    screen.until("the question is gone", |text| !text.contains("[c] cancel"));
+    screen.types("\u{4}");
+    screen.shows("[c] cancel them");
+    screen.presses("c");
+    screen.exit_code();
+    assert_eq!(world.task("Make it")["status"], "cancelled");
+}
+
+/// The question for the background colour, and two replies.
+const ASKS_BACKGROUND: &str = "\u{1b}]11;?";
+const IS_WHITE: &str = "\u{1b}]11;rgb:ffff/ffff/ffff\u{1b}\\\u{1b}[?62;22c";
+
+/// Returns what a conversation writes for a reply with code, with these arguments.
+fn colours(world: &World, arguments: &[&str], reply: Option<&str>) -> String {
+    let model = world.scenario(MARKDOWN);
+    let arguments = [&["--model", model.as_str()], arguments].concat();
+    let mut screen = Screen::open(world, &arguments);
+    if let Some(reply) = reply {
+        screen.writes(ASKS_BACKGROUND);
+        // Keys that are typed meanwhile are not lost.
+        screen.presses(&format!("Hel{reply}lo"));
+        screen.has_input("Hello");
+        screen.presses("\r");
+    } else {
+        screen.types("Hello\r");
+    }
+    screen.shows("The end.");
+    screen.types("\u{4}");
+    assert_eq!(screen.exit_code(), 0);
+    String::from_utf8_lossy(&screen.raw).into_owned()
+}
+
+#[test]
+fn colours_fit_the_background_of_the_terminal() {
+    const CYAN: &str = "\u{1b}[36mcode";
+    const DARK_CYAN: &str = "\u{1b}[38;5;24mcode";
+    let white = colours(&World::new(), &[], Some(IS_WHITE));
+    assert!(white.contains(DARK_CYAN), "{white:?}");
+    // A terminal that does not reply is taken for a dark one.
+    let silent = colours(&World::new(), &[], None);
+    assert!(silent.contains(CYAN), "{silent:?}");
+    let named = colours(&World::new().with("COLORFGBG", "0;15"), &[], None);
+    assert!(named.contains(DARK_CYAN), "{named:?}");
+    assert!(!named.contains(ASKS_BACKGROUND), "{named:?}");
+    let set = colours(&World::new(), &["-c", "terminal.theme=light"], None);
+    assert!(set.contains(DARK_CYAN), "{set:?}");
+    let none = colours(&World::new().with("NO_COLOR", "1"), &[], None);
+    assert!(!none.contains(ASKS_BACKGROUND), "{none:?}");
+    for colour in ["\u{1b}[3", "\u{1b}[9"] {
+        assert!(!none.contains(colour), "{none:?}");
+    }
+}
+
 /// Runs the binary with this standard input.
 fn piped(world: &World, arguments: &[&str], input: &str) -> (Option<i32>, String, String) {
     let mut child = world

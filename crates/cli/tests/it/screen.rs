@@ -113,6 +113,17 @@ impl Screen {
         }
     }
 
+    /// Waits until the process has written this, shown or not.
+    pub(crate) fn writes(&mut self, text: &str) {
+        let deadline = Instant::now() + PATIENCE;
+        while !String::from_utf8_lossy(&self.raw).contains(text) {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let bytes = self.output.recv_timeout(left).unwrap();
+            self.emulator.process(&bytes);
+            self.raw.extend(bytes);
+        }
+    }
+
     pub(crate) fn shows(&mut self, text: &str) {
         self.until(text, |screen| screen.contains(text));
     }

@@ -221,6 +221,7 @@ fn the_server_the_traces_and_the_log_need_trust() {
         "telemetry.headers = { X-Key = '1' }",
         "telemetry.capture_content = true",
         "log.format = 'json'",
+        "terminal.theme = 'light'",
     ] {
         is_dropped("", line);
     }

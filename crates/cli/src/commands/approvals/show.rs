@@ -19,6 +19,7 @@ use crate::problem::Problem;
 use crate::report::indented;
 use crate::settings::Settings;
 use crate::table;
+use crate::theme::Themed as _;
 
 /// Shows a request with everything needed to decide it
 #[derive(Debug, Args)]
@@ -113,7 +114,7 @@ fn approval_parts(lang: Lang, approval: &ApprovalRequest) -> Vec<String> {
         indented(&exact)
     )];
     if !approval.dangers.is_empty() {
-        let red = Style::new().red().bold();
+        let red = Style::new().bad().bold();
         let lines = danger_lines(lang, &approval.dangers);
         parts.push(red.apply_to(lines.join("\n")).to_string());
     }
