@@ -8,13 +8,15 @@ use anyhow::{Context as _, Result, ensure};
 use crate::{place, shell, tools};
 
 /// Programs that the tests start, and the Debian packages they come in.
-const PROGRAMS: [(&str, &str); 6] = [
+const PROGRAMS: [(&str, &str); 8] = [
     ("bash", "bash"),
     ("bwrap", "bubblewrap"),
     ("cc", "gcc"),
     ("chromium", "chromium"),
+    ("fish", "fish"),
     ("git", "git"),
     ("strace", "strace"),
+    ("zsh", "zsh"),
 ];
 /// The version of cargo-deny that `deny.toml` is written for.
 const DENY_VERSION: &str = "0.20.2";

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::time::Duration;
 
-use clap::{Args, CommandFactory, ValueEnum};
+use clap::{Args, CommandFactory};
 use clap_complete::Shell;
 use sortie_core::ports::store::ListFilter;
 use sortie_core::request::RequestFilter;
@@ -18,24 +18,27 @@ use crate::settings::Settings;
 /// The most values of one kind that are offered.
 const OFFERED: u32 = 100;
 
-/// Completes handles, agents, models, sessions and requests in bash: it asks this program.
+/// Complete handles, agents, models, sessions and requests: these scripts ask this program.
 const LIVE_BASH: &str = include_str!("completions/live.bash");
+const LIVE_ZSH: &str = include_str!("completions/live.zsh");
+const LIVE_FISH: &str = include_str!("completions/live.fish");
 
 /// Prints a completion script for a shell
 ///
-/// In bash, it also completes handles of tasks, agents, models, sessions and approval requests.
+/// In bash, zsh and fish, it also completes handles of tasks, agents, models, sessions and approval
+/// requests.
 #[derive(Debug, Args)]
 pub(crate) struct Completions {
     /// Shell to print the script for
-    #[arg(required_unless_present = "values")]
+    #[arg(required_unless_present = "values_for")]
     shell: Option<Shell>,
-    /// Values of a kind, for the scripts
-    #[arg(long, hide = true, value_enum)]
-    values: Option<Live>,
+    /// Values for the last of these words, for the scripts
+    #[arg(long, hide = true, num_args = 1.., allow_hyphen_values = true)]
+    values_for: Vec<String>,
 }
 
 /// What a script asks for while the user types.
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Live {
     Tasks,
     Agents,
@@ -46,9 +49,11 @@ enum Live {
 
 impl Completions {
     pub(crate) async fn run(&self, settings: &Settings) -> Result<Exit, Problem> {
-        if let Some(kind) = self.values {
-            for value in live(settings, kind).await? {
-                output::text(&value)?;
+        if !self.values_for.is_empty() {
+            if let Some(kind) = kind_for(&self.values_for) {
+                for value in live(settings, kind).await? {
+                    output::text(&value)?;
+                }
             }
             return Ok(Exit::Ok);
         }
@@ -58,13 +63,45 @@ impl Completions {
         // Generated into memory first: a closed pipe is then an error here and not a panic in clap.
         let mut script = Vec::new();
         clap_complete::generate(shell, &mut Arguments::command(), "sortie", &mut script);
-        if shell == Shell::Bash {
-            script.extend_from_slice(LIVE_BASH.as_bytes());
-        }
+        let live = match shell {
+            Shell::Bash => LIVE_BASH,
+            Shell::Zsh => LIVE_ZSH,
+            Shell::Fish => LIVE_FISH,
+            Shell::Elvish | Shell::PowerShell | _ => "",
+        };
+        script.extend_from_slice(live.as_bytes());
         std::io::stdout()
             .write_all(&script)
             .map_err(Problem::Output)?;
         Ok(Exit::Ok)
+    }
+}
+
+/// Returns what the last of these words can be, if it is a value that the store or the configuration
+/// has. The words are those after the name of the program.
+fn kind_for(words: &[String]) -> Option<Live> {
+    let (current, before) = words.split_last()?;
+    match before.last().map_or("", String::as_str) {
+        "--agent" => return Some(Live::Agents),
+        "--model" | "--fallback" => return Some(Live::Models),
+        "--session" | "--resume" => return Some(Live::Sessions),
+        "--parent" | "--task" => return Some(Live::Tasks),
+        _ => {}
+    }
+    if current.starts_with('-') {
+        return None;
+    }
+    let mut names = before.iter().filter(|word| !word.starts_with('-'));
+    let (name, sub) = (names.next()?.as_str(), names.next().map(String::as_str));
+    match (name, sub) {
+        ("resume" | "replay" | "audit", None) => Some(Live::Tasks),
+        ("tasks" | "task", Some("list" | "watch" | "stats" | "clean") | None) => None,
+        ("tasks" | "task", Some(_)) => Some(Live::Tasks),
+        ("approvals" | "approval", Some("show" | "approve" | "deny" | "answer")) => {
+            Some(Live::Requests)
+        }
+        ("agents" | "agent", Some("show")) => Some(Live::Agents),
+        _ => None,
     }
 }
 

@@ -143,46 +143,81 @@ fn agents_are_listed_and_shown() {
     );
 }
 
+/// Runs a script in a shell that knows the world; returns its output.
+fn in_shell(world: &World, shell: &str, arguments: &[&str]) -> String {
+    let binaries = std::path::Path::new(env!("CARGO_BIN_EXE_sortie")).parent();
+    let path = format!("{}:/usr/bin:/bin", binaries.unwrap().display());
+    let mut command = std::process::Command::new(shell);
+    command.args(arguments).current_dir(world.workspace());
+    for (name, value) in world.command(&[]).get_envs() {
+        if let Some(value) = value {
+            command.env(name, value);
+        }
+    }
+    let output = command.env("PATH", path).output().unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Completes words in bash, zsh and fish as their scripts do.
+fn completed(world: &World, shell: &str, words: &[&str]) -> String {
+    let script = world.write(
+        &format!("completions.{shell}"),
+        &world.ok(&["completions", shell]).out,
+    );
+    let script = script.display();
+    let quoted: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
+    let all = quoted.join(" ");
+    match shell {
+        "bash" => {
+            let last = quoted.last().unwrap();
+            let asks = format!(
+                "source {script}; COMP_WORDS=(sortie {all}); COMP_CWORD={}; _sortie_live sortie {last} x; printf '%s\\n' \"${{COMPREPLY[@]}}\"",
+                words.len()
+            );
+            in_shell(world, "bash", &["--norc", "-c", &asks])
+        }
+        "zsh" => {
+            // The functions of zsh's own completion work only at a terminal.
+            let asks = format!(
+                "compdef() {{ :; }}; source {script}; _sortie() {{ :; }}; compadd() {{ print -l -- $values; }}; words=(sortie {all}); CURRENT={}; _sortie_live",
+                words.len() + 1
+            );
+            in_shell(world, "zsh", &["-f", "-c", &asks])
+        }
+        _ => {
+            let asks = format!(
+                "source {script}; complete -C \"sortie {}\"",
+                words.join(" ")
+            );
+            in_shell(world, "fish", &["--no-config", "-c", &asks])
+        }
+    }
+}
+
 #[test]
-fn bash_completes_values_that_exist_now() {
+fn shells_complete_values_that_exist_now() {
     let world = World::new();
     let model = world.scenario("  - say: done\n");
     world.ok(&["run", "x", "--model", &model]);
     let task = world.task("x");
     let handle = task["handle"].as_str().unwrap();
-    let script = world.write("completions.bash", &world.ok(&["completions", "bash"]).out);
-    let complete = |words: &[&str]| {
-        let binary = env!("CARGO_BIN_EXE_sortie");
-        let typed = words.iter().map(|word| format!("{word:?}"));
-        let typed: Vec<String> = std::iter::once(format!("{binary:?}"))
-            .chain(typed)
-            .collect();
-        let asks = format!(
-            "source {:?}; COMP_WORDS=({}); COMP_CWORD={}; _sortie_live {binary:?} {:?} {:?}; printf '%s\\n' \"${{COMPREPLY[@]}}\"",
-            script.display().to_string(),
-            typed.join(" "),
-            words.len(),
-            words.last().unwrap(),
-            words.iter().rev().nth(1).unwrap_or(&"sortie"),
-        );
-        let mut bash = std::process::Command::new("bash");
-        let known = world.command(&[]);
-        bash.args(["-c", &asks]).current_dir(world.workspace());
-        for (name, value) in known.get_envs() {
-            if let Some(value) = value {
-                bash.env(name, value);
-            }
-        }
-        String::from_utf8(bash.output().unwrap().stdout).unwrap()
-    };
-    let is_offered =
-        |words: &[&str], value: &str| complete(words).lines().any(|line| line == value);
-    assert!(is_offered(&["tasks", "show", &handle[..2]], handle));
-    assert!(is_offered(&["run", "--agent", "ex"], "explore"));
-    assert!(!is_offered(&["run", "--agent", "co"], "explore"));
     let session = task["session_id"].as_str().unwrap();
-    assert!(is_offered(&["run", "--session", ""], session));
-    assert!(is_offered(&["tasks", "sh"], "show"));
+    for shell in ["bash", "zsh", "fish"] {
+        let is_offered = |words: &[&str], value: &str| {
+            let offered = completed(&world, shell, words);
+            let mut names = offered.lines().map(|line| line.split('\t').next().unwrap());
+            names.any(|name| name == value)
+        };
+        assert!(
+            is_offered(&["tasks", "show", &handle[..2]], handle),
+            "{shell}"
+        );
+        assert!(is_offered(&["run", "--agent", "ex"], "explore"), "{shell}");
+        assert!(!is_offered(&["run", ""], "explore"), "{shell}");
+        assert!(is_offered(&["run", "--session", ""], session), "{shell}");
+    }
+    let offered = completed(&world, "bash", &["tasks", "sh"]);
+    assert!(offered.lines().any(|line| line == "show"), "{offered}");
 }
 
 #[test]
