@@ -65,6 +65,17 @@ pub(crate) fn blocking_result(
     }
 }
 
+/// Returns the bytes that the result of a child adds to the context of its parent.
+pub(crate) fn announced_bytes(lang: Lang, announcement: &Announcement) -> u64 {
+    let text = match (announcement.mode, &announcement.call) {
+        (EdgeMode::Blocking, Some(call)) => {
+            blocking_result(lang, call.clone(), None, announcement).text
+        }
+        (EdgeMode::Blocking, None) | (EdgeMode::Background, _) => announced(lang, announcement),
+    };
+    text.len() as u64
+}
+
 /// Returns the todo list, one line for each item.
 pub(crate) fn todo_list(lang: Lang, todos: &[Todo]) -> String {
     let mut lines = vec![text(lang, "todo-list", &[])];

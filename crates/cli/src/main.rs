@@ -11,6 +11,7 @@ mod choice;
 mod colors;
 mod commands;
 mod configuration;
+mod delegation;
 mod engine;
 mod exit;
 mod follow;

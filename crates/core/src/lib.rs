@@ -21,6 +21,7 @@ pub mod message;
 pub mod notification;
 pub mod policy;
 pub mod ports;
+pub mod report;
 pub mod request;
 pub mod request_view;
 pub mod run;

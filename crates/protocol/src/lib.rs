@@ -38,6 +38,7 @@ pub use usage::*;
 pub use sortie_core::budget::Balance;
 pub use sortie_core::notification::{Notification, NotificationKind};
 pub use sortie_core::policy::Mode;
+pub use sortie_core::report::DelegationReport;
 pub use sortie_core::request_view::{ReplyKind, ReplyView, RequestView as Request};
 
 /// Formats a time as every interface shows it.

@@ -63,6 +63,7 @@ pub use sinks::{FileSink, Sink, SinkError};
 pub use sortie_agent::summaries_of;
 pub use sortie_agent::{CriticalSpan, Span, SpanKind, TaskTimeline, Timeline};
 pub use sortie_agent::{Divergence, Replayed, Tapes, projection, replay_tree};
+pub use sortie_agent::{MAX_REPORT_TASKS, TaskFacts, delegation_report, report_subtree};
 pub use sortie_agent::{TranscriptLine, builtin_agents, main_agent, transcript};
 pub use sortie_core as core;
 pub use sortie_policy::{Explanation, LayerView, Opinion, View};

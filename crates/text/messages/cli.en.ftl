@@ -779,14 +779,15 @@ chat-applied =
     }
 chat-help =
     /tasks            tasks of this conversation     /task [ID]    one of them
-    /report [ID]      the result of a task           /diff [ID]    its changes
-    /apply [ID]       applies its changes            /cancel [ID]  cancels it
+    /result [ID]      the result of a task           /diff [ID]    its changes
+    /report [ID]      how it delegated, with costs   /apply [ID]   applies its changes
+    /cancel [ID]      cancels it                     /resume [ID]  another conversation
     /steer ID TEXT    adds to its instruction        /usage        tokens and cost
     /approve, /deny   decides the open request       /agents       lists agents
     /model [NAME]     shows or sets the model        /mode [MODE]  when to ask you
     /budget [USD]     limits the cost of a turn      /clear        clears the screen
     /fork [ID]        branches off a turn            /new          a new session
-    /resume [ID]      opens another conversation     /quit         leaves
+    /quit             leaves
     Enter sends; Alt-Enter, or \ and Enter, starts a new line. Tab completes
     commands, @files and ids. Up and Down recall earlier messages. Esc interrupts
     the turn, Ctrl-C stops it. Ctrl-C twice, or Ctrl-D, leaves.
@@ -858,3 +859,74 @@ top-help =
     c             cancel the task and its subagents; asks first
 
     q, Esc        leave; tasks are not affected
+
+## Delegation report
+
+report-title = Delegation report: { $label }
+report-summary =
+    { $count ->
+        [one] { $id }: { $status }, { $time }, { $count } task, { $tokens } tokens, cost { $cost }
+       *[other] { $id }: { $status }, { $time }, { $count } tasks, { $tokens } tokens, cost { $cost }
+    }
+report-so-far = The task has not ended; all numbers are those so far.
+report-estimate = Did delegating pay off? An estimate
+report-no-children = Nothing was delegated: the task has no subagents.
+report-paid-off = Delegating paid off.
+report-mixed = Mixed: delegating saved one of time and prompt text, and cost more of the other.
+report-even = About even: within a tenth of one agent that does everything.
+report-cost-more = Delegating cost more than one agent that does everything.
+report-unknown = Unknown: the journal of a task was removed.
+report-estimate-time = Time: { $delegated } with subagents, without waits for people; about { $alone } if one agent had made the same model and tool calls one after the other.
+report-estimate-text = Prompt text: { $delegated } sent by all tasks; about { $alone } if all work had stayed in one context ({ $tokens }).
+report-tokens-less = about { $count } tokens less with subagents
+report-tokens-more = about { $count } tokens more with subagents
+report-estimate-basis = Basis: the journals of the tasks, 4 bytes per token. Prompt caches and a different course of the work are not considered.
+report-tasks = Tasks
+report-column-task = Task
+report-column-critical = Critical
+report-column-waits = Waits
+report-column-tokens = Tokens
+report-column-cost = Cost
+report-column-context = Context
+report-column-announced = Reported
+report-more-tasks =
+    { $count ->
+        [one] { $count } more task; --json has all that are known
+       *[other] { $count } more tasks; --json has all that are known
+    }
+report-critical = Critical path: what the result waited for
+report-column-waited = Waited for
+report-column-share = Share
+report-more-steps =
+    { $count ->
+        [one] { $count } shorter step is not shown
+       *[other] { $count } shorter steps are not shown
+    }
+report-duplicates = Duplicate work of siblings
+report-no-duplicates = None: no file, folder, page or search was used by two subagents of one parent.
+report-column-kind = Kind
+report-column-what = What
+report-column-calls = Calls
+report-column-repeated = Repeated
+report-column-by = By
+report-kind-file = file
+report-kind-folder = folder
+report-kind-search = search
+report-kind-page = page
+report-more-duplicates =
+    { $count ->
+        [one] { $count } smaller duplicate is not shown
+       *[other] { $count } smaller duplicates are not shown
+    }
+report-context = Context of the parents
+report-context-saved = Subagents read and wrote { $children } in their own contexts; instructions and reports put { $parents } into the contexts of their parents: { $saved } stayed out.
+report-context-lost = Subagents read and wrote { $children } in their own contexts; instructions and reports put { $parents } into the contexts of their parents: { $lost } more than the work itself.
+activity-slot = slot
+activity-model = model
+activity-rate-limit = rate limit
+activity-tool = tool
+activity-approval = approval
+activity-question = answer
+activity-children = children
+activity-paused = paused
+activity-other = other

@@ -665,14 +665,15 @@ chat-resume-hint = /resume ID 打开其中一个。
 chat-applied = 已应用 { $count } 个文件的改动：
 chat-help =
     /tasks            此对话的任务            /task [ID]    其中一个任务
-    /report [ID]      任务的结果              /diff [ID]    任务的改动
-    /apply [ID]       应用改动                /cancel [ID]  取消任务
+    /result [ID]      任务的结果              /diff [ID]    任务的改动
+    /report [ID]      委派情况与费用          /apply [ID]   应用改动
+    /cancel [ID]      取消任务                /resume [ID]  打开另一个对话
     /steer ID 内容    补充任务的指示          /usage        token 与费用
     /approve, /deny   处理待审批请求          /agents       列出代理
     /model [名称]     查看或设置模型          /mode [模式]  何时询问您
     /budget [美元]    限制每轮费用            /clear        清屏
     /fork [ID]        从某一轮分支            /new          新的对话
-    /resume [ID]      打开另一个对话          /quit         退出
+    /quit             退出
     按键：Enter 发送，Alt-Enter 或 \ Enter 换行，Tab 补全命令、@文件和 ID，
     上下键翻历史，Esc 打断本轮，Ctrl-C 停止本轮，连按两次退出，Ctrl-D 退出。
 notify-needed = Sortie 需要您：{ $label }
@@ -739,3 +740,58 @@ top-help =
     c             取消任务及其子代理；会先确认
 
     q, Esc        退出；不影响任务
+
+## 委派报告
+
+report-title = 委派报告：{ $label }
+report-summary = { $id }：{ $status }，{ $time }，{ $count } 个任务，{ $tokens } 个 token，费用 { $cost }
+report-so-far = 任务尚未结束；以下均为截至目前的数字。
+report-estimate = 委派是否划算？（估算）
+report-no-children = 没有委派：该任务没有子代理。
+report-paid-off = 委派是划算的。
+report-mixed = 有得有失：时间与提示文本之中，一项节省，另一项增加。
+report-even = 大致持平：与单个代理完成全部工作相差不到十分之一。
+report-cost-more = 委派的代价高于单个代理完成全部工作。
+report-unknown = 无法估算：有任务的日志已被删除。
+report-estimate-time = 时间：使用子代理为 { $delegated }（不含等待人的时间）；若由一个代理依次进行同样的模型调用和工具调用，约为 { $alone }。
+report-estimate-text = 提示文本：所有任务共发送 { $delegated }；若全部工作留在同一上下文中，约为 { $alone }（{ $tokens }）。
+report-tokens-less = 使用子代理约少 { $count } 个 token
+report-tokens-more = 使用子代理约多 { $count } 个 token
+report-estimate-basis = 依据：各任务的日志，每个 token 按 4 字节计。未考虑提示缓存，也未考虑工作过程本身可能不同。
+report-tasks = 任务
+report-column-task = 任务
+report-column-critical = 关键路径
+report-column-waits = 等待
+report-column-tokens = Token
+report-column-cost = 费用
+report-column-context = 上下文
+report-column-announced = 报告
+report-more-tasks = 另有 { $count } 个任务；--json 列出全部已知任务
+report-critical = 关键路径：结果在等待什么
+report-column-waited = 等待对象
+report-column-share = 占比
+report-more-steps = 另有 { $count } 个较短的步骤未显示
+report-duplicates = 兄弟任务的重复工作
+report-no-duplicates = 无：没有文件、目录、网页或搜索被同一父任务的两个子代理使用。
+report-column-kind = 类型
+report-column-what = 内容
+report-column-calls = 调用
+report-column-repeated = 重复
+report-column-by = 任务
+report-kind-file = 文件
+report-kind-folder = 目录
+report-kind-search = 搜索
+report-kind-page = 网页
+report-more-duplicates = 另有 { $count } 项较小的重复未显示
+report-context = 父任务的上下文
+report-context-saved = 子代理在各自的上下文中读写了 { $children }；指示和报告在父任务的上下文中占 { $parents }：节省了 { $saved }。
+report-context-lost = 子代理在各自的上下文中读写了 { $children }；指示和报告在父任务的上下文中占 { $parents }：比工作本身还多 { $lost }。
+activity-slot = 空位
+activity-model = 模型
+activity-rate-limit = 速率限制
+activity-tool = 工具
+activity-approval = 审批
+activity-question = 回答
+activity-children = 子任务
+activity-paused = 已暂停
+activity-other = 其他

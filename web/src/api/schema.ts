@@ -814,6 +814,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/tasks/{id}/report": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Returns how the tree below a task was delegated: time, tokens, cost and waits, the critical
+         *     path, duplicate work, and an estimate of whether it paid off.
+         */
+        get: operations["tasks_report"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/tasks/{id}/result": {
         parameters: {
             query?: never;
@@ -1419,6 +1439,24 @@ export interface components {
              */
             websocket: number;
         };
+        /** @description What stayed out of the contexts of the parents. */
+        ContextSaved: {
+            /**
+             * Format: int64
+             * @description Bytes that children read and wrote in their own contexts.
+             */
+            children_bytes: number;
+            /**
+             * Format: int64
+             * @description Bytes of instructions and results in the contexts of their parents.
+             */
+            parents_bytes: number;
+            /**
+             * Format: int64
+             * @description The difference; negative if the parents read more than their children worked with.
+             */
+            saved_bytes: number;
+        };
         /** @description Messages about the connection, and records. */
         Control: {
             /** @description Identifies this start of the server. */
@@ -1526,6 +1564,18 @@ export interface components {
             /** @description The end. */
             until: string;
         };
+        /** @description A step of the critical path. */
+        CriticalStep: {
+            /** @description What that task waited for: a word of the timeline. */
+            kind: string;
+            /**
+             * Format: int64
+             * @description How long.
+             */
+            ms: number;
+            /** @description The task that the root's result waited for. */
+            task_id: string;
+        };
         /** @description One reason why a tool call is dangerous. */
         Danger: {
             /** @description The dangerous part: one command of several, shortened. */
@@ -1537,6 +1587,56 @@ export interface components {
         };
         /** @enum {string} */
         Decision: "allow" | "ask" | "deny";
+        /**
+         * @description How the tree of a task was delegated: time, tokens, cost and waits of each task, the critical
+         *     path, duplicate work, and what stayed out of the context of the parents.
+         */
+        DelegationReport: {
+            /** @description What stayed out of the contexts of the parents. */
+            context: components["schemas"]["ContextSaved"];
+            /**
+             * Format: double
+             * @description Estimated cost of all listed tasks; null if that of any task is unknown.
+             */
+            cost_usd: number | null;
+            /** @description What the root's result waited for, in order. */
+            critical_path: components["schemas"]["CriticalStep"][];
+            /** @description What siblings read or searched more than once, the largest first. */
+            duplicates: components["schemas"]["Duplicate"][];
+            /**
+             * Format: int64
+             * @description Smaller duplicates that are not listed.
+             */
+            duplicates_left_out: number;
+            /**
+             * Format: int64
+             * @description Milliseconds from the admission of the root to its end, or to now.
+             */
+            elapsed_ms: number;
+            /** @description Whether the root has ended. If not, all numbers are those so far. */
+            ended: boolean;
+            /** @description An estimate of whether delegating paid off. */
+            estimate: components["schemas"]["Estimate"];
+            /**
+             * Format: int64
+             * @description Tasks of a very large tree that are not part of the report.
+             */
+            left_out: number;
+            /**
+             * Format: int64
+             * @description Shorter steps of the critical path that are not listed.
+             */
+            steps_left_out: number;
+            /** @description The root of the reported tree. */
+            task_id: string;
+            /** @description The tasks: each parent is followed by its children, oldest first. */
+            tasks: components["schemas"]["ReportTask"][];
+            /**
+             * Format: int64
+             * @description Input and output tokens of all listed tasks; null if unknown.
+             */
+            tokens: number | null;
+        };
         /** @description The result of a delete. */
         Deleted: {
             /**
@@ -1575,6 +1675,27 @@ export interface components {
             /** @description Whether the check passed. */
             ok: boolean;
         };
+        /** @description Something that several siblings read or searched. */
+        Duplicate: {
+            /**
+             * Format: int64
+             * @description The calls of all of them.
+             */
+            calls: number;
+            /** @description What it is. */
+            kind: components["schemas"]["DuplicateKind"];
+            /**
+             * Format: int64
+             * @description Bytes of the results beyond those of one sibling.
+             */
+            repeated_bytes: number;
+            /** @description The siblings that did it. */
+            tasks: string[];
+            /** @description The path, the pattern, the query or the address. */
+            what: string;
+        };
+        /** @enum {string} */
+        DuplicateKind: "file" | "folder" | "search" | "page";
         /** @description The policy of a run, with the origin of each rule. */
         EffectivePolicy: {
             /** @description Whether dangerous commands need no approval of their own. */
@@ -1589,6 +1710,35 @@ export interface components {
             read_only: boolean;
             /** @description The decision about each tool, whatever its arguments. */
             tools: components["schemas"]["ToolRuling"][];
+        };
+        /**
+         * @description An estimate of what the root would have needed without children: the same model calls and tools,
+         *     one after the other, in one context. It ignores prompt caches and what the root would have known
+         *     from its earlier work.
+         */
+        Estimate: {
+            /**
+             * Format: int64
+             * @description Milliseconds of all models and tools, one after the other.
+             */
+            alone_ms: number;
+            /**
+             * Format: int64
+             * @description Bytes of all prompts if each had contained the work of the children so far.
+             */
+            alone_prompt_bytes: number;
+            /**
+             * Format: int64
+             * @description Milliseconds of the tree, without waits for people on its critical path.
+             */
+            delegated_ms: number;
+            /**
+             * Format: int64
+             * @description Bytes of all prompts that the tree sent.
+             */
+            delegated_prompt_bytes: number;
+            /** @description The conclusion. */
+            payoff: components["schemas"]["Payoff"];
         };
         /** @description A hypothetical call to evaluate against the policy. */
         ExplainBody: {
@@ -2075,6 +2225,8 @@ export interface components {
             /** @enum {string} */
             type: "deleted";
         };
+        /** @enum {string} */
+        Payoff: "no_children" | "paid_off" | "mixed" | "even" | "cost_more" | "unknown";
         /** @description The rules of one layer. */
         PolicyLayer: {
             /** @description Calls that are allowed; null allows all. */
@@ -2143,6 +2295,82 @@ export interface components {
             text?: string | null;
             /** @description What the run is to do instead, for `refused`. */
             words?: string | null;
+        };
+        /** @description One task of a report. */
+        ReportTask: {
+            /** @description The agent of the task. */
+            agent: string;
+            /**
+             * Format: int64
+             * @description Bytes of its result in the context of its parent.
+             */
+            announced_bytes: number;
+            /**
+             * Format: int32
+             * @description Completions of its model.
+             */
+            completions: number;
+            /**
+             * Format: int64
+             * @description Bytes that it read and wrote in its own context, without its instruction.
+             */
+            context_bytes: number;
+            /**
+             * Format: double
+             * @description Its own estimated cost; null if unknown.
+             */
+            cost_usd: number | null;
+            /**
+             * Format: int64
+             * @description Milliseconds of it on the critical path.
+             */
+            critical_ms: number;
+            /**
+             * Format: int32
+             * @description The distance from the root of the report.
+             */
+            depth: number;
+            /**
+             * Format: int64
+             * @description Milliseconds from its admission to its end, or to now.
+             */
+            elapsed_ms: number;
+            /**
+             * Format: int64
+             * @description Milliseconds from the start of the report to its admission.
+             */
+            from_ms: number;
+            /** @description The short name of the task. */
+            handle: string;
+            /**
+             * Format: int64
+             * @description Bytes of its instruction, which its parent wrote.
+             */
+            instruction_bytes: number;
+            /** @description Whether its journal was removed, so that only its record is known. */
+            journal_removed: boolean;
+            /** @description The label of the task. */
+            label: string;
+            /** @description The model that replied last. */
+            model: string;
+            /** @description The task that started it; null for the root of the report. */
+            parent_id: string | null;
+            /** @description The status of the task. */
+            status: components["schemas"]["Status"];
+            /** @description The task. */
+            task_id: string;
+            /** @description What it spent its time on. */
+            time: components["schemas"]["TimeByActivity"];
+            /**
+             * Format: int64
+             * @description Its own input and output tokens; null if unknown.
+             */
+            tokens: number | null;
+            /**
+             * Format: int32
+             * @description Its tool calls.
+             */
+            tool_calls: number;
         };
         /** @description An approval request or a question that a run waits for. */
         Request: {
@@ -2540,6 +2768,54 @@ export interface components {
             /** @description The task. */
             task_id: string;
             verdict: components["schemas"]["Verdict"] | null;
+        };
+        /** @description Milliseconds by what a task waited for. */
+        TimeByActivity: {
+            /**
+             * Format: int64
+             * @description An approval.
+             */
+            approval_ms: number;
+            /**
+             * Format: int64
+             * @description Its children.
+             */
+            children_ms: number;
+            /**
+             * Format: int64
+             * @description A completion of its model.
+             */
+            model_ms: number;
+            /**
+             * Format: int64
+             * @description Nothing that is journaled.
+             */
+            other_ms: number;
+            /**
+             * Format: int64
+             * @description A person who resumes it.
+             */
+            paused_ms: number;
+            /**
+             * Format: int64
+             * @description The answer to a question.
+             */
+            question_ms: number;
+            /**
+             * Format: int64
+             * @description The provider's rate limit.
+             */
+            rate_limit_ms: number;
+            /**
+             * Format: int64
+             * @description A slot in its lane.
+             */
+            slot_ms: number;
+            /**
+             * Format: int64
+             * @description Its tools.
+             */
+            tool_ms: number;
         };
         /** @description The timeline of a tree, with its critical path. */
         Timeline: {
@@ -4447,6 +4723,36 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["EffectivePolicy"];
+                };
+            };
+            /** @description What went wrong, and what to do next */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    tasks_report: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DelegationReport"];
                 };
             };
             /** @description What went wrong, and what to do next */

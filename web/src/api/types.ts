@@ -8,6 +8,7 @@ export type Approval = Schemas["Approval"];
 export type Balance = Schemas["Balance"];
 export type Cancelled = Schemas["Cancelled"];
 export type ClientMessage = Schemas["ClientMessage"];
+export type DelegationReport = Schemas["DelegationReport"];
 export type LiveEvent = Schemas["LiveEvent"];
 export type Me = Schemas["Me"];
 export type ModelChoices = Schemas["ModelChoices"];

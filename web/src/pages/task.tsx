@@ -41,6 +41,7 @@ const TABS = [
   "transcript",
   "children",
   "timeline",
+  "report",
   "diff",
   "policy",
   "audit",
@@ -263,6 +264,13 @@ function Panel({
         <Lazy
           load={() => import("../timeline/view").then((loaded) => loaded.TimelineView)}
           props={{ id: task.task_id, tall: false }}
+        />
+      );
+    case "report":
+      return (
+        <Lazy
+          load={() => import("../ui/report").then((loaded) => loaded.ReportView)}
+          props={{ id: task.task_id, root: task.root_id }}
         />
       );
     case "diff":

@@ -19,6 +19,7 @@ use super::conversation::Conversation;
 use super::highlight::diff_style;
 use super::markdown;
 use super::sessions::{find_session, new_session};
+use crate::delegation;
 use crate::output;
 use crate::problem::Problem;
 use crate::report;
@@ -52,6 +53,7 @@ impl Conversation<'_> {
             "fork" => self.fork(rest).await,
             "new" => self.start_new().await,
             "resume" => self.resume(rest).await,
+            "result" => self.show_result(rest).await,
             "report" => self.show_report(rest).await,
             "diff" => self.show_diff(rest).await,
             "apply" => self.apply(rest).await,
@@ -92,7 +94,7 @@ impl Conversation<'_> {
             return Vec::new();
         }
         match name {
-            "task" | "cancel" | "steer" | "report" | "diff" | "apply" | "fork" => {
+            "task" | "cancel" | "steer" | "report" | "result" | "diff" | "apply" | "fork" => {
                 complete::matching(self.task_ids().await.into_iter(), word)
             }
             "model" => complete::matching(self.models().into_iter(), word),
@@ -166,7 +168,8 @@ impl Conversation<'_> {
         if !id.is_empty() {
             return self.engine.resolve(id).await;
         }
-        let turns = self.turns(LISTED).await?;
+        // Tasks that were created for the session may be between its turns.
+        let turns = self.turns(0).await?;
         turns
             .iter()
             .find(|run| run.lane == Lane::Main)
@@ -441,7 +444,18 @@ impl Conversation<'_> {
         self.board.reset();
     }
 
+    /// Shows how the tree of a task was delegated.
     async fn show_report(&mut self, id: &str) -> Result<(), Problem> {
+        let record = self.engine.get(self.task(id).await?).await?;
+        let store = self.settings.options.read_store()?;
+        let report = delegation::load(&store, &record).await?;
+        let columns = u16::try_from(self.canvas.width()).ok();
+        let text = delegation::document(self.lang(), &report).text(columns);
+        self.print(text.lines().map(str::to_owned));
+        Ok(())
+    }
+
+    async fn show_result(&mut self, id: &str) -> Result<(), Problem> {
         let record = self.engine.get(self.task(id).await?).await?;
         match record.outcome.as_ref().and_then(|outcome| outcome.text()) {
             Some(text) => {

@@ -3,10 +3,10 @@
 use std::path::Path;
 
 /// The commands.
-pub(super) const COMMANDS: [&str; 20] = [
+pub(super) const COMMANDS: [&str; 21] = [
     "/agents", "/apply", "/approve", "/budget", "/cancel", "/clear", "/deny", "/diff", "/fork",
-    "/help", "/mode", "/model", "/new", "/quit", "/report", "/resume", "/steer", "/task", "/tasks",
-    "/usage",
+    "/help", "/mode", "/model", "/new", "/quit", "/report", "/result", "/resume", "/steer",
+    "/task", "/tasks", "/usage",
 ];
 /// The most candidates.
 const MOST: usize = 50;

@@ -18,6 +18,7 @@ mod damage;
 #[expect(dead_code, reason = "the tests of the store use the rest")]
 #[path = "../../../store/tests/it/server.rs"]
 mod database;
+mod delegation;
 mod demo;
 mod doctor;
 mod files;

@@ -12,6 +12,7 @@ const COMMANDS: &[&[&str]] = &[
     &["tasks", "list"],
     &["tasks", "show"],
     &["tasks", "result"],
+    &["tasks", "report"],
     &["tasks", "transcript"],
     &["tasks", "events"],
     &["tasks", "watch"],
@@ -212,6 +213,7 @@ fn shells_complete_values_that_exist_now() {
             is_offered(&["tasks", "show", &handle[..2]], handle),
             "{shell}"
         );
+        assert!(is_offered(&["tasks", "report", ""], handle), "{shell}");
         assert!(is_offered(&["run", "--agent", "ex"], "explore"), "{shell}");
         assert!(!is_offered(&["run", ""], "explore"), "{shell}");
         assert!(is_offered(&["run", "--session", ""], session), "{shell}");

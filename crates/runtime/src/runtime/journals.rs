@@ -2,10 +2,14 @@
 
 use std::sync::Arc;
 
-use sortie_agent::{Timeline, TranscriptLine, task_timeline, timeline, transcript};
+use sortie_agent::{
+    MAX_REPORT_TASKS, TaskFacts, Timeline, TranscriptLine, delegation_report, report_subtree,
+    task_timeline, timeline, transcript,
+};
 use sortie_core::event::{Event, JournalEntry};
 use sortie_core::id::{BlobId, RunId, Seq};
 use sortie_core::ports::store::{ListFilter, VerifyReport};
+use sortie_core::report::DelegationReport;
 use sortie_core::run::{RunDetails, RunRecord, RunSpec};
 
 use super::{Runtime, RuntimeError};
@@ -127,6 +131,31 @@ impl Runtime {
         Ok((line, all.saturating_sub(runs.len() as u64)))
     }
 
+    /// Returns the report on how the tree below a task was delegated.
+    pub async fn report(&self, run: RunId) -> Result<DelegationReport, RuntimeError> {
+        let record = self.get(run).await?;
+        let filter = ListFilter {
+            root: Some(record.root),
+            archived: true,
+            limit: MAX_REPORT_TASKS,
+            ..ListFilter::default()
+        };
+        let all = self.stats(filter.clone()).await?.total;
+        let listed = self.list(filter).await?;
+        let left_out = all.saturating_sub(listed.len() as u64);
+        let now = self.now();
+        let mut facts = Vec::new();
+        for record in report_subtree(&record, listed) {
+            // One journal at a time: together they may be larger than memory.
+            let entries = self.events(record.run_id, Seq(0)).await?;
+            facts.push(on_a_thread(move || TaskFacts::of(record, &entries, now)).await?);
+        }
+        let report = on_a_thread(move || delegation_report(&facts, left_out, now)).await?;
+        report.ok_or_else(|| {
+            Refusal::new(RefusalReason::Internal, "the tree has no tasks".to_owned()).into()
+        })
+    }
+
     /// Verifies the hash chain of every journal.
     pub async fn verify(&self) -> Result<VerifyReport, RuntimeError> {
         Ok(self.engine.store.verify().await?)
@@ -144,7 +173,7 @@ async fn on_a_thread<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, RuntimeError> {
     tokio::task::spawn_blocking(work).await.map_err(|error| {
-        let message = format!("cannot compute the timeline: {error}");
+        let message = format!("cannot compute the view of a tree: {error}");
         Refusal::new(RefusalReason::Internal, message).into()
     })
 }

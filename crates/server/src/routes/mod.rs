@@ -66,6 +66,7 @@ pub(crate) fn all() -> Routes {
         .add(Access::VIEWER, routes!(views::transcript))
         .add(Access::VIEWER, routes!(views::tree))
         .add(Access::VIEWER, routes!(views::timeline))
+        .add(Access::VIEWER, routes!(views::report))
         .add(Access::VIEWER, routes!(views::policy))
         .add(Access::VIEWER, routes!(views::audit))
         .add(Access::VIEWER, routes!(views::blob))

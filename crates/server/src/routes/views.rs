@@ -11,8 +11,8 @@ use sortie_core::event::{Event, JournalEntry};
 use sortie_core::id::{BlobId, RunId, Seq};
 use sortie_core::ports::store::{AuditFilter, ListFilter};
 use sortie_protocol::{
-    AuditLine, CallsOfChildren, CriticalSpan, Diff, EffectivePolicy, PolicyLayer, Span, Task,
-    TaskResult, Timeline, TimelineTask, ToolRuling, TranscriptItem,
+    AuditLine, CallsOfChildren, CriticalSpan, DelegationReport, Diff, EffectivePolicy, PolicyLayer,
+    Span, Task, TaskResult, Timeline, TimelineTask, ToolRuling, TranscriptItem,
 };
 use utoipa::IntoParams;
 
@@ -238,6 +238,19 @@ fn timeline_task(task: &sortie_runtime::TaskTimeline) -> TimelineTask {
             })
             .collect(),
     }
+}
+
+#[utoipa::path(get, path = "/api/tasks/{id}/report", tag = "tasks",
+    params(("id" = String, Path)), responses((status = 200, body = DelegationReport)))]
+/// Returns how the tree below a task was delegated: time, tokens, cost and waits, the critical
+/// path, duplicate work, and an estimate of whether it paid off.
+pub(crate) async fn report(
+    State(Shared(app)): State<Shared>,
+    caller: Caller,
+    PathParams(id): PathParams<String>,
+) -> Result<Json<DelegationReport>, Problem> {
+    let run = app.task(&caller, &id).await?.run_id;
+    Ok(Json(app.runtime.report(run).await?))
 }
 
 #[utoipa::path(get, path = "/api/tasks/{id}/policy", tag = "tasks",

@@ -50,6 +50,7 @@ const ROUTES: &[(&str, &str, Role, Tenant)] = &[
     ("get", "/api/tasks/{id}/transcript", Viewer, Missing),
     ("get", "/api/tasks/{id}/tree", Viewer, Missing),
     ("get", "/api/tasks/{id}/timeline", Viewer, Missing),
+    ("get", "/api/tasks/{id}/report", Viewer, Missing),
     ("get", "/api/tasks/{id}/policy", Viewer, Missing),
     ("get", "/api/tasks/{id}/audit", Viewer, Missing),
     ("get", "/api/tasks/{id}/blobs/{blob}", Viewer, Missing),

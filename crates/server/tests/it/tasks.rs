@@ -64,6 +64,9 @@ async fn task_is_created_ends_and_has_all_views() {
     );
     assert_eq!(look("tree").await[0]["task_id"], id);
     assert_eq!(look("timeline").await["tasks"][0]["label"], "look");
+    let report = look("report").await;
+    assert_eq!(report["tasks"][0]["tool_calls"], 1);
+    assert_eq!(report["estimate"]["payoff"], "no_children");
     assert_eq!(look("policy").await["mode"], "default");
     assert_eq!(look("audit").await[0]["tool"], "list_dir");
     let short = world

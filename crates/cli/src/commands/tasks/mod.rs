@@ -9,6 +9,7 @@ mod control;
 mod delete;
 pub(crate) mod events;
 mod list;
+mod report;
 mod result;
 mod show;
 mod stats;
@@ -36,6 +37,7 @@ pub(crate) enum Tasks {
     List(list::List),
     Show(show::Show),
     Result(result::ResultText),
+    Report(report::Report),
     Transcript(transcript::Transcript),
     Events(events::Events),
     Watch(watch::Watch),
@@ -58,6 +60,7 @@ impl Tasks {
             Self::List(list) => list.run(settings).await,
             Self::Show(show) => show.run(settings).await,
             Self::Result(result) => result.run(settings).await,
+            Self::Report(report) => report.run(settings).await,
             Self::Transcript(transcript) => transcript.run(settings).await,
             Self::Events(events) => events.run(settings).await,
             Self::Watch(watch) => watch.run(settings).await,
