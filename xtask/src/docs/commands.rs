@@ -12,7 +12,12 @@ use crate::tree::Tree;
 pub(super) const REFERENCE: &str =
     "crates/cli/tests/it/snapshots/it__reference__the_help_of_every_command.snap";
 /// Flags of other programs that documents explain on their own.
-const FOREIGN: [&str; 3] = ["--security-opt", "--release", "--locked"];
+const FOREIGN: [&str; 4] = [
+    "--security-opt",
+    "--release",
+    "--locked",
+    "--permission-mode",
+];
 
 #[derive(Debug, Default)]
 struct Command {

@@ -58,7 +58,12 @@ impl Document {
                 (None, Some(language)) => {
                     document.add_paragraph(&std::mem::take(&mut paragraph));
                     fence = Some(Fence {
-                        language: language.trim().to_owned(),
+                        // A file name may follow the language.
+                        language: language
+                            .split_whitespace()
+                            .next()
+                            .unwrap_or_default()
+                            .to_owned(),
                         lines: Vec::new(),
                     });
                 }

@@ -21,6 +21,7 @@ mod database;
 mod delegation;
 mod demo;
 mod doctor;
+mod documented;
 mod files;
 mod first_hour;
 mod found;
