@@ -2,11 +2,12 @@
 //!
 //! Paths and links are compared with the tree, commands and flags with the snapshot of every
 //! `--help`, configuration keys with the snapshot of the schema, routes with the OpenAPI document,
-//! symbols with the sources. The snapshots are kept current by tests of their crates.
+//! symbols with the sources, and the tests of docs/lessons.md with the tests. The snapshots are kept current by tests of their crates.
 
 mod commands;
 mod document;
 mod keys;
+mod lessons;
 mod paths;
 mod routes;
 mod symbols;
@@ -87,6 +88,7 @@ fn problems(tree: &Tree) -> Vec<String> {
         found.extend(schema.problems(document));
         found.extend(routes.problems(document));
         found.extend(symbols.problems(document, &schema));
+        found.extend(lessons::problems(tree, document));
         found.sort();
         found.dedup();
         let lines = found.into_iter();
