@@ -62,6 +62,10 @@ pub(crate) enum Problem {
     Nothing(String),
     /// The operation is refused; the message says why and what to do.
     Refused(String),
+    /// A worktree was requested outside of a git repository.
+    NoRepository { path: PathBuf },
+    /// A server already listens for this store.
+    ServerRuns { address: String, pid: u32 },
     /// Writing to stdout failed.
     Output(io::Error),
     /// The operating system refused something that the process needs.
@@ -222,12 +226,13 @@ impl Problem {
             Self::Keys(_) => Exit::Store,
             Self::Token { .. } | Self::Unsafe(_) | Self::Leaked { .. } => Exit::Store,
             Self::NoAgent { .. } | Self::Nothing(_) => Exit::NotFound,
-            Self::Refused(_) => Exit::Refused,
+            Self::Refused(_) | Self::ServerRuns { .. } => Exit::Refused,
             Self::Model(_)
             | Self::ShortId(_)
             | Self::NoHome
             | Self::Home { .. }
             | Self::Workspace { .. }
+            | Self::NoRepository { .. }
             | Self::Input(_)
             | Self::EmptyInput
             | Self::LongInput
@@ -316,6 +321,23 @@ impl Problem {
             Self::Typed(sentence) | Self::Nothing(sentence) | Self::Refused(sentence) => {
                 plain(sentence.clone())
             }
+            Self::NoRepository { path } => hinted(
+                t!(
+                    lang,
+                    "error-no-repository",
+                    path = path.display().to_string()
+                ),
+                t!(lang, "hint-no-repository"),
+            ),
+            Self::ServerRuns { address, pid } => hinted(
+                t!(
+                    lang,
+                    "serve-already",
+                    address = address,
+                    pid = pid.to_string()
+                ),
+                t!(lang, "hint-server-runs"),
+            ),
             Self::Output(source) => ErrorText {
                 message: t!(lang, "error-output"),
                 causes: chain(source),

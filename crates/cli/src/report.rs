@@ -1,8 +1,9 @@
 //! Reports the end of a run to the user.
 
-use sortie_core::event::Event;
+use sortie_core::event::{Event, JournalEntry};
 use sortie_core::id::{RunId, Seq};
 use sortie_core::message::Usage;
+use sortie_core::ports::model::Fault;
 use sortie_core::ports::store::ListFilter;
 use sortie_core::run::{Outcome, Reason, RunRecord, Status};
 use sortie_core::words::Lang;
@@ -44,10 +45,51 @@ pub(crate) async fn ended(
         Some(outcome) => {
             let children = completed_children(engine, record.run_id).await?;
             not_completed(settings, record, outcome, &children);
+            if let Some(hint) = model_hint(settings.lang, engine, record).await? {
+                output::note(&t!(settings.lang, "error-hint", hint = hint));
+            }
             Ok(())
         }
         None => Ok(()),
     }
+}
+
+/// Returns what to do about a run that ended because its model could not be prompted.
+async fn model_hint(
+    lang: Lang,
+    engine: &Engine,
+    record: &RunRecord,
+) -> Result<Option<String>, Problem> {
+    if record.reason() != Some(Reason::Error) {
+        return Ok(None);
+    }
+    let after = Seq(record.head.0.saturating_sub(LAST_ENTRIES));
+    let entries = engine.events(record.run_id, after).await?;
+    let prompted = |entry: &&JournalEntry| {
+        matches!(
+            entry.event,
+            Event::ModelFailed { .. } | Event::Answered { .. }
+        )
+    };
+    let last = entries.iter().rev().find(prompted);
+    let Some(Event::ModelFailed { model, fault, .. }) = last.map(|entry| &entry.event) else {
+        return Ok(None);
+    };
+    let model = one_line(model);
+    Ok(match *fault {
+        Fault::Auth => Some(t!(lang, "hint-model-key", model = model)),
+        Fault::BadRequest => Some(t!(lang, "hint-model-name", model = model)),
+        Fault::Transient | Fault::RateLimited { .. } => Some(t!(
+            lang,
+            "hint-model-silent",
+            model = model,
+            id = &record.handle
+        )),
+        Fault::ContextOverflow
+        | Fault::ContentFilter
+        | Fault::TextCall { .. }
+        | Fault::Cancelled => None,
+    })
 }
 
 /// Prints the handle of a run, its time and its cost.

@@ -1,5 +1,7 @@
 //! Flags for what a run may do and spend.
 
+use std::path::Path;
+
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use sortie_core::budget::Budget;
@@ -8,6 +10,7 @@ use sortie_core::policy::Mode;
 use sortie_core::run::Isolation;
 use sortie_runtime::NewRun;
 
+use crate::problem::Problem;
 use crate::settings::Settings;
 
 /// Flags for what a run may do and spend.
@@ -43,6 +46,20 @@ impl RunFlags {
             isolation: self.isolation,
             ..new
         }
+    }
+
+    /// Fails if the flags cannot work in this folder, before a task is created that would fail.
+    pub(crate) fn check(&self, workspace: &Path) -> Result<(), Problem> {
+        let is_repository = || {
+            let mut folders = workspace.ancestors();
+            folders.any(|folder| folder.join(".git").exists())
+        };
+        if self.isolation == Some(Isolation::Worktree) && !is_repository() {
+            return Err(Problem::NoRepository {
+                path: workspace.to_owned(),
+            });
+        }
+        Ok(())
     }
 
     /// Returns the mode of the run.

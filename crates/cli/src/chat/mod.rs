@@ -74,6 +74,7 @@ impl Chat {
     ) -> Result<Exit, Problem> {
         let workspace = settings.workspace(self.workspace.as_deref())?;
         settings.check_configuration()?;
+        self.flags.check(&workspace)?;
         let style = Style::of(settings);
         // An empty input fails before anything is started.
         let piped = match style {

@@ -83,6 +83,7 @@ impl Run {
         let prompt = instruction(self.prompt.join(" "))?;
         let workspace = settings.workspace(self.workspace.as_deref())?;
         settings.check_configuration()?;
+        self.flags.check(&workspace)?;
         let place = Place::find(settings).await?;
         let own = self.max_concurrent.is_some().then_some("--max-concurrent");
         place.refuse(settings, own)?;

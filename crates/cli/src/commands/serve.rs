@@ -297,12 +297,10 @@ async fn refuse_second(settings: &Settings) -> Result<(), Problem> {
             "serve-already-starting",
             pid = file.pid.to_string()
         ))),
-        ServerPresence::Listening { file, address } => Err(Problem::Refused(t!(
-            lang,
-            "serve-already",
-            address = address.to_string(),
-            pid = file.pid.to_string()
-        ))),
+        ServerPresence::Listening { file, address } => Err(Problem::ServerRuns {
+            address: address.to_string(),
+            pid: file.pid,
+        }),
     }
 }
 

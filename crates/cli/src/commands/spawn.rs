@@ -103,6 +103,7 @@ impl Spawn {
             .collect::<Result<_, _>>()?;
         let workspace = settings.workspace(self.workspace.as_deref())?;
         settings.check_configuration()?;
+        self.flags.check(&workspace)?;
         let place = Place::find(settings).await?;
         let chosen = self.model.choose(settings, &place).await?;
         let models = settings

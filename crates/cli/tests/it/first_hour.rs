@@ -1,6 +1,9 @@
 //! The first hour with the binary: `sortie init`, and the mistakes that newcomers make. Each message
 //! says what is wrong with which object, and what to do next.
 
+use sortie_test_support::provider::{Provider, Reply};
+
+use crate::hostile::bare_machine;
 use crate::screen::Screen;
 use crate::world::World;
 
@@ -32,6 +35,168 @@ fn without_models() -> World {
         .with("LLAMACPP_BASE_URL", "http://127.0.0.1:9/v1")
         .with("LMSTUDIO_BASE_URL", "http://127.0.0.1:9/v1")
         .with("VLLM_BASE_URL", "http://127.0.0.1:9/v1")
+}
+
+/// Makes a mistake in both languages. Each message names the problem and a command to go on with.
+fn mistake(world: &World, arguments: &[&str], code: i32, problem: &str, command: &str) {
+    let english = world.sortie(arguments);
+    assert_eq!(english.code, Some(code), "{arguments:?}: {english:#?}");
+    let text = format!("{}{}", english.out, english.err);
+    assert!(text.contains(problem), "{problem}: {text}");
+    assert!(text.contains(command), "{command}: {text}");
+    let chinese = world.sortie(&[&["--lang", "zh"], arguments].concat());
+    assert_eq!(chinese.code, Some(code), "{arguments:?}: {chinese:#?}");
+    let text = format!("{}{}", chinese.out, chinese.err);
+    let is_chinese = |c: char| ('\u{4e00}'..='\u{9fff}').contains(&c);
+    assert!(text.chars().any(is_chinese), "{text}");
+    assert!(text.contains(command), "{command}: {text}");
+}
+
+/// Returns a world whose only provider replies with this status.
+fn at_a_provider(status: u16) -> (World, Provider) {
+    let provider = Provider::in_turn(vec![Reply::Status(status, None); 8]);
+    let world = without_models()
+        .with("ANTHROPIC_BASE_URL", &provider.base_url())
+        .with("ANTHROPIC_API_KEY", "sk-wrong-0123456789abcdef");
+    (world, provider)
+}
+
+const MODEL: &str = "anthropic/claude-sonnet-5-5";
+
+#[test]
+fn mistake_1_no_key() {
+    let world = without_models();
+    let problem = "error: No model is configured";
+    mistake(
+        &world,
+        &["run", "x"],
+        2,
+        problem,
+        "export ANTHROPIC_API_KEY=",
+    );
+    let named = ["run", "x", "--model", MODEL];
+    mistake(
+        &world,
+        &named,
+        2,
+        "set ANTHROPIC_API_KEY",
+        "sortie models list",
+    );
+}
+
+#[test]
+fn mistake_2_a_wrong_key() {
+    let (world, _provider) = at_a_provider(401);
+    let command = format!("sortie models check {MODEL}");
+    let run = ["run", "x", "--model", MODEL];
+    mistake(&world, &run, 1, "error: The model call failed", &command);
+}
+
+#[test]
+fn mistake_3_an_unknown_model() {
+    let (world, _provider) = at_a_provider(404);
+    let run = ["run", "x", "--model", MODEL];
+    mistake(
+        &world,
+        &run,
+        1,
+        "error: The model call failed",
+        "sortie models list",
+    );
+    let vendor = ["run", "x", "--model", "antropic/claude-sonnet-5-5"];
+    mistake(
+        &world,
+        &vendor,
+        2,
+        "did you mean `anthropic`",
+        "sortie models list",
+    );
+}
+
+#[test]
+fn mistake_4_a_misspelled_command() {
+    mistake(&World::new(), &["rnu", "x"], 2, "rnu", "'run'");
+}
+
+#[test]
+fn mistake_5_an_unknown_agent() {
+    let run = ["spawn", "x", "--agent", "expolre", "--model", "offline"];
+    mistake(&World::new(), &run, 4, "expolre", "explore");
+}
+
+#[test]
+fn mistake_6_a_worktree_outside_of_a_repository() {
+    let world = World::new();
+    let problem = "--isolation worktree needs a git repository";
+    for command in ["run", "spawn"] {
+        let run = [
+            command,
+            "x",
+            "--isolation",
+            "worktree",
+            "--model",
+            "offline",
+        ];
+        mistake(&world, &run, 2, problem, "git init");
+    }
+    // No task was created that could only fail.
+    assert!(world.tasks().is_empty());
+}
+
+#[test]
+fn mistake_7_a_second_server() {
+    let world = World::new();
+    let server = world.serve();
+    let again = ["serve", "--listen", "127.0.0.1:0"];
+    mistake(
+        &world,
+        &again,
+        6,
+        "error: A server already listens at",
+        "sortie stop",
+    );
+    world.ok(&["stop"]);
+    server.end();
+}
+
+#[test]
+fn mistake_8_a_store_that_another_process_has() {
+    let world = World::new();
+    let model = world.scenario("  - say: done\n    latency_ms: 60000\n");
+    let first = world.start(&["run", "slow", "--model", &model]);
+    world.until("the first one runs", |world| !world.tasks().is_empty());
+    let second = ["run", "another", "--model", &model];
+    mistake(
+        &world,
+        &second,
+        3,
+        "error: The store is in use by",
+        "sortie serve",
+    );
+    drop(first);
+}
+
+#[test]
+fn mistake_9_a_machine_without_a_sandbox() {
+    let world = World::new();
+    for lang in ["en", "zh"] {
+        let output = bare_machine::run(&world, &["--lang", lang, "doctor"]);
+        assert!(output.out.contains("apt install bubblewrap"), "{output:#?}");
+    }
+}
+
+#[test]
+fn mistake_10_a_misspelled_key_in_a_file() {
+    let world = World::new();
+    let file = world.folder().join("config.toml");
+    let world = world.with("SORTIE_CONFIG", file.to_str().unwrap());
+    let run = ["run", "x", "--model", "offline"];
+    std::fs::write(&file, "[subagents]\nmax_concurent = 3\n").unwrap();
+    let near = "subagents.max_concurrent";
+    mistake(&world, &run, 0, "unknown key subagents.max_concurent", near);
+    std::fs::write(&file, "[subagents]\nmax_concurrent = \"three\"\n").unwrap();
+    let place = "config.toml:2";
+    mistake(&world, &run, 2, place, "sortie config schema");
 }
 
 #[test]

@@ -30,7 +30,7 @@ const NUMBERS: [&str; 4] = ["157", "317", "272", "444"];
 const NUMBERS: [&str; 4] = ["167", "277", "97", "444"];
 
 /// Runs the binary on such a machine.
-pub(super) fn run(world: &World, arguments: &[&str]) -> CommandOutput {
+pub(crate) fn run(world: &World, arguments: &[&str]) -> CommandOutput {
     let usual = world.command(arguments);
     let output = Command::new("/usr/bin/perl")
         .args(["-e", WITHOUT])

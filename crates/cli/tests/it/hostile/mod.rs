@@ -42,7 +42,7 @@
 //! `benign` is the counterpart: what must not be blocked.
 
 mod audit;
-mod bare_machine;
+pub(crate) mod bare_machine;
 mod benign;
 mod bounds;
 mod causes;
