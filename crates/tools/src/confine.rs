@@ -386,7 +386,10 @@ fn resolver(directory: BorrowedFd<'_>) -> Resolver {
 impl OpenFile {
     /// Reads the whole file, at most `max_bytes`.
     pub(crate) fn read(&mut self, path: &Path, max_bytes: u64) -> Result<Vec<u8>, ToolFailure> {
-        let mut bytes = Vec::new();
+        // One byte more, so that the read that finds the end needs no larger buffer.
+        let expected = u64::try_from(self.stat.st_size).unwrap_or_default();
+        let expected = expected.min(max_bytes).saturating_add(1);
+        let mut bytes = Vec::with_capacity(usize::try_from(expected).unwrap_or_default());
         (&mut self.file)
             .take(max_bytes + 1)
             .read_to_end(&mut bytes)

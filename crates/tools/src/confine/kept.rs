@@ -48,8 +48,9 @@ impl Kept {
     /// An agent can change links in its workspace at any time. So the result is remembered only if
     /// the way to no place touches the workspace, which means that none is inside.
     pub(super) fn inside(&self, root: &Path, now: Instant) -> KeptInside {
-        let without = || self.without.lock().unwrap_or_else(PoisonError::into_inner);
-        if without().get(root).is_some_and(|until| now < *until) {
+        // Kept while the links are read: of runs that start together only one reads them.
+        let mut without = self.without.lock().unwrap_or_else(PoisonError::into_inner);
+        if without.get(root).is_some_and(|until| now < *until) {
             return KeptInside {
                 home: self.home.clone(),
                 ..KeptInside::default()
@@ -58,7 +59,6 @@ impl Kept {
         let mut finder = Finder::default();
         let inside = self.resolve(root, &mut finder);
         if !finder.read.keys().any(|path| is_beneath(path, root)) {
-            let mut without = without();
             if without.len() >= MAX_REMEMBERED {
                 without.clear();
             }
