@@ -46,6 +46,7 @@ cargo xtask COMMAND
       --long              also N = 1,000, in four turns; with --growth, larger sizes
       --json              prints JSON, with every sample
       --only PART         fan-out or parts
+      --flame FILE        instead: a flame graph of the fan-out with 100 subagents (needs perf)
       --growth            instead: the cost of one more tool call, child, turn, command or request
                           beside many others; writes docs/growth.svg
       --plot FILE         writes the plot to this file instead

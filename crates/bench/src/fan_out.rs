@@ -15,6 +15,7 @@ use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use sortie_bench::process::{Cost, measured};
 
+use crate::flame;
 use crate::provider::{LINES_PER_READ, MAIN_MARK, NOTE, Provider, SPAWNS_PER_TURN, tree};
 
 /// Calls of `read_file` of each child, one after the other.
@@ -131,13 +132,7 @@ fn once(provider: &Provider, contender: &Contender<'_>, children: u32) -> Result
         }
         Contender::Sortie(binary) => {
             let mut command = sortie(binary, folder.path(), provider)?;
-            let instruction = format!("{MAIN_MARK}: send them out");
-            command
-                .current_dir(&workspace)
-                .env("SORTIE__SUBAGENTS__MAX_CONCURRENT", children.to_string())
-                .env("SORTIE__SUBAGENTS__MAX_CHILDREN", children.to_string())
-                .args(["run", &instruction, "--json", "--model"])
-                .arg(format!("anthropic/{model}"));
+            send_out(&mut command, &workspace, children, &model);
             command
         }
     };
@@ -166,11 +161,51 @@ fn once(provider: &Provider, contender: &Contender<'_>, children: u32) -> Result
     })
 }
 
+/// Adds the arguments of the run that sends the children out.
+fn send_out(command: &mut Command, workspace: &Path, children: u32, model: &str) {
+    let instruction = format!("{MAIN_MARK}: send them out");
+    command
+        .current_dir(workspace)
+        .env("SORTIE__SUBAGENTS__MAX_CONCURRENT", children.to_string())
+        .env("SORTIE__SUBAGENTS__MAX_CHILDREN", children.to_string())
+        .args(["run", &instruction, "--json", "--model"])
+        .arg(format!("anthropic/{model}"));
+}
+
+/// Draws where the CPU time of the fan-out goes, with a provider that responds at once.
+pub(crate) fn flame(binary: &Path, children: u32) -> Result<String> {
+    let provider = Provider::start()?;
+    let folder = tempfile::tempdir().context("make a folder")?;
+    let workspace = folder.path().join("workspace");
+    write_note(&workspace, LINES_PER_READ + READS)?;
+    let samples = folder.path().join("perf.data");
+    let mut command = at_home(flame::recorded(binary, &samples), folder.path(), &provider);
+    send_out(
+        &mut command,
+        &workspace,
+        children,
+        &tree(children, 1, READS),
+    );
+    let output = command
+        .output()
+        .context("perf is missing; on Debian it is in the package linux-perf")?;
+    ensure!(
+        output.status.success(),
+        "perf record: {}: {}",
+        output.status,
+        String::from_utf8_lossy(&output.stderr).trim()
+    );
+    flame::draw(&samples, &format!("sortie run with {children} subagents"))
+}
+
 /// Returns a command that measures a binary of sortie, with a fresh home in `folder` and all models
 /// at the provider. The provider's limits are raised so that all children can prompt at once, and
 /// no child waits for another one to fill the prompt cache.
 pub(crate) fn sortie(binary: &Path, folder: &Path, provider: &Provider) -> Result<Command> {
-    let mut command = measured(binary)?;
+    Ok(at_home(measured(binary)?, folder, provider))
+}
+
+fn at_home(mut command: Command, folder: &Path, provider: &Provider) -> Command {
     command
         .env_clear()
         .env("PATH", PATH)
@@ -178,7 +213,7 @@ pub(crate) fn sortie(binary: &Path, folder: &Path, provider: &Provider) -> Resul
         .envs(variables(provider))
         .arg("--home")
         .arg(folder.join("home"));
-    Ok(command)
+    command
 }
 
 /// Returns the variables of a process whose models are all at the provider.

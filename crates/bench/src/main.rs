@@ -5,6 +5,7 @@ mod authority;
 mod bare;
 mod fan_out;
 mod fill;
+mod flame;
 mod growth;
 mod inner;
 mod model;
@@ -21,6 +22,9 @@ use serde_json::{Map, Value};
 use sortie_bench::process::{launch, raise_open_files};
 
 use options::{Options, Part};
+
+/// Children of the run that the flame graph shows.
+const FLAME_CHILDREN: u32 = 100;
 
 fn main() -> ExitCode {
     // In a sandbox, this binary is also the helper that drops its own rights.
@@ -58,6 +62,12 @@ fn run() -> anyhow::Result<()> {
 }
 
 fn everything(options: &Options) -> anyhow::Result<()> {
+    if let Some(path) = &options.flame {
+        let drawn = fan_out::flame(options.binary()?, FLAME_CHILDREN)?;
+        std::fs::write(path, drawn).context("write the flame graph")?;
+        eprintln!("flame graph: {}", path.display());
+        return Ok(());
+    }
     let mut json = Map::new();
     if options.wants(Part::FanOut) {
         let measured = fan_out::measure(options.fan_out())?;

@@ -21,6 +21,8 @@ pub(crate) struct Options {
     pub(crate) long: bool,
     /// Where the plot of the growth is written.
     pub(crate) plot: Option<PathBuf>,
+    /// Where a flame graph of the fan-out is written, in place of all measurements.
+    pub(crate) flame: Option<PathBuf>,
     only: Option<Part>,
     rounds: Option<usize>,
     latencies_ms: Option<Vec<u64>>,
@@ -48,12 +50,17 @@ impl Options {
     }
 
     pub(crate) fn growth(&self) -> Result<growth::Plan> {
-        let (_, binary) = self.binaries.first().context("no binary to measure")?;
         Ok(growth::Plan {
-            binary: binary.clone(),
+            binary: self.binary()?.clone(),
             quick: self.quick,
             long: self.long,
         })
+    }
+
+    /// Returns the first binary.
+    pub(crate) fn binary(&self) -> Result<&PathBuf> {
+        let first = self.binaries.first().context("no binary to measure")?;
+        Ok(&first.1)
     }
 
     pub(crate) fn fan_out(&self) -> fan_out::Plan {
@@ -94,6 +101,7 @@ pub(crate) fn parse(words: &[&str]) -> Result<Options> {
                 .insert(0, binary(&format!("sortie run={}", value()?))?),
             "--binary" => options.binaries.push(binary(value()?)?),
             "--growth" => options.only = Some(Part::Growth),
+            "--flame" => options.flame = Some(value()?.into()),
             "--plot" => options.plot = Some(value()?.into()),
             "--only" => options.only = Some(part(value()?)?),
             "--rounds" => options.rounds = Some(value()?.parse().context("--rounds")?),
