@@ -49,7 +49,7 @@ pub(crate) fn read(connection: &Connection, after: FeedPlace, origin: i64) -> Do
         }
     }
     Ok(Feed {
-        entries: found.into_iter().map(|(_, entry)| entry).collect(),
+        entries: found.into_iter().filter_map(|(_, entry)| entry).collect(),
         next: place(next),
     })
 }
@@ -60,7 +60,7 @@ fn entries(
     (begin, end): (i64, i64),
     origin: i64,
     limit: i64,
-) -> Done<Vec<(i64, FeedEntry)>> {
+) -> Done<Vec<(i64, Option<FeedEntry>)>> {
     sql::all(
         connection,
         "SELECT journal.run_id AS run_id, journal.seq AS seq, journal.at AS at,
@@ -75,8 +75,23 @@ fn entries(
            AND journal.origin IS DISTINCT FROM ?3
          ORDER BY journal.transaction, journal.run_id, journal.seq LIMIT ?4",
         params![begin, end, origin, limit],
-        |row| Ok((row.get::<_, i64>("number")?, entry(row)?)),
+        |row| Ok((row.get::<_, i64>("number")?, readable(row))),
     )
+}
+
+/// Reads an entry. One that cannot be read is left out: what follows it must not wait for a repair, and
+/// the executor that loads the journal reports the damage.
+fn readable(row: &Row<'_>) -> Option<FeedEntry> {
+    match entry(row) {
+        Ok(entry) => Some(entry),
+        Err(fault) => {
+            let run = sql::text(row, "run_id").unwrap_or_default();
+            let seq: i64 = row.get("seq").unwrap_or_default();
+            let error = sortie_core::error::with_causes(&fault.while_doing("read an entry"));
+            tracing::error!(run, seq, error, "an entry of the feed cannot be read");
+            None
+        }
+    }
 }
 
 fn entry(row: &Row<'_>) -> Done<FeedEntry> {

@@ -351,3 +351,34 @@ async fn a_copy_waits_for_no_worker_and_names_it() {
     let text = chain_of(&refused.unwrap_err());
     assert!(text.contains("`sortie two` on here (pid 7)"), "{text}");
 }
+
+#[tokio::test]
+async fn an_unreadable_entry_does_not_block_the_feed() {
+    let schema = server::schema();
+    let (one, two) = (front(&schema), worker(&schema));
+    let start = one.feed(FeedPlace::default()).await.unwrap();
+    admit(&one, 1, spec(1)).await;
+    let fence = claim(&two, claim_as("two", 1, 10)).await[0];
+    two.append_next(appending(fence, 11, vec![note("damaged"), note("sound")]))
+        .await
+        .unwrap();
+    schema.sql("UPDATE journal SET body = '{\"no\": 1}' WHERE body LIKE '%damaged%'");
+    two.finish_next(finishing(fence, 12, completed("done")))
+        .await
+        .unwrap();
+    let mut place = start.next;
+    let mut names = Vec::new();
+    for _ in 0..600 {
+        let feed = one.feed(place).await.unwrap();
+        place = feed.next;
+        names.extend(feed.entries.iter().map(|entry| entry.entry.event.name()));
+        if names.last() == Some(&"finished") {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert_eq!(
+        names,
+        ["claimed", "model_failed", "model_failed", "finished"]
+    );
+}
