@@ -127,6 +127,14 @@ pub struct Worker {
     pub lanes: Vec<(Lane, u32)>,
 }
 
+impl Worker {
+    /// Returns the most runs of a lane at once.
+    pub fn slots(&self, lane: Lane) -> u64 {
+        let slots = self.lanes.iter().filter(|(of, _)| *of == lane);
+        slots.map(|(_, slots)| u64::from(*slots)).sum()
+    }
+}
+
 words! {
     /// Whether a worker executes runs.
     WorkerState {

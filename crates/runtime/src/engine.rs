@@ -2,7 +2,7 @@
 //! of them start.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use sortie_base::redact::Redactor;
@@ -24,6 +24,7 @@ use tokio::sync::Notify;
 
 use crate::active_runs::ActiveRuns;
 use crate::authority::PolicyCache;
+use crate::clock::StoreClock;
 use crate::leftovers::stop_leftovers;
 use crate::planner::Planner;
 use crate::publish::Publisher;
@@ -52,8 +53,10 @@ pub(crate) struct Engine {
     pub(crate) session_locks: SessionLocks,
     /// This process, as others that share the store see it.
     pub(crate) worker: Worker,
-    /// What the clock of leases is ahead of that of this process, in milliseconds.
-    pub(crate) lease_clock_offset_ms: AtomicI64,
+    /// The same clock as `clock`, to correct it.
+    pub(crate) store_clock: Arc<StoreClock>,
+    /// Whether this process claims no more runs and is about to end.
+    pub(crate) is_draining: AtomicBool,
 }
 
 /// Wakes the service loops before their next poll.
@@ -236,33 +239,28 @@ impl Engine {
     }
 
     /// Enters this process into the list of workers, or renews its entry.
-    pub(crate) async fn join(&self, draining: bool) -> StoreResult<()> {
+    pub(crate) async fn join(&self) -> StoreResult<()> {
         self.store
             .join(Join {
                 worker: self.worker.clone(),
-                draining,
+                draining: self.is_draining.load(Ordering::Relaxed),
                 at: self.lease_now(),
                 lease_until: self.lease_until(),
             })
             .await
     }
 
-    /// Reads the clock of leases, so that this process knows it without asking. A reading that
-    /// arrives late makes it believe that it is earlier, which only shortens its leases.
-    pub(crate) async fn read_lease_clock(&self) {
-        match self.store.clock(self.clock.now()).await {
-            Ok(now) => {
-                let offset = now.0.saturating_sub(self.clock.now().0);
-                self.lease_clock_offset_ms.store(offset, Ordering::Relaxed);
-            }
+    /// Reads the clock of the database, which this process follows.
+    pub(crate) async fn read_store_clock(&self) {
+        match self.store.clock(self.store_clock.own()).await {
+            Ok(now) => self.store_clock.follow(now),
             Err(error) => store_failed("read the clock of the database", &error),
         }
     }
 
     /// Returns the present time of the clock of leases.
     pub(crate) fn lease_now(&self) -> Timestamp {
-        let offset = self.lease_clock_offset_ms.load(Ordering::Relaxed);
-        self.clock.now().plus_ms(offset)
+        self.store_clock.of_leases()
     }
 
     pub(crate) async fn recover(&self, scope: RecoverScope) -> StoreResult<RecoverReport> {

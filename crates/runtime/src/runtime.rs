@@ -17,7 +17,7 @@ pub use tasks::check_message;
 pub use usage::LaneState;
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicI64;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use sortie_base::redact::Redactor;
 use sortie_core::id::RunId;
@@ -36,7 +36,7 @@ use tokio_util::sync::CancellationToken;
 use crate::active_runs::ActiveRuns;
 use crate::agents::Agents;
 use crate::authority::PolicyCache;
-use crate::clock::ProcessClock;
+use crate::clock::{ProcessClock, StoreClock};
 use crate::details_cache::DetailsCache;
 use crate::engine::{Engine, Wakeups, store_failed};
 use crate::peers;
@@ -122,11 +122,17 @@ impl Runtime {
     /// Recovers what an earlier process left behind, and starts the services.
     pub async fn start(parts: Parts, settings: Settings) -> Result<Self, RuntimeError> {
         let worker = this_process(&parts, &settings);
-        let publisher = Publisher::new(Arc::clone(&parts.store), Arc::clone(&parts.clock));
+        let store_clock = Arc::new(StoreClock::new(Arc::clone(&parts.clock)));
+        let clock: Arc<dyn Clock> = if parts.store.is_shared() {
+            Arc::clone(&store_clock) as _
+        } else {
+            parts.clock
+        };
+        let publisher = Publisher::new(Arc::clone(&parts.store), Arc::clone(&clock));
         let engine = Arc::new(Engine {
             planner: Planner::new(parts.tools, parts.agents, settings, parts.skills)?,
             store: parts.store,
-            clock: parts.clock,
+            clock,
             models: parts.models,
             worktrees: parts.worktrees,
             redactor: parts.redactor,
@@ -137,20 +143,26 @@ impl Runtime {
             wakeups: Wakeups::default(),
             session_locks: SessionLocks::default(),
             worker,
-            lease_clock_offset_ms: AtomicI64::new(0),
+            store_clock,
+            is_draining: AtomicBool::new(false),
         });
         let is_shared = engine.store.is_shared();
         if is_shared {
-            engine.read_lease_clock().await;
+            engine.read_store_clock().await;
         }
         let recovered = engine.recover_at_start().await?;
         if is_shared {
-            engine.join(false).await?;
+            engine.join().await?;
         }
         let stop = CancellationToken::new();
         let mut services = JoinSet::new();
-        services.spawn(scheduler::serve(Arc::clone(&engine), stop.clone()));
-        services.spawn(scheduler::keep_leases(Arc::clone(&engine), stop.clone()));
+        let drained = CancellationToken::new();
+        services.spawn(scheduler::serve(
+            Arc::clone(&engine),
+            stop.clone(),
+            drained.clone(),
+        ));
+        services.spawn(scheduler::keep_leases(Arc::clone(&engine), drained));
         if is_shared {
             services.spawn(peers::follow(Arc::clone(&engine), stop.clone()));
         }
@@ -202,9 +214,10 @@ impl Runtime {
 
     /// Stops the services. Active runs return to the queue; the next process resumes them.
     pub async fn shut_down(mut self) {
+        self.engine.is_draining.store(true, Ordering::Relaxed);
         self.stop.cancel();
         let is_shared = self.engine.store.is_shared();
-        if is_shared && let Err(error) = self.engine.join(true).await {
+        if is_shared && let Err(error) = self.engine.join().await {
             store_failed("announce the end of this process", &error);
         }
         while let Some(ended) = self.services.join_next().await {

@@ -35,8 +35,14 @@ const SHORTEST_WAIT: Duration = Duration::from_millis(50);
 
 type Executors = JoinSet<()>;
 
-/// Runs the scheduler until `stop`, then releases every run.
-pub(crate) async fn serve(engine: Arc<Engine>, stop: CancellationToken) {
+/// Runs the scheduler until `stop`, then releases every run. `drained` is cancelled after the last one.
+pub(crate) async fn serve(
+    engine: Arc<Engine>,
+    stop: CancellationToken,
+    drained: CancellationToken,
+) {
+    // Also if this function panics.
+    let _drained = drained.drop_guard();
     let mut executors = Executors::new();
     let mut janitor_due = Instant::now();
     let mut archive_due = janitor_due;
@@ -93,7 +99,8 @@ pub(crate) async fn serve(engine: Arc<Engine>, stop: CancellationToken) {
     }
 }
 
-/// Renews the leases of all active claims, in a loop of its own so that nothing delays it.
+/// Renews the leases of all active claims, in a loop of its own so that nothing delays it. `stop` is the
+/// end of the last executor: until then the runs that it releases are its own.
 pub(crate) async fn keep_leases(engine: Arc<Engine>, stop: CancellationToken) {
     let interval = engine.settings().lease / 3;
     loop {
@@ -268,8 +275,8 @@ async fn wait_until_due(engine: &Engine) -> Duration {
 /// and the next heartbeat renews them.
 async fn heartbeat(engine: &Engine) -> StoreResult<()> {
     if engine.store.is_shared() {
-        engine.read_lease_clock().await;
-        engine.join(false).await?;
+        engine.read_store_clock().await;
+        engine.join().await?;
     }
     let lease_until = engine.lease_until();
     renew_leases(engine, lease_until).await?;

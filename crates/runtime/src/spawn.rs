@@ -20,6 +20,7 @@ use sortie_core::run::{
 };
 use sortie_core::time::Timestamp;
 use sortie_core::words::Lang;
+use sortie_core::worker::{WorkerRecord, WorkerState};
 use sortie_text::{first_chars, outcome_error, t, text};
 
 use crate::changes;
@@ -185,7 +186,7 @@ impl RunSpawner<'_> {
         let counts = self.engine.store.lanes().await?;
         let claimed = counts.iter().find(|count| count.lane == Lane::Subagent);
         let claimed = claimed.map_or(0, |count| count.claimed);
-        let mut free = u64::from(lanes.subagent).saturating_sub(claimed);
+        let mut free = self.slots(Lane::Subagent).await?.saturating_sub(claimed);
         let parent = ListFilter {
             parent: Some(self.claim.fence.run),
             ..ListFilter::default()
@@ -196,7 +197,7 @@ impl RunSpawner<'_> {
         };
         for (limit, filter) in [(lanes.per_parent, parent), (lanes.per_tree, tree)] {
             // Otherwise the lane is full first.
-            if limit < lanes.subagent {
+            if u64::from(limit) < free.saturating_add(claimed) {
                 let running = ListFilter {
                     statuses: vec![Status::Running],
                     ..filter
@@ -207,6 +208,24 @@ impl RunSpawner<'_> {
             }
         }
         Ok(u32::try_from(free).unwrap_or(u32::MAX))
+    }
+
+    /// Returns how many runs of a lane all processes that may take a child of this run execute at once.
+    /// The claims that it is compared with are those of all processes too.
+    async fn slots(&self, lane: Lane) -> StoreResult<u64> {
+        let engine = self.engine;
+        if !engine.store.is_shared() {
+            return Ok(engine.worker.slots(lane));
+        }
+        let workers = engine.store.workers(engine.lease_now()).await?;
+        let requires = &self.spec.requires;
+        let takes = |record: &&WorkerRecord| {
+            let labels = &record.worker.labels;
+            record.state == WorkerState::Active
+                && requires.iter().all(|label| labels.contains(label))
+        };
+        let slots = workers.iter().filter(takes);
+        Ok(slots.map(|record| record.worker.slots(lane)).sum())
     }
 
     async fn list(&self) -> ToolReply {

@@ -213,6 +213,66 @@ fn a_worker_that_drains_gives_its_task_to_another() {
     assert_one_owner_at_a_time(&world, task);
 }
 
+/// A command that takes longer than a lease, and less than a worker that drains waits for it.
+const SLOW: &str = r#"
+  - when: { turn: 1 }
+    calls: [{ tool: exec, args: { command: "echo $$ > pid; until [ -e go ]; do sleep 0.1; done; sleep 4.2; echo step >> ledger.txt" } }]
+  - when: { last_result_status: interrupted }
+    say: "It was interrupted."
+  - say: "The work is done."
+"#;
+
+#[test]
+fn a_worker_that_drains_renews_its_leases_until_its_commands_end() {
+    let world = without_sandbox(world());
+    let model = world.scenario(SLOW);
+    let mut first = worker(&world, "first", &[]);
+    world.json(&[
+        "spawn", "Do it", "--yes", "--detach", "--model", &model, "--json",
+    ]);
+    world.pid_in("pid");
+    let _second = worker(&world, "second", &[]);
+    std::fs::write(world.workspace().join("go"), "").unwrap();
+    first.signal(Signal::TERM);
+    assert_eq!(first.end().code, Some(0));
+    world.until("it ends", |world| status(world) == "completed");
+    let task = &world.tasks()[0];
+    assert_eq!(task["result"], "The work is done.", "{task}");
+    assert_eq!(ledger(&world), "step\n");
+    assert_one_owner_at_a_time(&world, task);
+}
+
+/// A main run that reads the replies to its spawns while the children are still executed.
+const THREE_CHILDREN: &str = r#"
+  - when: { agent: main, turn: 1 }
+    calls:
+      - { tool: spawn_subagent, args: { task: t, label: c1, agentId: explore } }
+      - { tool: spawn_subagent, args: { task: t, label: c2, agentId: explore } }
+      - { tool: spawn_subagent, args: { task: t, label: c3, agentId: explore } }
+  - when: { agent: main, turn: 2 }
+    expect: { last_result_contains: "[c3] started" }
+    say: "All started."
+  - when: { agent: main }
+    say: "Noted."
+  - latency_ms: 1500
+    say: "found"
+"#;
+
+#[test]
+fn replies_to_spawns_count_the_slots_of_all_workers() {
+    let world = world();
+    let model = world.scenario(THREE_CHILDREN);
+    let _server = world.serve_with(&["--limit", "1"]);
+    let _children = worker(&world, "children", &["--lane", "subagent", "--limit", "4"]);
+    world.ok(&["run", "Look around", "--model", &model]);
+    // The model has checked the replies before it said this.
+    let tasks = world.tasks();
+    let main = tasks.iter().find(|task| task["parent_id"].is_null());
+    let id = main.unwrap()["task_id"].as_str().unwrap();
+    let transcript = world.ok(&["tasks", "transcript", id]).out;
+    assert!(transcript.contains("All started."), "{transcript}");
+}
+
 #[test]
 fn a_worker_that_was_stopped_longer_than_its_lease_ends_its_commands() {
     let world = without_sandbox(world());
