@@ -568,6 +568,7 @@ impl<'a> Dispatch<'a> {
             call: &call.id,
             effect,
             workspace: self.workspace(),
+            tenant: self.spec.tenant.as_ref(),
             lang: self.spec.lang,
             exec_timeout: Duration::from_millis(self.spec.limits.exec_timeout_ms),
             confinement: self.spec.confinement,

@@ -1,7 +1,7 @@
 //! `memory_save`, `memory_search`, `memory_get`: notes that the main agent keeps across sessions.
 //!
-//! A note belongs to the project in which it was saved: runs in another folder neither find nor read
-//! it. Children never get these tools (`policy::DENIED_TO_CHILDREN`), so what a child read cannot
+//! A note belongs to the project in which it was saved, and to the tenant: runs in another folder or of
+//! another tenant neither find nor read it. Children never get these tools (`policy::DENIED_TO_CHILDREN`), so what a child read cannot
 //! become a lasting instruction without the main agent.
 
 mod notes;
@@ -114,7 +114,11 @@ fn notes(folder: &Path, context: &ToolContext<'_>) -> Notes {
     let project = context
         .worktree
         .map_or(context.workspace, |worktree| worktree.repository.as_path());
-    Notes::of(folder, project)
+    match context.tenant {
+        None => Notes::of(folder, project),
+        // Tenants may share a workspace, but not what they remember of it.
+        Some(tenant) => Notes::of(&folder.join(format!("tenant-{tenant}")), project),
+    }
 }
 
 fn answer(text: String) -> ToolReply {
@@ -245,4 +249,41 @@ fn failure(doing: &str, error: &std::io::Error) -> ToolFailure {
     ToolFailure::new(format!(
         "Error: the notes could not be {doing} ({error}). Continue without them."
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use sortie_core::ports::tool::ToolOutcome;
+
+    use super::*;
+    use crate::testing::{Delegation, Folder, outcome_of_tenant};
+
+    async fn told(
+        tool: &dyn Tool,
+        folder: &Folder,
+        arguments: Value,
+        tenant: Option<&str>,
+    ) -> String {
+        let tenant = tenant.map(|name| name.parse().unwrap());
+        let delegation = Delegation::default();
+        let outcome = outcome_of_tenant(tool, folder, arguments, (&delegation, tenant.as_ref()));
+        match outcome.await {
+            Ok(ToolOutcome::Answer(answer)) => answer.text,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[tokio::test]
+    async fn tenants_do_not_read_each_others_notes_of_one_folder() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = Folder::with(&[]);
+        let [save, search, _] = memory_tools(home.path());
+        let note = json!({"text": "the door code is 1234"});
+        told(save.as_ref(), &folder, note, Some("acme")).await;
+        let query = json!({"query": "code"});
+        for (tenant, finds) in [(Some("acme"), true), (Some("other"), false), (None, false)] {
+            let found = told(search.as_ref(), &folder, query.clone(), tenant).await;
+            assert_eq!(found.contains("1234"), finds, "{tenant:?}: {found}");
+        }
+    }
 }

@@ -14,6 +14,7 @@ use sortie_core::ports::tool::{
     ToolAnswer, ToolContext, ToolFailure, ToolOutcome, ToolReply,
 };
 use sortie_core::run::{Confinement, SandboxMode, SpawnRequest};
+use sortie_core::tenant::Tenant;
 use sortie_core::words::Lang;
 
 use crate::confine::Workspace;
@@ -233,6 +234,7 @@ impl Setting {
             call: &self.call,
             effect: &self.effect,
             workspace: folder.path(),
+            tenant: None,
             lang: delegation.lang,
             exec_timeout: self.exec_timeout,
             confinement: Confinement {
@@ -260,6 +262,20 @@ pub(crate) async fn outcome_with(
     let setting = Setting::new(folder, GENEROUS);
     tool.run(&setting.context(folder, delegation), arguments)
         .await
+}
+
+pub(crate) async fn outcome_of_tenant(
+    tool: &dyn Tool,
+    folder: &Folder,
+    arguments: Value,
+    (delegation, tenant): (&Delegation, Option<&Tenant>),
+) -> ToolReply {
+    let setting = Setting::new(folder, GENEROUS);
+    let context = ToolContext {
+        tenant,
+        ..setting.context(folder, delegation)
+    };
+    tool.run(&context, arguments).await
 }
 
 pub(crate) async fn answer_with(

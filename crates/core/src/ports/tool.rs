@@ -15,6 +15,7 @@ use crate::message::{ChildRef, Todo};
 use crate::request::Question;
 use crate::run::{Confinement, SpawnRequest, Worktree};
 use crate::skill::SkillRef;
+use crate::tenant::Tenant;
 use crate::words::Lang;
 
 /// The description of a tool in a prompt.
@@ -147,6 +148,8 @@ pub struct ToolContext<'a> {
     pub effect: &'a EffectId,
     /// The folder that file tools are confined to.
     pub workspace: &'a Path,
+    /// The tenant of the run: what a tool keeps for later runs must not reach another one.
+    pub tenant: Option<&'a Tenant>,
     /// The language of the runtime's texts.
     pub lang: Lang,
     /// The timeout of a shell command.

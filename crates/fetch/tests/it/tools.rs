@@ -74,6 +74,7 @@ async fn call_denying(
         call: &call,
         effect: &EffectId::new(run, &call),
         workspace: Path::new("."),
+        tenant: None,
         lang: Lang::En,
         exec_timeout: Duration::ZERO,
         confinement: Confinement::default(),

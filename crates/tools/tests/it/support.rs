@@ -172,6 +172,7 @@ impl Scene {
             call,
             effect,
             workspace: &self.workspace,
+            tenant: None,
             lang: Lang::En,
             exec_timeout: self.time,
             confinement: self.confinement,
