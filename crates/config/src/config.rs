@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sortie_core::config::{
     AgentConfig, BudgetConfig, ModelConfig, PolicyConfig, ProviderConfig, SubagentSkillsConfig,
-    SubagentToolsConfig,
+    SubagentToolsConfig, TenantLimits,
 };
 use sortie_core::policy::ApproveSpawn;
 use sortie_core::run::Cleanup;
@@ -76,6 +76,8 @@ pub struct Config {
     pub models: BTreeMap<String, ModelConfig>,
     /// Settings of individual agents, by name.
     pub agents: BTreeMap<String, AgentConfig>,
+    /// Weights and quotas of tenants, by name; `*` is for tenants that are not named.
+    pub tenants: BTreeMap<String, TenantLimits>,
     /// Rules that allow, deny or require approval for tool calls.
     pub policy: PolicyConfig,
     /// Sandbox of shell commands.

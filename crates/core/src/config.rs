@@ -11,6 +11,7 @@ use crate::budget::{Budget, MICROS_PER_USD};
 use crate::policy::{Mode, Rules};
 use crate::ports::model::{ToolSetting, Wire};
 use crate::run::{Isolation, Sampling};
+use crate::tenant::Quota;
 
 /// Rules that allow, deny or require approval for tool calls. A rule is the name of a tool (`*`
 /// matches any characters), a group (`group:write`), or a call (`exec(git status *)`,
@@ -80,6 +81,86 @@ pub struct BudgetConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 31_536_000)))]
     pub seconds: Option<u64>,
+}
+
+/// Share of one tenant in the slots of all lanes, and its quotas. An unset quota is no limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct TenantLimits {
+    /// Share in the slots while several tenants have queued tasks: twice the weight is twice the
+    /// slots. Unset: 100, which is also the weight of tasks without a tenant.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 10_000)))]
+    pub weight: Option<u32>,
+    /// Most tasks that execute at once, main runs included. Further ones wait in the queue.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 1_000_000)))]
+    pub max_running: Option<u32>,
+    /// Most tasks that wait for their first slot. Further ones are refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 1_000_000)))]
+    pub max_queued: Option<u32>,
+    /// Most input and output tokens in a day (UTC).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(range(min = 0, max = 1_000_000_000_000_u64))
+    )]
+    pub tokens_per_day: Option<u64>,
+    /// Most input and output tokens in a calendar month (UTC).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(range(min = 0, max = 1_000_000_000_000_u64))
+    )]
+    pub tokens_per_month: Option<u64>,
+    /// Most US dollars in a day (UTC), estimated by the price list.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(range(min = 0, max = 1_000_000)))]
+    pub usd_per_day: Option<f64>,
+    /// Most US dollars in a calendar month (UTC), estimated by the price list.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(range(min = 0, max = 1_000_000)))]
+    pub usd_per_month: Option<f64>,
+    /// Most megabytes of journals and outputs of ended tasks, before compression.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 1_000_000_000)))]
+    pub storage_mb: Option<u64>,
+}
+
+impl TenantLimits {
+    /// The weight of tenants without a configured one.
+    pub const WEIGHT: u32 = 100;
+
+    /// Returns the weight, never 0.
+    pub fn weight(&self) -> u64 {
+        u64::from(self.weight.unwrap_or(Self::WEIGHT).max(1))
+    }
+
+    /// Returns the limit of one quota, in its unit.
+    pub fn limit(&self, quota: Quota) -> Option<u64> {
+        match quota {
+            Quota::Running => self.max_running.map(u64::from),
+            Quota::Queued => self.max_queued.map(u64::from),
+            Quota::TokensPerDay => self.tokens_per_day,
+            Quota::TokensPerMonth => self.tokens_per_month,
+            Quota::UsdPerDay => self.usd_per_day.map(usd_micros),
+            Quota::UsdPerMonth => self.usd_per_month.map(usd_micros),
+            Quota::Storage => self.storage_mb.map(|mb| mb.saturating_mul(1_000_000)),
+        }
+    }
+
+    /// Whether a quota on tokens or money is set.
+    pub fn limits_spending(&self) -> bool {
+        let spending = [
+            Quota::TokensPerDay,
+            Quota::TokensPerMonth,
+            Quota::UsdPerDay,
+            Quota::UsdPerMonth,
+        ];
+        spending.iter().any(|quota| self.limit(*quota).is_some())
+    }
 }
 
 /// Keeps a product of floating-point numbers from falling just below a whole number.

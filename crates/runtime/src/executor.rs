@@ -193,11 +193,13 @@ impl Executor {
             self.take_inbox(inbox_hint || signals.inbox).await?;
             inbox_hint = false;
             let cancel = signals.cancel.or_else(|| self.journal.cancel().cloned());
-            if cancel.is_none()
-                && self.pause_requested()
-                && self.journal.state().conclusion().is_none()
-            {
-                return Box::pin(self.release_paused()).await;
+            if cancel.is_none() && self.journal.state().conclusion().is_none() {
+                if self.pause_requested() {
+                    return Box::pin(self.release_paused()).await;
+                }
+                if self.journal.is_over_quota() {
+                    return Box::pin(self.release_over_quota()).await;
+                }
             }
             self.publish_waiting();
             let now = self.engine.clock.now();
@@ -302,6 +304,15 @@ impl Executor {
         let (engine, run) = (Arc::clone(&self.engine), self.fence.run);
         let exit = self.release().await?;
         engine.publisher.paused(run).await;
+        Ok(exit)
+    }
+
+    /// Releases the run into the queue, where it stays until the quota of its tenant allows more.
+    async fn release_over_quota(self: Box<Self>) -> Result<ExecutorExit, JournalWriteError> {
+        let (engine, run) = (Arc::clone(&self.engine), self.fence.run);
+        tracing::info!(%run, "a quota of the tenant is used up; the run waits in the queue");
+        let exit = self.release().await?;
+        engine.publisher.record_changed(run).await;
         Ok(exit)
     }
 

@@ -84,6 +84,8 @@ pub(crate) struct JournalWriter {
     inbox_waiting: bool,
     cancel: Option<Cancellation>,
     paused: bool,
+    /// Set for good: the run is released, and claimed again when the quota allows it.
+    over_quota: bool,
     /// Audit entries that the next append writes.
     pending_audit: Vec<AuditEntry>,
 }
@@ -104,6 +106,7 @@ impl JournalWriter {
             inbox_waiting: false,
             cancel: None,
             paused: false,
+            over_quota: false,
             pending_audit: Vec::new(),
         }
     }
@@ -120,6 +123,11 @@ impl JournalWriter {
     /// Returns whether the last append reported that a pause is requested.
     pub(crate) const fn pause_requested(&self) -> bool {
         self.paused
+    }
+
+    /// Returns whether the tenant has used up a quota: the run starts nothing new then.
+    pub(crate) const fn is_over_quota(&self) -> bool {
+        self.over_quota
     }
 
     /// Applies new entries to the fold and hands them to the store.
@@ -221,6 +229,7 @@ impl JournalWriter {
     fn apply_report(&mut self, appended: Appended) {
         self.inbox_waiting |= appended.inbox_waiting;
         self.paused = appended.paused;
+        self.over_quota |= appended.over_quota;
         if appended.cancel.is_some() {
             self.cancel = appended.cancel;
         }

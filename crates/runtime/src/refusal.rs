@@ -1,5 +1,7 @@
 //! Why a request is refused.
 
+use sortie_core::time::Timestamp;
+
 /// A request that was refused. Nothing was written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
@@ -34,6 +36,11 @@ pub enum RefusalReason {
     MessageTooLong,
     /// A limit on depth, tree size or budget is reached, or the parent ends.
     LimitReached,
+    /// A quota of the tenant is reached.
+    QuotaReached {
+        /// When the day or month of the quota ends; `None` if it frees up by itself.
+        resets_at: Option<Timestamp>,
+    },
     /// The operation needs a task that has ended.
     StillRunning,
     /// The journal of the task was deleted.

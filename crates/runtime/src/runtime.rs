@@ -8,6 +8,7 @@ mod journals;
 mod policies;
 mod sessions;
 mod tasks;
+mod tenants;
 mod usage;
 mod workers;
 
@@ -153,6 +154,10 @@ impl Runtime {
         let recovered = engine.recover_at_start().await?;
         if is_shared {
             engine.join().await?;
+        }
+        if engine.worker.is_front {
+            let rules = engine.settings().tenants.clone();
+            engine.store.set_tenants(rules).await?;
         }
         let stop = CancellationToken::new();
         let mut services = JoinSet::new();

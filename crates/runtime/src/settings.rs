@@ -12,6 +12,7 @@ use sortie_core::config::{
 use sortie_core::policy::ApproveSpawn;
 use sortie_core::ports::store::{AdmissionCaps, DeathLimits, LaneLimit};
 use sortie_core::run::{Cleanup, Confinement, Lane};
+use sortie_core::tenant::TenantRules;
 use sortie_core::words::Lang;
 use sortie_core::worker::Label;
 
@@ -82,6 +83,8 @@ pub struct Settings {
     pub owner: String,
     /// The part of this process among those that share its store.
     pub worker: WorkerSettings,
+    /// The weights and quotas of tenants. The front process stores them for all processes.
+    pub tenants: TenantRules,
     /// The language of messages that belong to no run.
     pub lang: Lang,
 }
@@ -212,6 +215,7 @@ impl Default for Settings {
             max_delivery_attempts: 8,
             owner: "sortie".to_owned(),
             worker: WorkerSettings::default(),
+            tenants: TenantRules::default(),
             lang: Lang::En,
         }
     }

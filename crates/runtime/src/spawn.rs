@@ -18,6 +18,7 @@ use sortie_core::run::{
     Cancellation, CancelledBy, EdgeMode, Lane, Outcome, RunRecord, RunSpec, SpawnRequest, Status,
     WaitingOn,
 };
+use sortie_core::tenant::Quota;
 use sortie_core::time::Timestamp;
 use sortie_core::words::Lang;
 use sortie_core::worker::{WorkerRecord, WorkerState};
@@ -475,6 +476,28 @@ pub(crate) fn refusal_text(lang: Lang, refusal: &AdmissionRefusal) -> String {
         }
         AdmissionRefusal::ParentEnding => text(lang, "spawn-parent-ending", &[]),
         AdmissionRefusal::BudgetSpent { kind } => t!(lang, "spawn-no-budget", kind = kind.as_str()),
+        AdmissionRefusal::Quota(reached) => {
+            let quota = reached.quota;
+            let key = match reached.resets_at {
+                Some(_) => "quota-until",
+                None => match quota {
+                    Quota::Storage => "quota-storage",
+                    _ => "quota-queued",
+                },
+            };
+            t!(
+                lang,
+                key,
+                tenant = reached.tenant.as_str(),
+                quota = quota.as_str(),
+                limit = quota.show(reached.limit),
+                used = quota.show(reached.used),
+                until = reached
+                    .resets_at
+                    .map(Timestamp::to_rfc3339)
+                    .unwrap_or_default()
+            )
+        }
     }
 }
 

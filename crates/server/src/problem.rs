@@ -4,7 +4,8 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value};
 use sortie_core::ports::store::StoreError;
-use sortie_runtime::RuntimeError;
+use sortie_core::time::Timestamp;
+use sortie_runtime::{RefusalReason, RuntimeError};
 
 /// The kind of an error, with its slug, status and title.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +31,8 @@ pub(crate) enum Kind {
     /// The first attempt of a repeated request has not ended.
     UnderWay,
     MethodNotAllowed,
+    /// A quota of the tenant.
+    QuotaReached,
 }
 
 impl Kind {
@@ -67,6 +70,11 @@ impl Kind {
                 "too-many-requests",
                 StatusCode::TOO_MANY_REQUESTS,
                 "Too many requests",
+            ),
+            Self::QuotaReached => (
+                "quota-reached",
+                StatusCode::TOO_MANY_REQUESTS,
+                "A quota of the tenant is reached",
             ),
             Self::Misdirected => (
                 "misdirected",
@@ -222,11 +230,22 @@ impl IntoResponse for Problem {
 impl From<RuntimeError> for Problem {
     fn from(error: RuntimeError) -> Self {
         match error {
-            RuntimeError::Refused(refusal) => Self::conflict(refusal.message),
+            RuntimeError::Refused(refusal) => match refusal.reason {
+                RefusalReason::QuotaReached { resets_at } => {
+                    quota_reached(refusal.message, resets_at)
+                }
+                _ => Self::conflict(refusal.message),
+            },
             RuntimeError::Store(error) => error.into(),
             RuntimeError::Toolbox(error) => internal(&error),
         }
     }
+}
+
+/// Returns the refusal of a quota, with when it resets.
+pub(crate) fn quota_reached(message: String, resets_at: Option<Timestamp>) -> Problem {
+    Problem::new(Kind::QuotaReached, message)
+        .with("resets_at", resets_at.map(Timestamp::to_rfc3339))
 }
 
 impl From<StoreError> for Problem {

@@ -11,6 +11,7 @@ use sortie_base::redact::Redactor;
 use sortie_core::ports::model::ModelDirectory;
 use sortie_core::ports::tool::Tool;
 use sortie_core::run::SandboxMode;
+use sortie_core::tenant::TenantRules;
 use sortie_definitions::{AgentFiles, SkillTool};
 #[cfg(feature = "mcp")]
 use sortie_mcp::Pool;
@@ -85,6 +86,7 @@ impl Assembly {
         tools.extend(builder.tools.iter().cloned());
 
         let mut settings = builder.adjusted(settings::runtime(&options));
+        settings.tenants = TenantRules::of(&options.config.tenants)?;
         let mut agents = Agents::built_in(options.lang);
         for agent in &builder.agents {
             agents.add(agent.clone());

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use sortie_core::ports::model::ModelError;
 use sortie_core::ports::store::StoreError;
+use sortie_core::tenant::BadTenant;
 use sortie_runtime::{Refusal, RuntimeError, ToolboxError};
 
 /// Why an operation failed.
@@ -46,6 +47,9 @@ pub enum Error {
     /// Two tools have the same name, or a tool's schema is invalid.
     #[error(transparent)]
     Tools(#[from] ToolboxError),
+    /// The configuration limits a tenant whose name is invalid.
+    #[error("the configuration has a table `tenants` with an {0}")]
+    Tenant(#[from] BadTenant),
     /// The configuration of the web tools is invalid.
     #[error("{0}")]
     Web(String),

@@ -43,7 +43,7 @@ const fn table(name: &'static str, key: &'static [&'static str], rows_per_batch:
 }
 
 /// All tables of both databases, each after those that it references.
-const TABLES: [Table; 19] = [
+const TABLES: [Table; 24] = [
     table("runs", &["run_id"], MANY),
     table("trees", &["root_id"], MANY),
     table("snapshots", &["session", "tenant"], FEW),
@@ -58,6 +58,15 @@ const TABLES: [Table; 19] = [
     table("accounts", &["account_id"], MANY),
     table("account_lines", &["account_id", "kind"], MANY),
     table("reservations", &["run_id"], MANY),
+    table(
+        "usage_days",
+        &["day", "tenant", "agent", "model", "shard"],
+        MANY,
+    ),
+    table("tenants", &["tenant"], MANY),
+    table("tenant_days", &["tenant", "day", "shard"], MANY),
+    table("tenant_storage", &["tenant", "shard"], MANY),
+    table("tenant_turns", &["lane", "tenant"], MANY),
     table("audit", &["seq"], MANY),
     table("audit_head", &["id"], MANY),
     table("lineage", &["run_id"], MANY),

@@ -26,11 +26,14 @@ const BOUNDED: [&str; 15] = [
 ];
 
 /// Tables and other sources of rows that stay small.
-const SMALL: [&str; 9] = [
+const SMALL: [&str; 12] = [
     "tallies",
     "mailbox",
     "json_each",
     "CONSTANT",
+    "tenants",
+    "queued",
+    "known",
     "subtree",
     "below",
     "ahead",

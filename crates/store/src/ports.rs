@@ -16,13 +16,16 @@ use sortie_core::ports::store::{
     Finishing, Heartbeat, HeartbeatReport, Idempotency, Join, Journal, ListFilter, Outbox, Park,
     PauseReport, Reconciled, Recover, RecoverReport, RecoverScope, Registry, Replied, ReplyTo,
     Requests, Reserve, Reserved, RetentionRule, RunDelay, RunRef, SaveSnapshot, Snapshot,
-    StoreError, StoreResult, Unblock, Undelivered, Update, VerifyReport, WaitingSession, Workers,
+    StoreError, StoreResult, Tenants, Unblock, Undelivered, Update, VerifyReport, WaitingSession,
+    Workers,
 };
 use sortie_core::request::{OpenRequest, RequestFilter, RequestId, SessionGrant};
 use sortie_core::run::{Cancellation, RecordField, RunRecord};
 use sortie_core::session::{SessionFilter, SessionSummary};
-use sortie_core::stats::{LaneCount, Stats, UsageLine, UsagePlace, UsagePoint};
-use sortie_core::tenant::Tenant;
+use sortie_core::stats::{
+    EndedUsage, LaneCount, Stats, UsageLine, UsagePlace, UsagePoint, UsageRange,
+};
+use sortie_core::tenant::{Tenant, TenantRules, TenantUse};
 use sortie_core::time::Timestamp;
 use sortie_core::worker::{WorkerId, WorkerRecord};
 
@@ -38,7 +41,8 @@ use crate::transitions::finish::LastEntries;
 use crate::transitions::idempotency::Beginning;
 use crate::transitions::{
     accounts, admit, append, archive, cancel, claim, deliver, feed, finish, idempotency, inbox,
-    lease, mailbox, park, pause, read, recover, requests, sessions, snapshots, update, workers,
+    lease, mailbox, park, pause, read, recover, requests, sessions, snapshots, tenants, update,
+    workers,
 };
 
 const READING: &str = "read the journals of claimed tasks";
@@ -215,6 +219,10 @@ impl<E: Execute> Registry for SqlStore<E> {
         limit: u32,
     ) -> StoreResult<Vec<UsageLine>> {
         self.usage_page(filter, after, limit).await
+    }
+
+    async fn ended_usage(&self, range: UsageRange) -> StoreResult<Vec<EndedUsage>> {
+        self.ended_usage(range).await
     }
 
     async fn used(&self, filter: ListFilter) -> StoreResult<Usage> {
@@ -689,6 +697,21 @@ impl<E: Execute> Workers for SqlStore<E> {
                 feed::read(connection, after, origin.into())
             })
             .await
+    }
+}
+
+#[async_trait]
+impl<E: Execute> Tenants for SqlStore<E> {
+    async fn set_tenants(&self, rules: TenantRules) -> StoreResult<()> {
+        self.execute
+            .write("store the quotas of tenants", move |connection| {
+                tenants::set(connection, &rules)
+            })
+            .await
+    }
+
+    async fn tenants(&self, tenant: Option<Tenant>, at: Timestamp) -> StoreResult<Vec<TenantUse>> {
+        self.tenants(tenant, at).await
     }
 }
 

@@ -12,8 +12,8 @@ use sortie_core::ports::store::{AuditFilter, ListFilter, StoreResult, Undelivere
 use sortie_core::request::{OpenRequest, RequestFilter, SessionGrant};
 use sortie_core::run::RunRecord;
 use sortie_core::session::{SessionFilter, SessionSummary};
-use sortie_core::stats::{Stats, UsageLine, UsagePlace, UsagePoint};
-use sortie_core::tenant::Tenant;
+use sortie_core::stats::{EndedUsage, Stats, UsageLine, UsagePlace, UsagePoint, UsageRange};
+use sortie_core::tenant::{Tenant, TenantUse};
 use sortie_core::time::Timestamp;
 use sortie_core::worker::WorkerRecord;
 
@@ -21,7 +21,8 @@ use crate::chain;
 use crate::execute::Query;
 use crate::transitions::rebuild::Fold;
 use crate::transitions::{
-    accounts, audit, deliver, mailbox, read, request_views, requests, sessions, verify, workers,
+    accounts, audit, deliver, mailbox, read, request_views, requests, sessions, tenants,
+    usage_days, verify, workers,
 };
 use crate::{ReadStore, SqlStore};
 
@@ -48,6 +49,28 @@ impl<Q: Query> SqlStore<Q> {
         self.execute
             .read("read handles", move |connection| {
                 read::handles(connection, &runs)
+            })
+            .await
+    }
+
+    /// Returns the usage of ended runs by the parts that the range names.
+    pub async fn ended_usage(&self, range: UsageRange) -> StoreResult<Vec<EndedUsage>> {
+        self.execute
+            .read("read the usage of ended tasks", move |connection| {
+                usage_days::read(connection, &range)
+            })
+            .await
+    }
+
+    /// Returns what tenants use: one of them, or all that have rules or runs.
+    pub async fn tenants(
+        &self,
+        tenant: Option<Tenant>,
+        at: Timestamp,
+    ) -> StoreResult<Vec<TenantUse>> {
+        self.execute
+            .read("read the usage of tenants", move |connection| {
+                tenants::list(connection, tenant.as_ref(), at)
             })
             .await
     }

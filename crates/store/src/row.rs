@@ -221,6 +221,7 @@ run_columns! { new:
         "not_after" Spec = new.admit.spec.not_after.map(|moment| moment.0),
         "queue_key" Spec = queue_key(new.admit.at, new.admit.spec.priority),
         "inbox_count" Journal,
+        "stored_bytes" State = whole(new.admit.spec.task.len() as u64),
         "lease_owner" State,
         "lease_until" State,
         "recovered" State,
@@ -484,6 +485,9 @@ pub(crate) struct FencedRow {
     /// The account that it draws from.
     pub(crate) account: Option<String>,
     pub(crate) paused: bool,
+    pub(crate) tenant: Option<String>,
+    /// What it used so far.
+    pub(crate) usage: Usage,
 }
 
 /// Checks a fence. Every write by an executor starts here.
@@ -492,8 +496,9 @@ pub(crate) fn fenced(connection: &Connection, fence: Fence) -> Done<FencedRow> {
     let epoch = control::accepted(connection, fence)?;
     let found = sql::first(
         connection,
-        "SELECT head_seq, head_hash, inbox_count, cancel, account_id, paused FROM runs
-         WHERE run_id = ?1 AND phase = 'leased' AND epoch = ?2",
+        "SELECT head_seq, head_hash, inbox_count, cancel, account_id, paused, tenant,
+                input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost_usd
+         FROM runs WHERE run_id = ?1 AND phase = 'leased' AND epoch = ?2",
         params![run, epoch],
         |row| {
             Ok(FencedRow {
@@ -506,6 +511,8 @@ pub(crate) fn fenced(connection: &Connection, fence: Fence) -> Done<FencedRow> {
                 cancel: optional_json(row, 3)?,
                 account: row.get(4)?,
                 paused: row.get(5)?,
+                tenant: row.get(6)?,
+                usage: usage(row, 7)?,
             })
         },
     )?;

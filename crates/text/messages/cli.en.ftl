@@ -621,6 +621,15 @@ worker-started = Worker { $id } executes tasks of the shared store. Ctrl-C stops
 worker-stopped = Stopped. Its tasks are back in the queue.
 worker-too-many-labels = A worker has at most { $max } labels.
 no-workers = No worker is listed. A store in a file has one process; a shared store lists its workers while they run (`sortie worker`).
+no-tenants = No tenant has tasks or quotas. `[tenants.NAME]` in the configuration sets quotas; `sortie keys create --tenant NAME` creates a key.
+column-day = Day
+column-weight = Weight
+column-running = Running
+column-queued = Queued
+column-quota = Quota
+column-used = Used
+column-limit = Limit
+column-resets = Resets
 serve-limit-needs-workers = --limit 0 needs workers, which need a database: set store = "postgres://…".
 serve-no-page = This binary was built without the web page; the API works.
 serve-no-model = No model is configured and none was found: every task must name one.

@@ -531,6 +531,15 @@ worker-started = 工作进程 { $id } 正在执行共享存储中的任务。按
 worker-stopped = 已停止。其任务已放回队列。
 worker-too-many-labels = 一个工作进程最多有 { $max } 个标签。
 no-workers = 没有工作进程。文件存储只有一个进程；共享存储会列出正在运行的工作进程（`sortie worker`）。
+no-tenants = 没有租户有任务或配额。配置中的 `[tenants.NAME]` 设置配额；`sortie keys create --tenant NAME` 创建密钥。
+column-day = 日期
+column-weight = 权重
+column-running = 运行中
+column-queued = 排队中
+column-quota = 配额
+column-used = 已用
+column-limit = 上限
+column-resets = 重置时间
 serve-limit-needs-workers = --limit 0 需要工作进程，而工作进程需要数据库：请设置 store = "postgres://…"。
 serve-no-page = 此程序构建时不含网页；API 可用。
 serve-no-model = 未配置模型，也没有找到模型：任务必须自行指定。

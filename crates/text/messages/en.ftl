@@ -229,6 +229,9 @@ amount-children =
     }
 call-no-budget = Not run: the budget is used up.
 spawn-no-budget = Error: the budget has no { $kind } left for another subagent. Work with what you have, wait until a subagent with a budget of its own ends, or report.
+quota-until = Error: the quota { $quota } = { $limit } of tenant { $tenant } is used up ({ $used }). It resets at { $until }; tasks that were admitted before continue then.
+quota-queued = Error: { $used } tasks of tenant { $tenant } wait already, and the quota { $quota } is { $limit }. Retry when one of them has started.
+quota-storage = Error: ended tasks of tenant { $tenant } take { $used } MB, and the quota { $quota } is { $limit }. Delete old tasks, or ask the operator for more.
 fail-unpriced = Its budget is in money, and what { $model } costs is not known, so no prompt was sent. Set models."{ $model }".price in the configuration, or give a budget in tokens.
 
 ## Questions and answers

@@ -176,6 +176,9 @@ amount-calls = { $count } 次工具调用
 amount-children = { $count } 个子 Agent
 call-no-budget = 未执行：预算已用完。
 spawn-no-budget = 错误：预算中已没有可用于新子 Agent 的 { $kind }。请用现有结果继续，等待带预算的子 Agent 结束，或直接汇报。
+quota-until = 错误：租户 { $tenant } 的配额 { $quota } = { $limit } 已用完（{ $used }），将于 { $until } 重置；已接收的任务届时继续。
+quota-queued = 错误：租户 { $tenant } 已有 { $used } 个任务在等待，配额 { $quota } 为 { $limit }。请在其中一个开始执行后重试。
+quota-storage = 错误：租户 { $tenant } 已结束的任务占用 { $used } MB，配额 { $quota } 为 { $limit }。请删除旧任务，或联系管理员增加配额。
 fail-unpriced = 预算以金额计，而 { $model } 的价格未知，因此没有调用它。请在配置中设置 models."{ $model }".price，或改用 token 预算。
 
 ## 提问与答复

@@ -961,6 +961,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/tenants": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Returns what tenants use, with their weights and quotas, by name. Keys of a tenant see theirs. */
+        get: operations["usage_tenants"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/usage": {
         parameters: {
             query?: never;
@@ -974,6 +991,27 @@ export interface paths {
          *     the next page.
          */
         get: operations["usage_usage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/usage/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Exports the usage of ended tasks by tenant, agent, model and day, deleted ones included.
+         * @description A task counts on the day of its end, so lines of past days never change. Keys of a tenant get the
+         *     lines of their tenant.
+         */
+        get: operations["usage_export"];
         put?: never;
         post?: never;
         delete?: never;
@@ -2274,6 +2312,25 @@ export interface components {
             to: components["schemas"]["Addressee"];
         };
         /** @enum {string} */
+        Quota: "max_running" | "max_queued" | "tokens_per_day" | "tokens_per_month" | "usd_per_day" | "usd_per_month" | "storage_mb";
+        /** @description A quota of a tenant. */
+        QuotaState: {
+            /**
+             * Format: double
+             * @description The most; null is no limit.
+             */
+            limit: number | null;
+            /** @description Its key in the configuration; it names the unit. */
+            quota: components["schemas"]["Quota"];
+            /** @description When the day or month ends; null for quotas that free up by themselves. */
+            resets_at: string | null;
+            /**
+             * Format: double
+             * @description How much of it is used.
+             */
+            used: number;
+        };
+        /** @enum {string} */
         Reason: "error" | "max_iterations" | "budget" | "empty_result" | "schema" | "loop" | "denied" | "interrupted";
         /** @enum {string} */
         ReplyKind: "approved" | "refused" | "answered" | "expired";
@@ -2769,6 +2826,28 @@ export interface components {
             task_id: string;
             verdict: components["schemas"]["Verdict"] | null;
         };
+        /** @description What a tenant uses, and its limits. */
+        TenantState: {
+            /**
+             * Format: int64
+             * @description The tasks that wait for their first slot.
+             */
+            queued: number;
+            /** @description One for each quota of the configuration, limited or not. */
+            quotas: components["schemas"]["QuotaState"][];
+            /**
+             * Format: int64
+             * @description The tasks that an executor has.
+             */
+            running: number;
+            /** @description The name. */
+            tenant: string;
+            /**
+             * Format: int64
+             * @description The share in the slots while several tenants have queued tasks.
+             */
+            weight: number;
+        };
         /** @description Milliseconds by what a task waited for. */
         TimeByActivity: {
             /**
@@ -2967,6 +3046,60 @@ export interface components {
              * @description Tokens of completions.
              */
             output_tokens: number | null;
+        };
+        /**
+         * @description What the ended tasks of one tenant, agent, model and day used. A field that the export is not broken
+         *     down by is left out.
+         */
+        UsageExportLine: {
+            /** @description The agent. */
+            agent?: string | null;
+            /**
+             * Format: int64
+             * @description Tokens read from the provider's cache.
+             */
+            cache_read_tokens: number | null;
+            /**
+             * Format: int64
+             * @description Tokens written to the provider's cache.
+             */
+            cache_write_tokens: number | null;
+            /**
+             * Format: double
+             * @description The estimated cost in dollars.
+             */
+            cost_usd: number | null;
+            /** @description The day on which the tasks ended, in UTC. */
+            day?: string | null;
+            /**
+             * Format: int64
+             * @description Tokens of prompts.
+             */
+            input_tokens: number | null;
+            /** @description The model that completed the prompts. */
+            model?: string | null;
+            /**
+             * Format: int64
+             * @description Tokens of completions.
+             */
+            output_tokens: number | null;
+            /**
+             * Format: int64
+             * @description The number of tasks.
+             */
+            tasks: number;
+            /** @description Empty for tasks without a tenant. */
+            tenant?: string | null;
+            /**
+             * Format: int64
+             * @description The number of tool calls.
+             */
+            tool_calls: number;
+            /**
+             * Format: int64
+             * @description The number of tasks with a completion of unknown cost.
+             */
+            unpriced: number;
         };
         /** @description What the runs of one session, agent and model used. */
         UsageLine: {
@@ -4988,6 +5121,34 @@ export interface operations {
             };
         };
     };
+    usage_tenants: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TenantState"][];
+                };
+            };
+            /** @description What went wrong, and what to do next */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     usage_usage: {
         parameters: {
             query?: {
@@ -5008,6 +5169,46 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["UsageLine"][];
+                };
+            };
+            /** @description What went wrong, and what to do next */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    usage_export: {
+        parameters: {
+            query?: {
+                /**
+                 * @description What the export is broken down by, separated by commas: any of `tenant`, `agent`, `model` and
+                 *     `day`; all four if missing.
+                 */
+                by?: string;
+                /** @description The format; JSON if missing. */
+                format?: "json" | "csv";
+                /** @description The first day (UTC), such as `2027-03-01`; the first of this month if missing. */
+                since?: string;
+                /** @description The last day, which is included; today if missing. */
+                until?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UsageExportLine"][];
                 };
             };
             /** @description What went wrong, and what to do next */

@@ -27,6 +27,7 @@ mod status;
 mod stop;
 mod store;
 pub(crate) mod tasks;
+mod tenants;
 mod trust;
 mod usage;
 mod worker;
@@ -57,6 +58,7 @@ pub(crate) enum Command {
     Serve(serve::Serve),
     Worker(worker::Worker),
     Workers(workers::Workers),
+    Tenants(tenants::Tenants),
     Open(open::Open),
     Status(status::Status),
     Stop(stop::Stop),
@@ -124,6 +126,7 @@ pub(crate) async fn run(
         Command::Serve(serve) => serve.run(settings, screen).await,
         Command::Worker(worker) => worker.run(settings, screen).await,
         Command::Workers(workers) => workers.run(settings).await,
+        Command::Tenants(tenants) => tenants.run(settings).await,
         Command::Open(open) => open.run(settings).await,
         Command::Status(status) => status.run(settings).await,
         Command::Stop(stop) => stop.run(settings).await,

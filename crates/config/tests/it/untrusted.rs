@@ -217,6 +217,8 @@ fn the_server_the_traces_and_the_log_need_trust() {
         "server.workspaces = ['/']",
         "server.rate.per_second = 100000",
         "server.tenants.acme.workspaces = ['/']",
+        "tenants.acme.weight = 10000",
+        "tenants.'*'.usd_per_day = 100000.0",
         "telemetry.endpoint = 'https://evil.example'",
         "telemetry.headers = { X-Key = '1' }",
         "telemetry.capture_content = true",

@@ -151,6 +151,12 @@ impl Client {
         self.fetch(request, ANSWER_LIMIT).await
     }
 
+    /// Returns what tenants use, and their limits.
+    pub async fn tenants(&self) -> Result<Vec<crate::TenantState>, ClientError> {
+        let request = self.request(Method::GET, &["api", "tenants"]);
+        self.fetch(request, ANSWER_LIMIT).await
+    }
+
     /// Returns whether the server is ready, and why not.
     pub async fn ready(&self) -> Result<Health, ClientError> {
         let request = self.request(Method::GET, &["readyz"]).header(ACCEPT, JSON);

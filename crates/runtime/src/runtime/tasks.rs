@@ -8,8 +8,8 @@ use sortie_core::id::RunId;
 use sortie_core::inbox::{InboxItem, MAX_MESSAGE_CHARS, Sender};
 use sortie_core::notification::Notification;
 use sortie_core::ports::store::{
-    Admission, Admit, CancelReport, ListFilter, RetentionRule, RunRef, StoreError, Unblock,
-    Undelivered, Update,
+    Admission, AdmissionRefusal, Admit, CancelReport, ListFilter, RetentionRule, RunRef,
+    StoreError, Unblock, Undelivered, Update,
 };
 use sortie_core::run::{Cancellation, CancelledBy, Lane, Priority, RunRecord, RunSpec, Status};
 use sortie_core::stats::Stats;
@@ -68,7 +68,16 @@ impl Runtime {
             Admission::Existing { run } => Ok(run),
             Admission::Refused(refusal) => {
                 let message = refusal_text(spec.lang, &refusal);
-                Err(Refusal::new(RefusalReason::LimitReached, message).into())
+                let reason = match refusal {
+                    AdmissionRefusal::Quota(reached) => RefusalReason::QuotaReached {
+                        resets_at: reached.resets_at,
+                    },
+                    AdmissionRefusal::TreeFull { .. }
+                    | AdmissionRefusal::TooDeep { .. }
+                    | AdmissionRefusal::ParentEnding
+                    | AdmissionRefusal::BudgetSpent { .. } => RefusalReason::LimitReached,
+                };
+                Err(Refusal::new(reason, message).into())
             }
         }
     }

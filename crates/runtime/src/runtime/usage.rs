@@ -4,7 +4,7 @@ use sortie_core::message::Usage;
 use sortie_core::ports::model::ModelState;
 use sortie_core::ports::store::ListFilter;
 use sortie_core::run::Lane;
-use sortie_core::stats::{UsageLine, UsagePlace, UsagePoint};
+use sortie_core::stats::{EndedUsage, UsageLine, UsagePlace, UsagePoint, UsageRange};
 use sortie_core::time::Timestamp;
 
 use super::{Runtime, RuntimeError};
@@ -45,6 +45,11 @@ impl Runtime {
         limit: u32,
     ) -> Result<Vec<UsageLine>, RuntimeError> {
         Ok(self.engine.store.usage(filter, after, limit).await?)
+    }
+
+    /// Returns the usage of ended runs by the parts that the range names.
+    pub async fn ended_usage(&self, range: UsageRange) -> Result<Vec<EndedUsage>, RuntimeError> {
+        Ok(self.engine.store.ended_usage(range).await?)
     }
 
     /// Returns the total usage.

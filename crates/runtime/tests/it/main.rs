@@ -23,3 +23,4 @@ mod settings;
 mod simulation;
 mod sinks;
 mod tasks;
+mod tenants;

@@ -90,6 +90,8 @@ pub(crate) fn all() -> Routes {
         .add(Access::OPERATOR, routes!(requests::answer))
         .add(Access::VIEWER, routes!(usage::budgets))
         .add(Access::VIEWER, routes!(usage::usage))
+        .add(Access::VIEWER, routes!(usage::tenants))
+        .add(Access::VIEWER, routes!(usage::export))
         .add(Access::VIEWER, routes!(usage::series))
         .add(Access::VIEWER, routes!(audit::list))
         .add(Access::ADMIN, routes!(audit::verify))

@@ -13,7 +13,7 @@ use sortie_core::ports::store::{ListFilter, RetentionRule};
 use sortie_core::run::{Announce, Priority, RunRecord, Sampling, SinkAddress, Status};
 use sortie_core::worker::{Label, MAX_LABELS};
 use sortie_protocol::{CleanBody, Cleaned, NewTask, Stats, Task};
-use sortie_runtime::{NewRun, RuntimeError};
+use sortie_runtime::{NewRun, Refusal, RefusalReason, RuntimeError};
 use utoipa::IntoParams;
 
 use crate::access;
@@ -202,6 +202,10 @@ pub(crate) fn made(task: &Task) -> impl IntoResponse + use<> {
 /// Converts an error before admission: the request is invalid.
 pub(crate) fn refused(error: RuntimeError) -> Problem {
     match error {
+        RuntimeError::Refused(Refusal {
+            reason: RefusalReason::QuotaReached { .. },
+            ..
+        }) => error.into(),
         RuntimeError::Refused(refusal) => Problem::bad(refusal.message),
         RuntimeError::Store(_) | RuntimeError::Toolbox(_) => error.into(),
     }

@@ -4,12 +4,14 @@ use std::str::FromStr as _;
 
 use axum::Json;
 use axum::extract::State;
+use axum::http::header;
+use axum::response::{IntoResponse as _, Response};
 use serde::Deserialize;
 use sortie_core::id::RunId;
 use sortie_core::ports::store::ListFilter;
 use sortie_core::run::{RunRecord, Status};
-use sortie_core::stats::UsagePlace;
-use sortie_protocol::{BudgetLine, UsageLine, UsagePoint};
+use sortie_core::stats::{UsagePlace, UsageRange};
+use sortie_protocol::{BudgetLine, TenantState, UsageExportLine, UsageLine, UsagePoint, usage_csv};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::app::Shared;
@@ -187,3 +189,74 @@ pub(crate) async fn series(
     let points = app.runtime.usage_series(filter, bucket_ms, since).await?;
     Ok(Json(points.into_iter().map(UsagePoint::from).collect()))
 }
+
+#[utoipa::path(get, path = "/api/tenants", tag = "usage",
+    responses((status = 200, body = Vec<TenantState>)))]
+/// Returns what tenants use, with their weights and quotas, by name. Keys of a tenant see theirs.
+pub(crate) async fn tenants(
+    State(Shared(app)): State<Shared>,
+    caller: Caller,
+) -> Result<Json<Vec<TenantState>>, Problem> {
+    let now = app.runtime.now();
+    let tenants = app.runtime.tenants(caller.tenant().cloned()).await?;
+    let states = tenants.iter().map(|tenant| TenantState::of(tenant, now));
+    Ok(Json(states.collect()))
+}
+
+/// The format of an export.
+#[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ExportFormat {
+    Json,
+    /// RFC 4180, with a header.
+    Csv,
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ExportQuery {
+    /// What the export is broken down by, separated by commas: any of `tenant`, `agent`, `model` and
+    /// `day`; all four if missing.
+    by: Option<String>,
+    /// The format; JSON if missing.
+    #[param(inline)]
+    format: Option<ExportFormat>,
+    /// The first day (UTC), such as `2027-03-01`; the first of this month if missing.
+    #[param(min_length = 1)]
+    since: Option<String>,
+    /// The last day, which is included; today if missing.
+    #[param(min_length = 1)]
+    until: Option<String>,
+}
+
+#[utoipa::path(get, path = "/api/usage/export", tag = "usage", params(ExportQuery),
+    responses((status = 200, body = Vec<UsageExportLine>)))]
+/// Exports the usage of ended tasks by tenant, agent, model and day, deleted ones included.
+///
+/// A task counts on the day of its end, so lines of past days never change. Keys of a tenant get the
+/// lines of their tenant.
+pub(crate) async fn export(
+    State(Shared(app)): State<Shared>,
+    caller: Caller,
+    QueryParams(query): QueryParams<ExportQuery>,
+) -> Result<Response, Problem> {
+    let by = query.by.as_deref().unwrap_or(ALL_PARTS);
+    let days = (query.since.as_deref(), query.until.as_deref());
+    let mut range = UsageRange::parse(by, days, app.runtime.now()).map_err(Problem::bad)?;
+    range.tenant = caller.tenant().cloned();
+    let by = range.by.clone();
+    let lines = app.runtime.ended_usage(range).await?;
+    let lines = UsageRange::checked(lines).map_err(Problem::bad)?;
+    let lines: Vec<UsageExportLine> = lines.into_iter().map(UsageExportLine::from).collect();
+    Ok(match query.format.unwrap_or(ExportFormat::Json) {
+        ExportFormat::Json => Json(lines).into_response(),
+        ExportFormat::Csv => {
+            let kind = [(header::CONTENT_TYPE, "text/csv; charset=utf-8")];
+            (kind, usage_csv(&by, &lines)).into_response()
+        }
+    })
+}
+
+/// The parts of an export that names none.
+const ALL_PARTS: &str = "tenant,agent,model,day";

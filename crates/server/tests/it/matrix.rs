@@ -26,6 +26,8 @@ const ROUTES: &[(&str, &str, Role, Tenant)] = &[
     ("get", "/api/openapi.json", Viewer, Own),
     ("get", "/api/state", Viewer, Own),
     ("get", "/api/workers", Viewer, Forbidden),
+    ("get", "/api/tenants", Viewer, Own),
+    ("get", "/api/usage/export", Viewer, Own),
     ("get", "/api/config", Admin, Forbidden),
     ("get", "/api/doctor", Admin, Forbidden),
     ("get", "/api/tasks", Viewer, Own),

@@ -2,10 +2,11 @@
 
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
-use sortie_test_support::stage::MODEL;
+use sortie_core::config::TenantLimits;
+use sortie_test_support::stage::{MODEL, Play};
 
 use crate::live::Client;
-use crate::support::{SAYS_DONE, World, answer};
+use crate::support::{SAYS_DONE, World, answer, patient};
 
 fn as_acme(world: &World, method: Method, path: &str) -> RequestBuilder {
     world.request(method, path, &world.tokens.acme_operator)
@@ -180,4 +181,83 @@ async fn live_events_are_limited_to_the_tenant() {
     let subscribe = json!({"type": "subscribe", "id": "t", "scope": "task", "task_id": theirs});
     client.send(&subscribe).await;
     assert_eq!(client.until("error").await["code"], "not-found");
+}
+
+#[tokio::test]
+async fn a_quota_is_refused_with_its_value_and_when_it_resets() {
+    let play = Play::new(SAYS_DONE).set(|settings| {
+        let limits = TenantLimits {
+            weight: Some(300),
+            usd_per_month: Some(0.0),
+            ..TenantLimits::default()
+        };
+        settings
+            .tenants
+            .named
+            .insert("acme".parse().unwrap(), limits);
+    });
+    let world = World::of(play, patient()).await;
+    let request = as_acme(&world, Method::POST, "/api/tasks").json(&json!({"message": "t"}));
+    let response = request.send().await.unwrap();
+    assert_eq!(response.status(), 429);
+    let problem: Value = response.json().await.unwrap();
+    assert_eq!(problem["type"], "urn:sortie:problem:quota-reached");
+    let detail = problem["detail"].as_str().unwrap();
+    assert!(detail.contains("usd_per_month = 0.00"), "{detail}");
+    let resets_at = problem["resets_at"].as_str().unwrap();
+    assert!(resets_at.ends_with("-01T00:00:00.000Z"), "{resets_at}");
+    // Others are not limited, and do not see the tenant's quotas.
+    let theirs = world.task(&json!({"message": "t"})).await;
+    world.until_status(&theirs, "completed").await;
+    let state = world
+        .json(as_acme(&world, Method::GET, "/api/tenants"))
+        .await;
+    assert_eq!(state.as_array().unwrap().len(), 1);
+    assert_eq!(
+        (&state[0]["tenant"], &state[0]["weight"]),
+        (&json!("acme"), &json!(300))
+    );
+    let quotas = state[0]["quotas"].as_array().unwrap();
+    let money = quotas
+        .iter()
+        .find(|quota| quota["quota"] == "usd_per_month");
+    assert_eq!(money.unwrap()["limit"], 0.0);
+}
+
+#[tokio::test]
+async fn usage_is_exported_as_json_and_csv_for_the_own_tenant() {
+    let world = World::begin(SAYS_DONE).await;
+    let theirs = world.task(&json!({"message": "t"})).await;
+    world.until_status(&theirs, "completed").await;
+    let mine = task_of_acme(&world, json!({"message": "mine"})).await;
+    world
+        .until_status(mine["task_id"].as_str().unwrap(), "completed")
+        .await;
+    let path = "/api/usage/export?by=tenant,day";
+    let own = world.json(as_acme(&world, Method::GET, path)).await;
+    assert_eq!(own.as_array().unwrap().len(), 1);
+    assert_eq!(
+        (&own[0]["tenant"], &own[0]["tasks"]),
+        (&json!("acme"), &json!(1))
+    );
+    assert!(own[0].get("agent").is_none());
+    let request = as_acme(&world, Method::GET, &format!("{path}&format=csv"));
+    let response = request.send().await.unwrap();
+    assert_eq!(
+        response.headers()["content-type"],
+        "text/csv; charset=utf-8"
+    );
+    let csv = response.text().await.unwrap();
+    let lines: Vec<&str> = csv.lines().collect();
+    assert_eq!(lines.len(), 2, "{csv}");
+    assert!(lines[0].starts_with("tenant,day,tasks,"), "{csv}");
+    let day = own[0]["day"].as_str().unwrap();
+    assert!(lines[1].starts_with(&format!("acme,{day},1,")), "{csv}");
+    let all = world.request(Method::GET, "/api/usage/export", &world.tokens.admin);
+    assert_eq!(world.json(all).await.as_array().unwrap().len(), 2);
+    for bad in ["by=week", "since=1", "until=2000-01-01"] {
+        let path = format!("/api/usage/export?{bad}");
+        let response = as_acme(&world, Method::GET, &path).send().await.unwrap();
+        assert_eq!(response.status(), 400, "{bad}");
+    }
 }

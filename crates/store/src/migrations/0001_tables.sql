@@ -86,7 +86,9 @@ CREATE TABLE runs (
     children_unpriced           INTEGER NOT NULL DEFAULT 0,
     -- The changes in its worktree, and whether a person applied or discarded them.
     changes               TEXT,
-    changes_fate          TEXT
+    changes_fate          TEXT,
+    -- Bytes of its task, journal entries and outputs, before compression.
+    stored_bytes          INTEGER NOT NULL DEFAULT 0
 );
 
 -- The idempotency key of a spawn: a parent's call has at most one child.
@@ -105,16 +107,22 @@ CREATE INDEX turns ON runs (session, tenant, created_at, run_id, lane, parent_id
 CREATE INDEX runs_by_creation ON runs (created_at);
 -- Active runs. Partial, so that these indexes stay small however many runs have ended.
 CREATE INDEX runs_active ON runs (root_id, run_id) WHERE phase <> 'ended';
-CREATE INDEX runs_queued ON runs (lane, queue_key, run_id, parent_id, root_id, tenant, requires)
+-- A claim reads the queue of each tenant by itself. Runs without a tenant have the empty one.
+CREATE INDEX runs_queued
+    ON runs (lane, COALESCE(tenant, ''), queue_key, run_id, parent_id, root_id, requires)
     WHERE phase = 'queued' AND paused = 0;
+-- The runs that count in the quota of queued ones.
+CREATE INDEX runs_pending ON runs (tenant) WHERE status = 'pending' AND tenant IS NOT NULL;
 -- Those that require labels.
 CREATE INDEX runs_requiring ON runs (requires)
     WHERE phase = 'queued' AND paused = 0 AND requires IS NOT NULL;
 -- The same runs by tree and parent: whole trees that are at their limit are skipped in one step.
-CREATE INDEX runs_queued_by_tree ON runs (lane, root_id, parent_id, queue_key, run_id)
+CREATE INDEX runs_queued_by_tree
+    ON runs (lane, COALESCE(tenant, ''), root_id, parent_id, queue_key, run_id)
     WHERE phase = 'queued' AND paused = 0;
 CREATE INDEX runs_paused ON runs (deadline_at) WHERE phase = 'queued' AND paused = 1;
-CREATE INDEX runs_leased ON runs (lane, lease_owner, parent_id, root_id) WHERE phase = 'leased';
+CREATE INDEX runs_leased ON runs (lane, lease_owner, parent_id, root_id, tenant)
+    WHERE phase = 'leased';
 CREATE INDEX runs_by_lease ON runs (lease_until) WHERE phase = 'leased';
 CREATE INDEX runs_parked ON runs (deadline_at) WHERE phase = 'parked';
 -- Runs whose process died.
@@ -289,6 +297,61 @@ CREATE TABLE reservations (
     tool_calls INTEGER NOT NULL,
     children   INTEGER NOT NULL
 );
+
+-- The usage of all runs that have ended, by the day of their end (UTC, counted from 1970-01-01), as sums
+-- of shards. Kept when runs are deleted.
+CREATE TABLE usage_days (
+    day                INTEGER NOT NULL,
+    -- Empty for runs without a tenant.
+    tenant             TEXT NOT NULL,
+    agent              TEXT NOT NULL,
+    model              TEXT NOT NULL,
+    shard              INTEGER NOT NULL,
+    runs               INTEGER NOT NULL,
+    tool_calls         INTEGER NOT NULL,
+    unpriced           INTEGER NOT NULL,
+    input_tokens       INTEGER,
+    output_tokens      INTEGER,
+    cache_read_tokens  INTEGER,
+    cache_write_tokens INTEGER,
+    cost_nanos         INTEGER,
+    PRIMARY KEY (day, tenant, agent, model, shard)
+) WITHOUT ROWID;
+
+-- The weights and quotas of tenants as JSON, from the configuration of the front process. `*` stands
+-- for tenants that are not named.
+CREATE TABLE tenants (
+    tenant TEXT PRIMARY KEY,
+    limits TEXT NOT NULL
+) WITHOUT ROWID;
+
+-- The tokens and the cost that each tenant spent on a day (UTC, counted from 1970-01-01), as sums of
+-- shards, so that transitions do not wait for each other's rows.
+CREATE TABLE tenant_days (
+    tenant     TEXT NOT NULL,
+    day        INTEGER NOT NULL,
+    shard      INTEGER NOT NULL,
+    tokens     INTEGER NOT NULL,
+    cost_nanos INTEGER NOT NULL,
+    PRIMARY KEY (tenant, day, shard)
+) WITHOUT ROWID;
+
+-- The bytes of the ended runs of each tenant, as sums of shards.
+CREATE TABLE tenant_storage (
+    tenant TEXT NOT NULL,
+    shard  INTEGER NOT NULL,
+    bytes  INTEGER NOT NULL,
+    PRIMARY KEY (tenant, shard)
+) WITHOUT ROWID;
+
+-- Whose turn it is among tenants that wait for the same slots. The empty tenant stands for runs without
+-- one.
+CREATE TABLE tenant_turns (
+    lane   TEXT NOT NULL,
+    tenant TEXT NOT NULL,
+    turn   INTEGER NOT NULL,
+    PRIMARY KEY (lane, tenant)
+) WITHOUT ROWID;
 
 -- Every tool call, in one hash chain for the whole store. Lines outlive the runs, so they reference
 -- no row of `runs`. The tenant is also in the body, under the hash.

@@ -9,7 +9,7 @@ use crate::chain::{Stamp, Tail};
 use crate::fault::{Done, Fault};
 use crate::row::{self, NewRow};
 use crate::sql::{self, Connection, params};
-use crate::transitions::{accounts, deliver, read};
+use crate::transitions::{accounts, deliver, read, tenants};
 
 /// Admits the run, unless its parent's call already has a child. `body` is its first event.
 pub(crate) fn admit(connection: &Connection, admit: &Admit, body: &str) -> Done<Admission> {
@@ -102,7 +102,15 @@ fn existing(connection: &Connection, admit: &Admit) -> Done<Option<RunId>> {
 }
 
 fn refusal(connection: &Connection, admit: &Admit) -> Done<Option<AdmissionRefusal>> {
-    let Admit { spec, .. } = admit;
+    let of_tree = refusal_of_tree(connection, &admit.spec)?;
+    let Some(tenant) = admit.spec.tenant.as_ref().filter(|_| of_tree.is_none()) else {
+        return Ok(of_tree);
+    };
+    let reached = tenants::reached(connection, tenant, admit.at)?;
+    Ok(reached.map(AdmissionRefusal::Quota))
+}
+
+fn refusal_of_tree(connection: &Connection, spec: &RunSpec) -> Done<Option<AdmissionRefusal>> {
     let caps = spec.caps;
     let Some(link) = &spec.parent else {
         return Ok(None);

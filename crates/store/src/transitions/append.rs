@@ -13,6 +13,7 @@ use crate::fault::Done;
 use crate::row::{self, FencedRow};
 use crate::sql::{self, Connection, params, whole};
 use crate::transitions::requests::CallRequest;
+use crate::transitions::tenants::{self, Spent};
 use crate::transitions::{accounts, audit, requests};
 
 /// Serialized events, so that the writer thread does not have to serialize them.
@@ -110,6 +111,8 @@ pub(crate) fn append(connection: &Connection, entries: &Entries) -> Done<Appende
         cancel,
         account,
         paused,
+        tenant,
+        usage: before,
     } = row::fenced_at(connection, entries.fence, entries.follows)?;
     let stamp = Stamp {
         at: entries.at,
@@ -129,12 +132,20 @@ pub(crate) fn append(connection: &Connection, entries: &Entries) -> Done<Appende
     if let Some(cost) = entries.spent {
         accounts::charge_reserved(connection, &tail.run, account.as_deref(), cost)?;
     }
-    save(connection, &tail, &entries.summary)?;
+    save(connection, &tail, entries)?;
+    let over_quota = match tenant {
+        None => false,
+        Some(tenant) => {
+            let spent = Spent::between(before, entries.summary.usage);
+            tenants::charge(connection, (&tenant, &tail.run), spent, entries.at)?
+        }
+    };
     Ok(Appended {
         head: tail.head(),
         inbox_waiting: inbox_count > 0,
         cancel,
         paused,
+        over_quota,
     })
 }
 
@@ -148,14 +159,19 @@ fn insert_blob(connection: &Connection, run: &str, blob: &Blob) -> Done<()> {
     Ok(())
 }
 
-fn save(connection: &Connection, tail: &Tail, summary: &Summary) -> Done<()> {
+fn save(connection: &Connection, tail: &Tail, entries: &Entries) -> Done<()> {
+    let summary = &entries.summary;
     let usage = summary.usage;
+    let bodies = entries.bodies.iter().map(String::len);
+    let blobs = entries.blobs.iter().map(|blob| blob.bytes.len());
+    let stored: usize = bodies.chain(blobs).sum();
     sql::run(
         connection,
         "UPDATE runs SET head_seq = ?2, head_hash = ?3, waiting_on = ?4, wait_position = NULL,
              progress = CASE WHEN progress < ?5 THEN ?5 ELSE progress END, tool_calls = ?6,
              model = ?7, last_text = ?8, input_tokens = ?9, output_tokens = ?10,
-             cache_read_tokens = ?11, cache_write_tokens = ?12, cost_usd = ?13, unpriced = ?14
+             cache_read_tokens = ?11, cache_write_tokens = ?12, cost_usd = ?13, unpriced = ?14,
+             stored_bytes = stored_bytes + ?15
          WHERE run_id = ?1",
         params![
             tail.run,
@@ -172,6 +188,7 @@ fn save(connection: &Connection, tail: &Tail, summary: &Summary) -> Done<()> {
             usage.cache_write_tokens.map(whole),
             usage.cost_usd,
             summary.unpriced,
+            whole(stored as u64),
         ],
     )?;
     Ok(())

@@ -12,6 +12,7 @@ use crate::packed::{self, Packed};
 use crate::row::{self, StoredPhase};
 use crate::sql::{self, Connection, params};
 use crate::transitions::read::Condition;
+use crate::transitions::tenants;
 
 /// Transcripts or trees deleted in one transaction, so that appends do not wait long behind it.
 pub(crate) const MAX_REMOVALS: u64 = 200;
@@ -82,6 +83,18 @@ impl Removable {
 /// are kept.
 fn remove_records(connection: &Connection, run: &str) -> Done<Vec<RunRef>> {
     keep_usage(connection, run)?;
+    let of_tenants: Vec<(String, String, i64)> = sql::all(
+        connection,
+        &format!(
+            "{SUBTREE} SELECT tenant, runs.run_id, stored_bytes
+             FROM runs JOIN subtree ON subtree.run_id = runs.run_id WHERE tenant IS NOT NULL"
+        ),
+        [run],
+        |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+    )?;
+    for (tenant, member, bytes) in &of_tenants {
+        tenants::add_storage(connection, (tenant, member), -bytes)?;
+    }
     let mut removed = sql::all(
         connection,
         &format!(
@@ -174,6 +187,7 @@ fn remove_transcript(connection: &Connection, run: &str, at: Timestamp) -> Done<
     ] {
         sql::run(connection, statement, [run])?;
     }
+    tenants::free_storage(connection, run)?;
     sql::run(
         connection,
         "UPDATE runs SET cleaned_at = ?2 WHERE run_id = ?1",

@@ -1,6 +1,6 @@
-//! Claims queued runs for execution, as far as the limits of lanes, parents and trees allow.
+//! Claims queued runs for execution, as far as the limits of lanes, parents, trees and tenants allow.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use sortie_core::event::Event;
 use sortie_core::id::{Epoch, Fence, RunId, Seq};
@@ -13,10 +13,7 @@ use crate::chain::{Stamp, Tail};
 use crate::fault::Done;
 use crate::quarantine::{self, ClaimRule, Deaths, Waiting};
 use crate::sql::{self, Connection, params};
-
-/// Runs at a limit that a claim passes by one by one, before it looks only at the most urgent run
-/// of each parent.
-const MAX_SKIPPED: u64 = 64;
+use crate::transitions::fair_claim::{self, Quotas};
 
 /// Later than any deadline.
 const NEVER_MS: i64 = 1 << 53;
@@ -34,20 +31,71 @@ pub(crate) struct Lease {
 /// Claims the most urgent runs of each lane; or one run alone, if it may have killed its process.
 pub(crate) fn claim(connection: &Connection, claim: &Claim) -> Done<Vec<Lease>> {
     let eligible = eligible(connection, claim)?;
-    let waiting = suspects(connection, claim, &eligible)?;
+    let mut lanes = Vec::new();
+    for limit in &claim.lanes {
+        lanes.extend(OpenLane::load(connection, claim, *limit)?);
+    }
+    let mut quotas = Quotas::load(connection, &lanes, claim.at)?;
+    let waiting = suspects(connection, &lanes, &quotas, &eligible)?;
     match quarantine::gate(&claimed(connection, claim)?, &waiting, claim.deaths) {
         ClaimRule::Closed => return Ok(Vec::new()),
         ClaimRule::Only(run) => return Ok(vec![take(connection, claim, run, true)?]),
         ClaimRule::Open => {}
     }
     let mut leases = Vec::new();
-    for limit in &claim.lanes {
-        for run in choose(connection, claim, *limit, &eligible)? {
+    for lane in lanes {
+        for run in fair_claim::choose(connection, lane, &mut quotas, &eligible)? {
             leases.push(take(connection, claim, &run, false)?);
         }
     }
     Ok(leases)
 }
+
+/// A lane in which this process has free slots.
+#[derive(Debug)]
+pub(crate) struct OpenLane {
+    pub(crate) lane: Lane,
+    pub(crate) free: u64,
+    /// The tenants with queued runs; the empty one stands for runs without a tenant.
+    pub(crate) tenants: Vec<String>,
+    pub(crate) caps: Caps,
+}
+
+impl OpenLane {
+    /// Returns `None` if there is no free slot, or no queued run.
+    fn load(connection: &Connection, claim: &Claim, limit: LaneLimit) -> Done<Option<Self>> {
+        let free = free_slots(connection, claim, limit)?;
+        if free == 0 {
+            return Ok(None);
+        }
+        let tenants = sql::all(connection, QUEUED_TENANTS, [limit.lane.as_str()], |row| {
+            row.get(0)
+        })?;
+        let tenants: Vec<String> = tenants;
+        if tenants.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(Self {
+            lane: limit.lane,
+            free,
+            tenants,
+            caps: Caps::load(connection, claim, limit.lane)?,
+        }))
+    }
+}
+
+/// The tenants with queued runs in a lane, one step in the index for each.
+const QUEUED_TENANTS: &str = "WITH RECURSIVE queued (tenant) AS (
+         SELECT (SELECT COALESCE(tenant, '') FROM runs
+                 WHERE phase = 'queued' AND paused = 0 AND lane = ?1
+                 ORDER BY COALESCE(tenant, '') LIMIT 1)
+         UNION ALL
+         SELECT (SELECT COALESCE(runs.tenant, '') FROM runs
+                 WHERE phase = 'queued' AND paused = 0 AND lane = ?1
+                   AND COALESCE(runs.tenant, '') > queued.tenant
+                 ORDER BY COALESCE(runs.tenant, '') LIMIT 1)
+         FROM queued WHERE queued.tenant IS NOT NULL)
+     SELECT tenant FROM queued WHERE tenant IS NOT NULL";
 
 /// Returns the sets of required labels that this process has, among those of queued runs, as a JSON
 /// array of the stored texts. Runs that require none are not part of it.
@@ -91,10 +139,16 @@ fn claimed(connection: &Connection, claim: &Claim) -> Done<Vec<quarantine::Claim
 }
 
 /// Returns the claimable runs whose process died, most urgent first.
-fn suspects(connection: &Connection, claim: &Claim, eligible: &str) -> Done<Vec<Waiting>> {
+fn suspects(
+    connection: &Connection,
+    lanes: &[OpenLane],
+    quotas: &Quotas,
+    eligible: &str,
+) -> Done<Vec<Waiting>> {
     let waiting = sql::all(
         connection,
-        "SELECT run_id, lane, deaths, deaths_since_progress, parent_id, root_id FROM runs
+        "SELECT run_id, lane, deaths, deaths_since_progress, parent_id, root_id,
+                COALESCE(tenant, '') FROM runs
          WHERE phase = 'queued' AND paused = 0 AND deaths > 0
            AND (requires IS NULL OR requires IN (SELECT value FROM json_each(?1)))
          ORDER BY queue_key, run_id",
@@ -107,211 +161,19 @@ fn suspects(connection: &Connection, claim: &Claim, eligible: &str) -> Done<Vec<
                     since_progress: row.get(3)?,
                 },
             };
-            let (parent, root): (Option<String>, String) = (row.get(4)?, row.get(5)?);
-            Ok((sql::word::<Lane>(row, "lane")?, parent, root, waiting))
+            let place = (sql::word::<Lane>(row, "lane")?, row.get(4)?, row.get(5)?);
+            Ok((place, row.get(6)?, waiting))
         },
     )?;
-    if waiting.is_empty() {
-        return Ok(Vec::new());
-    }
-    let mut lanes = Vec::new();
-    for limit in &claim.lanes {
-        if free_slots(connection, claim, *limit)? > 0 {
-            lanes.push((limit.lane, Caps::load(connection, claim, limit.lane)?));
-        }
-    }
-    let can_start = |lane: Lane, parent: Option<&str>, root: &str| {
+    let can_start = |(lane, parent, root): &(Lane, Option<String>, String), tenant: &String| {
         let mut lanes = lanes.iter();
-        lanes.any(|(open, caps)| *open == lane && caps.has_room(parent, root))
+        quotas.has_room(tenant)
+            && lanes.any(|open| open.lane == *lane && open.caps.has_room(parent.as_deref(), root))
     };
     let waiting = waiting
         .into_iter()
-        .filter(|(lane, parent, root, _)| can_start(*lane, parent.as_deref(), root));
-    Ok(waiting.map(|(_, _, _, waiting)| waiting).collect())
-}
-
-/// Returns the claimable runs of a lane, most urgent first. Runs of a parent or tree that is at its
-/// limit are skipped, so that they do not block the runs behind them.
-fn choose(
-    connection: &Connection,
-    claim: &Claim,
-    limit: LaneLimit,
-    eligible: &str,
-) -> Done<Vec<String>> {
-    let free = free_slots(connection, claim, limit)?;
-    if free == 0 {
-        return Ok(Vec::new());
-    }
-    let mut caps = Caps::load(connection, claim, limit.lane)?;
-    let mut chosen: Vec<String> = Vec::new();
-    let mut skipped = 0;
-    sql::each(
-        connection,
-        "SELECT run_id, parent_id, root_id FROM runs
-         WHERE phase = 'queued' AND paused = 0 AND lane = ?1
-           AND (requires IS NULL OR requires IN (SELECT value FROM json_each(?3)))
-         ORDER BY queue_key, run_id LIMIT ?2",
-        params![
-            limit.lane.as_str(),
-            sql::whole(free.saturating_add(MAX_SKIPPED)),
-            eligible
-        ],
-        |row| {
-            if caps.take(row.get(1)?, row.get(2)?) {
-                chosen.push(row.get(0)?);
-            } else {
-                skipped += 1;
-            }
-            Ok((chosen.len() as u64) < free && skipped < MAX_SKIPPED)
-        },
-    )?;
-    if skipped == MAX_SKIPPED {
-        // All runs up to here are chosen or at a limit.
-        let left = free - chosen.len() as u64;
-        let queue = LaneQueue {
-            lane: limit.lane,
-            eligible,
-        };
-        let further = choose_by_tree(connection, queue, caps, (left, &chosen))?;
-        chosen.extend(further);
-    }
-    Ok(chosen)
-}
-
-/// Returns further claimable runs, most urgent first: the heads of the queues of all parents that
-/// are below their limits. Reads nothing of the runs behind a limit, which may be thousands.
-fn choose_by_tree(
-    connection: &Connection,
-    queue: LaneQueue<'_>,
-    mut caps: Caps,
-    (free, chosen): (u64, &[String]),
-) -> Done<Vec<String>> {
-    let mut heads = BTreeSet::new();
-    for root in distinct(connection, NEXT_ROOT, queue.lane, None)? {
-        if count_of(&caps.by_tree, &root) >= caps.per_tree {
-            continue;
-        }
-        let parents = distinct(connection, NEXT_PARENT, queue.lane, Some(&root))?;
-        for parent in parents.into_iter().map(Some).chain([None]) {
-            let start = (i64::MIN, String::new());
-            let siblings = Siblings {
-                root: root.clone(),
-                parent,
-            };
-            if caps.has_room(siblings.parent.as_deref(), &root) {
-                heads.extend(siblings.head(connection, queue, start)?);
-            }
-        }
-    }
-    let mut further: Vec<String> = Vec::new();
-    while (further.len() as u64) < free
-        && let Some(head) = heads.pop_first()
-    {
-        let Head { place, siblings } = head;
-        if chosen.contains(&place.1) {
-            heads.extend(siblings.head(connection, queue, place)?);
-        } else if caps.take(siblings.parent.clone(), siblings.root.clone()) {
-            further.push(place.1.clone());
-            heads.extend(siblings.head(connection, queue, place)?);
-        }
-        // Otherwise the parent or the tree has reached its limit, and so have the siblings behind.
-    }
-    Ok(further)
-}
-
-const NEXT_ROOT: &str = "SELECT root_id FROM runs
-     WHERE phase = 'queued' AND paused = 0 AND lane = ?1 AND ?2 IS NULL AND root_id > ?3
-     ORDER BY root_id LIMIT 1";
-const NEXT_PARENT: &str = "SELECT parent_id FROM runs
-     WHERE phase = 'queued' AND paused = 0 AND lane = ?1 AND root_id = ?2 AND parent_id > ?3
-     ORDER BY parent_id LIMIT 1";
-const HEAD_OF_CHILDREN: &str = "SELECT queue_key, run_id FROM runs
-     WHERE phase = 'queued' AND paused = 0 AND lane = ?1 AND root_id = ?2 AND parent_id = ?3
-       AND (queue_key, run_id) > (?4, ?5)
-       AND (requires IS NULL OR requires IN (SELECT value FROM json_each(?6)))
-     ORDER BY queue_key, run_id LIMIT 1";
-const HEAD_OF_ROOTS: &str = "SELECT queue_key, run_id FROM runs
-     WHERE phase = 'queued' AND paused = 0 AND lane = ?1 AND root_id = ?2 AND parent_id IS NULL
-       AND ?3 IS NULL AND (queue_key, run_id) > (?4, ?5)
-       AND (requires IS NULL OR requires IN (SELECT value FROM json_each(?6)))
-     ORDER BY queue_key, run_id LIMIT 1";
-
-/// Returns the different values of an indexed column, one step in the index for each.
-fn distinct(
-    connection: &Connection,
-    next: &str,
-    lane: Lane,
-    root: Option<&str>,
-) -> Done<Vec<String>> {
-    let mut values: Vec<String> = Vec::new();
-    loop {
-        let last = values.last().map_or("", String::as_str);
-        let value = sql::first(
-            connection,
-            next,
-            params![lane.as_str(), root, last],
-            |row| row.get(0),
-        )?;
-        match value {
-            Some(value) => values.push(value),
-            None => return Ok(values),
-        }
-    }
-}
-
-/// The queued runs of a lane that this process may execute.
-#[derive(Clone, Copy, Debug)]
-struct LaneQueue<'a> {
-    lane: Lane,
-    /// See [`eligible`].
-    eligible: &'a str,
-}
-
-/// The queued children of one parent, or the root of a tree alone.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Siblings {
-    root: String,
-    parent: Option<String>,
-}
-
-/// The most urgent of siblings that were not looked at yet. Sorts by urgency.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Head {
-    /// Its sort key and its id.
-    place: (i64, String),
-    siblings: Siblings,
-}
-
-impl Siblings {
-    /// Returns the most urgent one behind a place in the queue.
-    fn head(
-        self,
-        connection: &Connection,
-        queue: LaneQueue<'_>,
-        (key, run): (i64, String),
-    ) -> Done<Option<Head>> {
-        let statement = match self.parent {
-            Some(_) => HEAD_OF_CHILDREN,
-            None => HEAD_OF_ROOTS,
-        };
-        let place = sql::first(
-            connection,
-            statement,
-            params![
-                queue.lane.as_str(),
-                self.root,
-                self.parent,
-                key,
-                run,
-                queue.eligible
-            ],
-            |row| Ok((row.get(0)?, row.get(1)?)),
-        )?;
-        Ok(place.map(|place| Head {
-            place,
-            siblings: self,
-        }))
-    }
+        .filter(|(place, tenant, _)| can_start(place, tenant));
+    Ok(waiting.map(|(_, _, waiting)| waiting).collect())
 }
 
 /// Returns how many more runs of a lane this process may have.
@@ -324,11 +186,12 @@ fn free_slots(connection: &Connection, claim: &Claim, limit: LaneLimit) -> Done<
     Ok(u64::from(limit.max_concurrent).saturating_sub(leased))
 }
 
-/// The leased runs of each parent and tree in a lane, and their limits.
+/// The leased runs of each parent, tree and tenant in a lane, and the limits of parents and trees.
 #[derive(Debug)]
-struct Caps {
+pub(crate) struct Caps {
     by_parent: HashMap<String, u32>,
     by_tree: HashMap<String, u32>,
+    pub(crate) by_tenant: HashMap<String, u64>,
     per_parent: u32,
     per_tree: u32,
 }
@@ -338,43 +201,51 @@ impl Caps {
         let mut caps = Self {
             by_parent: HashMap::new(),
             by_tree: HashMap::new(),
+            by_tenant: HashMap::new(),
             per_parent: claim.per_parent,
             per_tree: claim.per_tree,
         };
-        match lane {
-            Lane::Subagent => caps.count_leased(connection, lane)?,
+        if lane == Lane::Main {
             // The main lane has no limits for parents and trees.
-            Lane::Main => (caps.per_parent, caps.per_tree) = (u32::MAX, u32::MAX),
+            (caps.per_parent, caps.per_tree) = (u32::MAX, u32::MAX);
         }
+        caps.count_leased(connection, lane)?;
         Ok(caps)
     }
 
     fn count_leased(&mut self, connection: &Connection, lane: Lane) -> Done<()> {
         let leased = sql::all(
             connection,
-            "SELECT parent_id, root_id FROM runs WHERE phase = 'leased' AND lane = ?1",
+            "SELECT parent_id, root_id, COALESCE(tenant, '') FROM runs
+             WHERE phase = 'leased' AND lane = ?1",
             [lane.as_str()],
-            |row| Ok((row.get(0)?, row.get(1)?)),
+            |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
         )?;
-        for (parent, root) in leased {
+        for (parent, root, tenant) in leased {
             self.add(parent, root);
+            *self.by_tenant.entry(tenant).or_default() += 1;
         }
         Ok(())
     }
 
-    fn has_room(&self, parent: Option<&str>, root: &str) -> bool {
+    pub(crate) fn has_room(&self, parent: Option<&str>, root: &str) -> bool {
         let of_parent = parent.map_or(0, |parent| count_of(&self.by_parent, parent));
         let parent_full = parent.is_some() && of_parent >= self.per_parent;
-        !parent_full && count_of(&self.by_tree, root) < self.per_tree
+        !parent_full && self.tree_has_room(root)
     }
 
     /// Counts one more run if the limits allow it.
-    fn take(&mut self, parent: Option<String>, root: String) -> bool {
+    pub(crate) fn take(&mut self, parent: Option<String>, root: String) -> bool {
         if !self.has_room(parent.as_deref(), &root) {
             return false;
         }
         self.add(parent, root);
         true
+    }
+
+    /// Whether a tree is below its limit.
+    pub(crate) fn tree_has_room(&self, root: &str) -> bool {
+        count_of(&self.by_tree, root) < self.per_tree
     }
 
     fn add(&mut self, parent: Option<String>, root: String) {

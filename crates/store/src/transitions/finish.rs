@@ -13,7 +13,9 @@ use crate::row::{self, RunRow, StoredPhase};
 use crate::sql::{self, Connection, params};
 use crate::transitions::append::{self, Consequences, Entries};
 use crate::transitions::cancel::{self, Cascade, Survivors};
-use crate::transitions::{accounts, audit, inbox, mailbox, requests, sessions};
+use crate::transitions::{
+    accounts, audit, inbox, mailbox, requests, sessions, tenants, usage_days,
+};
 
 /// The last events of a run, serialized, and its outcome.
 #[derive(Debug)]
@@ -139,6 +141,8 @@ pub(crate) fn end(connection: &Connection, row: &RunRow, ending: Ending) -> Done
     )?;
     requests::close_ended(connection, &tail.run)?;
     accounts::close_draws(connection, row)?;
+    tenants::store_ended(connection, &tail.run)?;
+    usage_days::count(connection, row, ending.at)?;
     let RunRef {
         run,
         session,

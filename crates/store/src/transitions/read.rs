@@ -6,8 +6,9 @@ use std::collections::{BTreeMap, HashMap};
 use sortie_core::id::{BlobId, MIN_PREFIX_CHARS, RunId, Seq, as_handle};
 use sortie_core::message::Usage;
 use sortie_core::ports::store::{ListFilter, StoreError};
-use sortie_core::run::{Lane, RunRecord, Status};
+use sortie_core::run::{RunRecord, Status};
 use sortie_core::stats::{Stats, UsageLine, UsagePlace};
+use sortie_core::tenant::Tenant;
 use sortie_core::time::Timestamp;
 
 use crate::fault::{Done, Fault};
@@ -39,16 +40,15 @@ pub(crate) fn get(connection: &Connection, run: RunId) -> Done<RunRecord> {
 /// make each admission to a long queue cost as much as the queue is long.
 const MAX_POSITION: u32 = 1_000;
 
-/// Counts the queued runs ahead of one, at most `?2`; for a run of a tenant, among the tenant's.
+/// Counts the queued runs of the same tenant ahead of one, at most `?2`.
 const AHEAD: &str = "SELECT (SELECT COUNT(*) FROM (
          SELECT 1 FROM runs AS other
          WHERE other.phase = 'queued' AND other.paused = 0 AND other.lane = run.lane
-           AND (run.tenant IS NULL OR other.tenant = run.tenant)
+           AND COALESCE(other.tenant, '') = COALESCE(run.tenant, '')
            AND (other.queue_key, other.run_id) < (run.queue_key, run.run_id) LIMIT ?2) AS ahead)
      FROM runs AS run WHERE run.run_id = ?1 AND run.phase = 'queued' AND run.paused = 0";
 
-/// Returns the position of a queued run in its lane, up to [`MAX_POSITION`]; for a run of a tenant,
-/// among the tenant's runs.
+/// Returns the position of a queued run among those of its tenant in its lane, up to [`MAX_POSITION`].
 pub(crate) fn queue_position(connection: &Connection, run: &str) -> Done<Option<u32>> {
     let ahead = sql::first(connection, AHEAD, params![run, MAX_POSITION - 1], |row| {
         row.get::<_, u32>(0)
@@ -126,50 +126,37 @@ pub(crate) fn complete(connection: &Connection, found: Vec<BareRecord>) -> Done<
     completed.collect()
 }
 
-/// Returns the positions of queued runs, in one pass over the queues that stops at the last of
-/// them, or at [`MAX_POSITION`]. A run of a tenant that is behind so many runs of others is counted by
-/// itself, as [`queue_position`] does.
+/// Returns the positions of queued runs, in one pass over the queue of each tenant and lane that stops
+/// at the last of them, or at [`MAX_POSITION`].
 fn queue_positions(connection: &Connection, found: &[BareRecord]) -> Done<HashMap<RunId, u32>> {
-    let mut wanted: HashMap<String, &RunRecord> = found
+    let queued = found
         .iter()
-        .filter(|bare| bare.phase == StoredPhase::Queued && !bare.record.paused)
-        .map(|bare| (bare.record.run_id.to_string(), &bare.record))
-        .collect();
+        .filter(|bare| bare.phase == StoredPhase::Queued && !bare.record.paused);
+    let mut queues: BTreeMap<(&str, &str), HashMap<String, RunId>> = BTreeMap::new();
+    for BareRecord { record, .. } in queued {
+        let tenant = record.tenant.as_ref().map_or("", Tenant::as_str);
+        let queue = queues.entry((record.lane.as_str(), tenant)).or_default();
+        queue.insert(record.run_id.to_string(), record.run_id);
+    }
     let mut positions = HashMap::new();
-    for lane in Lane::ALL {
-        if wanted.is_empty() {
-            break;
-        }
-        let mut of_all = 0_u32;
-        let mut of_tenants: HashMap<String, u32> = HashMap::new();
+    for ((lane, tenant), mut wanted) in queues {
+        let mut position = 0_u32;
         sql::each(
             connection,
-            "SELECT run_id, tenant FROM runs WHERE phase = 'queued' AND paused = 0 AND lane = ?1
-             ORDER BY queue_key, run_id LIMIT ?2",
-            params![lane.as_str(), MAX_POSITION],
+            "SELECT run_id FROM runs
+             WHERE phase = 'queued' AND paused = 0 AND lane = ?1 AND COALESCE(tenant, '') = ?2
+             ORDER BY queue_key, run_id LIMIT ?3",
+            params![lane, tenant, MAX_POSITION],
             |row| {
-                of_all = of_all.saturating_add(1);
-                let position = match sql::optional_text(row, 1)? {
-                    None => of_all,
-                    Some(tenant) => {
-                        let of_tenant = of_tenants.entry(tenant.to_owned()).or_default();
-                        *of_tenant = of_tenant.saturating_add(1);
-                        *of_tenant
-                    }
-                };
-                if let Some(record) = wanted.remove(sql::text(row, 0)?) {
-                    positions.insert(record.run_id, position);
+                position += 1;
+                if let Some(run) = wanted.remove(sql::text(row, 0)?) {
+                    positions.insert(run, position);
                 }
                 Ok(!wanted.is_empty())
             },
         )?;
-    }
-    for (run, record) in wanted {
-        let position = match record.tenant {
-            None => None,
-            Some(_) => queue_position(connection, &run)?,
-        };
-        positions.insert(record.run_id, position.unwrap_or(MAX_POSITION));
+        let behind = wanted.into_values();
+        positions.extend(behind.map(|run| (run, MAX_POSITION)));
     }
     Ok(positions)
 }

@@ -256,7 +256,7 @@ pub(crate) async fn a_tenant_does_not_see_how_busy_others_are(store: &dyn Store)
         admit(store, number, queued).await;
     }
     let listed = store.list(ListFilter::default()).await.unwrap();
-    for (number, expected) in [(1, 1), (2, 2), (3, 1), (4, 2), (5, 5)] {
+    for (number, expected) in [(1, 1), (2, 1), (3, 1), (4, 2), (5, 2)] {
         let record = store.get(run(number)).await.unwrap();
         assert_eq!(record.queue_position, Some(expected), "{number}");
         assert!(listed.contains(&record), "{number}");

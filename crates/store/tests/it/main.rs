@@ -23,6 +23,7 @@ mod server;
 mod sharing;
 mod suite;
 mod support;
+mod tenants;
 
 use sortie_core::time::Timestamp;
 use sortie_store::{DurableStore, InlineStore, Owner};
@@ -200,6 +201,18 @@ conformance! {
         an_account_closes_when_no_run_draws_from_it,
         a_wall_budget_ends_parked_runs,
         runs_without_accounts_are_not_limited,
+    }
+    tenants {
+        queued_runs_of_a_tenant_are_limited,
+        running_tasks_of_a_tenant_are_limited_in_all_lanes,
+        spending_is_limited_by_day_and_month,
+        storage_counts_ended_tasks_until_they_are_deleted,
+        priority_counts_among_the_runs_of_one_tenant,
+        alone_a_tenant_has_all_slots,
+        a_greedy_tenant_does_not_delay_one_with_a_larger_weight,
+        a_greedy_tenant_takes_no_more_than_its_share,
+        a_tenant_at_its_quota_does_not_block_others,
+        ended_tasks_are_exported_by_the_day_of_their_end,
     }
     audit {
         audit_lines_are_chained_and_survive_their_runs,

@@ -338,7 +338,8 @@ pub(crate) async fn append_stores_events_summary_and_blobs(store: &dyn Store) {
             head: Seq(4),
             inbox_waiting: false,
             cancel: None,
-            paused: false
+            paused: false,
+            over_quota: false,
         }
     );
     assert_eq!(store.blob(run(1), &id).await.unwrap(), Some(bytes));
@@ -366,7 +367,8 @@ pub(crate) async fn append_stores_events_summary_and_blobs(store: &dyn Store) {
             head: Seq(4),
             inbox_waiting: true,
             cancel: Some(by_person()),
-            paused: false
+            paused: false,
+            over_quota: false,
         }
     );
 }

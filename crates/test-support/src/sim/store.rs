@@ -20,13 +20,15 @@ use sortie_core::ports::store::{
     Finishing, Heartbeat, HeartbeatReport, Idempotency, Join, Journal, ListFilter, Outbox, Park,
     PauseReport, Receipt, Reconciled, Recover, RecoverReport, Registry, Replied, ReplyTo, Requests,
     Reserve, Reserved, RetentionRule, RunDelay, RunRef, SaveSnapshot, Snapshot, StoreError,
-    StoreResult, Unblock, Undelivered, Update, VerifyReport, WaitingSession, Workers,
+    StoreResult, Tenants, Unblock, Undelivered, Update, VerifyReport, WaitingSession, Workers,
 };
 use sortie_core::request::{OpenRequest, RequestFilter, RequestId, SessionGrant};
 use sortie_core::run::{Cancellation, RecordField, RunRecord};
 use sortie_core::session::{SessionFilter, SessionSummary};
-use sortie_core::stats::{LaneCount, Stats, UsageLine, UsagePlace, UsagePoint};
-use sortie_core::tenant::Tenant;
+use sortie_core::stats::{
+    EndedUsage, LaneCount, Stats, UsageLine, UsagePlace, UsagePoint, UsageRange,
+};
+use sortie_core::tenant::{Tenant, TenantRules, TenantUse};
 use sortie_core::time::Timestamp;
 use sortie_core::worker::{WorkerId, WorkerRecord};
 use sortie_store::InlineStore;
@@ -229,6 +231,7 @@ in_turn! {
         list(filter: ListFilter) -> Vec<RunRecord>;
         stats(filter: ListFilter) -> Stats;
         usage(filter: ListFilter, after: Option<UsagePlace>, limit: u32) -> Vec<UsageLine>;
+        ended_usage(range: UsageRange) -> Vec<EndedUsage>;
         used(filter: ListFilter) -> Usage;
         usage_series(filter: ListFilter, bucket_ms: u64, since: Timestamp) -> Vec<UsagePoint>;
         sessions(filter: SessionFilter) -> Vec<SessionSummary>;
@@ -337,6 +340,13 @@ in_turn! {
         self.in_turn(async move { inner.revoke(tenant.as_ref(), &session, rule.as_deref()).await })
             .await
     }
+}
+
+in_turn! {
+    Tenants {
+        set_tenants(rules: TenantRules) -> ();
+        tenants(tenant: Option<Tenant>, at: Timestamp) -> Vec<TenantUse>;
+    } may_fail {}
 }
 
 in_turn! {

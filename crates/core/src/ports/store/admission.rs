@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::budget::BudgetKind;
 use crate::id::{Fence, RunId, Seq};
 use crate::run::RunSpec;
+use crate::tenant::QuotaReached;
 use crate::time::Timestamp;
 
 /// Requests the admission of a run.
@@ -63,4 +64,6 @@ pub enum AdmissionRefusal {
     BudgetSpent {
         kind: BudgetKind,
     },
+    /// A quota of its tenant does not allow another task.
+    Quota(QuotaReached),
 }

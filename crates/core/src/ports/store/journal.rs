@@ -61,6 +61,9 @@ pub struct Appended {
     pub inbox_waiting: bool,
     pub cancel: Option<Cancellation>,
     pub paused: bool,
+    /// Whether a quota of the tenant on tokens or money is used up: the run has to be released until
+    /// the day or month ends.
+    pub over_quota: bool,
 }
 
 /// Parks a run until its inbox fills.

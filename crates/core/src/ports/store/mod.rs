@@ -25,7 +25,9 @@
 //! this safe; leases only decide how soon the runs of a dead executor are claimed again. The ends
 //! of leases are moments of one clock, [`Workers::clock`]: the database's where several processes
 //! share a store, the caller's otherwise. A caller may use a reading of that clock that is too
-//! early; its leases are then shorter, and it frees fewer. All other timestamps are the caller's.
+//! early; its leases are then shorter, and it frees fewer. All other timestamps are the caller's; where
+//! the store is shared, a caller follows the database's clock for these too, so that no process ends
+//! runs of others by a wrong clock of its own.
 //!
 //! # Owners
 //! A store in a file has one owner. A store in a database may be shared ([`Workers::is_shared`]):
@@ -82,8 +84,8 @@ use crate::message::Usage;
 use crate::request::{OpenRequest, RequestFilter, RequestId, SessionGrant};
 use crate::run::{Cancellation, RecordField, RunRecord, Status};
 use crate::session::{SessionFilter, SessionSummary};
-use crate::stats::{LaneCount, Stats, UsageLine, UsagePlace, UsagePoint};
-use crate::tenant::Tenant;
+use crate::stats::{EndedUsage, LaneCount, Stats, UsageLine, UsagePlace, UsagePoint, UsageRange};
+use crate::tenant::{Tenant, TenantRules, TenantUse};
 use crate::time::Timestamp;
 use crate::worker::{WorkerId, WorkerRecord};
 
@@ -110,6 +112,7 @@ pub trait Store:
     + Audit
     + Idempotency
     + Workers
+    + Tenants
     + fmt::Debug
 {
 }
@@ -124,6 +127,7 @@ impl<T> Store for T where
         + Audit
         + Idempotency
         + Workers
+        + Tenants
         + fmt::Debug
 {
 }
@@ -229,6 +233,9 @@ pub trait Registry: Send + Sync {
         after: Option<UsagePlace>,
         limit: u32,
     ) -> StoreResult<Vec<UsageLine>>;
+    /// Returns the usage of ended runs by the parts that the range names, sorted by them. Each run counts
+    /// on the day of its end, so lines of past days never change.
+    async fn ended_usage(&self, range: UsageRange) -> StoreResult<Vec<EndedUsage>>;
     /// Returns the total usage.
     async fn used(&self, filter: ListFilter) -> StoreResult<Usage>;
     /// Returns the usage of runs admitted since a moment, in intervals of `bucket_ms`, oldest
@@ -417,4 +424,13 @@ pub trait Workers: Send + Sync {
     async fn signals(&self, fences: Vec<Fence>) -> StoreResult<HeartbeatReport>;
     /// Returns what other processes have journaled since a position.
     async fn feed(&self, after: FeedPlace) -> StoreResult<Feed>;
+}
+
+/// Weights and quotas of tenants. Admissions, claims and appends of all processes apply them.
+#[async_trait]
+pub trait Tenants: Send + Sync {
+    /// Replaces the weights and quotas of all tenants.
+    async fn set_tenants(&self, rules: TenantRules) -> StoreResult<()>;
+    /// Returns what tenants use, by name: one of them, or all that are named in the rules or have runs.
+    async fn tenants(&self, tenant: Option<Tenant>, at: Timestamp) -> StoreResult<Vec<TenantUse>>;
 }
