@@ -12,6 +12,7 @@
 mod batch;
 mod builtin;
 mod compact;
+mod context;
 mod model_chain;
 mod prompt;
 mod render;
@@ -27,6 +28,7 @@ mod transcript;
 pub use batch::{CallStatus, OpenCall};
 pub use builtin::{builtin_agents, main_agent};
 pub use compact::{CompactedText, Compaction};
+pub use context::{MAX_CONTEXT_BYTES, Separator, cached_context, copied_context};
 pub use prompt::{PromptContext, system_prompt, with_workspace};
 pub use render::{MAX_RESULT_CHARS, announcement_notice, bound_result, frame};
 pub use replay::{Divergence, MAX_EARLIER_RUNS, Replayed, Tapes, projection, replay_tree};

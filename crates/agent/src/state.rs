@@ -235,6 +235,7 @@ impl RunState {
             }
             // The run that this one was forked from may have been removed since.
             Some(_) | None => {
+                history.extend(context_of(&spec));
                 history.push(Arc::new(Message::User {
                     text: spec.task.clone(),
                 }));
@@ -739,6 +740,12 @@ impl RunState {
             None => Err(illegal(entry, &format!("there is no call {call}"))),
         }
     }
+}
+
+/// Returns the conversation that a run was forked with.
+fn context_of(spec: &RunSpec) -> impl Iterator<Item = SharedMessage> {
+    let context = spec.context.iter();
+    context.flat_map(|context| context.messages.iter().cloned())
 }
 
 fn illegal(entry: &JournalEntry, what: &str) -> IllegalEvent {

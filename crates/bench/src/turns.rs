@@ -273,6 +273,7 @@ fn request(name: &str, messages: Vec<SharedMessage>) -> ModelRequest {
         origin: PromptOrigin {
             run,
             root: run,
+            cache_key: run.to_string(),
             agent: "bench".to_owned(),
             label: "bench".to_owned(),
             task: "bench".to_owned(),

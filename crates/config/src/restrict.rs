@@ -129,6 +129,7 @@ const RULES: &[(&str, Rule)] = &[
     ("agents.*.budget.seconds", Rule::NeedsTrust),
     ("agents.*.mode", Rule::NeedsTrust),
     ("agents.*.isolation", Rule::NeedsTrust),
+    ("agents.*.fork", Rule::NeedsTrust),
     ("agents.*.network", Rule::NeedsTrust),
     ("agents.*.skills", Rule::NeedsTrust),
     ("tenants.*.weight", Rule::NeedsTrust),

@@ -10,7 +10,7 @@ use sortie_base::secret::Secret;
 use crate::budget::{Budget, MICROS_PER_USD};
 use crate::policy::{Mode, Rules};
 use crate::ports::model::{ToolSetting, Wire};
-use crate::run::{Isolation, Sampling};
+use crate::run::{ContextFork, Isolation, Sampling};
 use crate::tenant::Quota;
 
 /// Rules that allow, deny or require approval for tool calls. A rule is the name of a tool (`*`
@@ -461,6 +461,10 @@ pub struct AgentConfig {
     /// Whether the agent works in the folder itself or in its own git worktree.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub isolation: Option<Isolation>,
+    /// How much of its parent's conversation the agent starts with: `clean`, `last:N` or `cached`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    pub fork: Option<ContextFork>,
     /// Whether shell commands of the agent may reach the network.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<bool>,

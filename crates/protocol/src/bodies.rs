@@ -5,7 +5,7 @@ use serde_json::Value;
 use sortie_core::budget::MICROS_PER_USD;
 use sortie_core::check::Check;
 use sortie_core::policy::Mode;
-use sortie_core::run::{Announce, Cleanup, Isolation, Priority, Status};
+use sortie_core::run::{Announce, Cleanup, ContextFork, Isolation, Priority, Status};
 use sortie_core::words::Lang;
 use utoipa::ToSchema;
 
@@ -142,6 +142,11 @@ pub struct NewTask {
     /// Whether the task works in a worktree of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub isolation: Option<Isolation>,
+    /// How much of the conversation of its session the task starts with: `clean`, `last:N` or
+    /// `cached`; `clean` if missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub fork: Option<ContextFork>,
     /// The JSON schema of the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]

@@ -12,7 +12,9 @@ use sortie_agent::{CallStatus, OpenCall, bound_result};
 use sortie_core::audit::{AuditEntry, AuditStage};
 use sortie_core::event::Event;
 use sortie_core::id::{BlobId, EffectId, Fence, Seq};
-use sortie_core::message::{Arguments, ImageRef, ResultStatus, ToolCall, ToolResult};
+use sortie_core::message::{
+    Arguments, ImageRef, ResultStatus, SharedMessage, ToolCall, ToolResult,
+};
 use sortie_core::policy::{ApprovedBy, Decision, Layer, Mode, Ruling};
 use sortie_core::ports::store::{Blob, ParentClaim};
 use sortie_core::ports::tool::{
@@ -31,6 +33,7 @@ use crate::audit::{self, Auditor};
 use crate::authority::{self, Authority, CallPermits};
 use crate::engine::{Engine, store_failed};
 use crate::journal_load;
+use crate::planner::Conversation;
 use crate::requests;
 use crate::spawn::RunSpawner;
 
@@ -56,6 +59,9 @@ pub(crate) struct Dispatch<'a> {
     /// The head of the journal when the step began: the entry that requested the calls, or a later
     /// one.
     pub(crate) head: Seq,
+    /// The messages of the run, and the model that it calls next: what a child can be forked with.
+    pub(crate) messages: &'a [SharedMessage],
+    pub(crate) model: &'a str,
 }
 
 /// How a call proceeds, before anything has run.
@@ -463,7 +469,7 @@ impl<'a> Dispatch<'a> {
     }
 
     fn denial_text(self, checked: &CheckedCall<'a>) -> String {
-        text(
+        let denied = text(
             self.spec.lang,
             "call-denied",
             &[
@@ -471,6 +477,16 @@ impl<'a> Dispatch<'a> {
                 ("layer", authority::ruling_text(&checked.ruling).into()),
                 ("known", self.spec.tools.join(", ").into()),
             ],
+        );
+        let prompt = self.spec.context.as_ref().and_then(|it| it.prompt.as_ref());
+        let copied = prompt.is_some_and(|prompt| prompt.tools.contains(&checked.facts.name));
+        if !copied || self.spec.tools.contains(&checked.facts.name) {
+            return denied;
+        }
+        let tool = checked.call.name.as_str();
+        format!(
+            "{denied} {}",
+            t!(self.spec.lang, "call-denied-context", tool = tool)
         )
     }
 
@@ -540,6 +556,13 @@ impl<'a> Dispatch<'a> {
                 call: &checked.call.id,
                 workspace: self.workspace(),
                 not_after: self.not_after,
+                conversation: Conversation {
+                    run: self.fence.run,
+                    spec: self.spec,
+                    workspace: self.workspace(),
+                    messages: self.messages,
+                    model: self.model,
+                },
             },
             blobs: RunBlobs {
                 engine: self.engine,

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use finish::FinishResult;
-use sortie_agent::{Step, with_workspace};
+use sortie_agent::Step;
 use sortie_core::event::Event;
 use sortie_core::id::Fence;
 use sortie_core::notification::NotificationKind;
@@ -29,6 +29,7 @@ use crate::engine::Engine;
 use crate::journal_load::{self, Unreadable};
 use crate::journal_writer::{InboxRead, JournalWriteError, JournalWriter};
 use crate::model_call::ImageCache;
+use crate::planner::{offered_of, system_of};
 
 /// Why an executor has stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,8 +72,8 @@ pub(crate) async fn execute(
     // Boxed: every async function that it passes through would keep a place for it.
     let executor = Box::new(Executor {
         authority: Arc::new(Authority::of(Arc::clone(&spec), engine.policies.of(&spec))),
-        system: with_workspace(&spec.agent.prompt, spec.lang, &spec.workspace).into(),
-        tools: engine.planner.toolbox.specs(&spec.tools),
+        system: system_of(&spec, &spec.workspace).into(),
+        tools: engine.planner.toolbox.specs(offered_of(&spec)),
         journal: JournalWriter::new(
             Arc::clone(&engine.store),
             Arc::clone(&engine.clock),
@@ -263,8 +264,7 @@ impl Executor {
             let authority =
                 Authority::of(Arc::clone(&self.spec), self.engine.policies.of(&self.spec));
             self.authority = Arc::new(authority.in_folder(&worktree.workspace));
-            let prompt = &self.spec.agent.prompt;
-            self.system = with_workspace(prompt, self.spec.lang, &worktree.workspace).into();
+            self.system = system_of(&self.spec, &worktree.workspace).into();
         }
         Ok(None)
     }

@@ -58,7 +58,7 @@ pub(crate) async fn load(
     Ok(RunState::fold_owned(&history, entries)?)
 }
 
-/// Returns a long output of a run, or of the run it continues.
+/// Returns a long output of a run, of the run it continues or of the run whose context it has.
 pub(crate) async fn blob(
     engine: &Engine,
     run: RunId,
@@ -66,7 +66,8 @@ pub(crate) async fn blob(
     id: &BlobId,
 ) -> Option<Vec<u8>> {
     let earlier = earlier_than(spec).map(|earlier| earlier.run);
-    for owner in std::iter::once(run).chain(earlier) {
+    let copied = spec.context.as_ref().map(|context| context.run);
+    for owner in std::iter::once(run).chain(earlier).chain(copied) {
         match engine.store.blob(owner, id).await {
             Ok(Some(bytes)) => return Some(bytes),
             Ok(None) => {}

@@ -8,7 +8,9 @@ use sortie_core::budget::Budget;
 use sortie_core::check::Check;
 use sortie_core::id::{RunId, SessionKey};
 use sortie_core::policy::Mode;
-use sortie_core::run::{Announce, Cleanup, Isolation, Lane, Priority, Sampling, SinkAddress};
+use sortie_core::run::{
+    Announce, Cleanup, ContextFork, Isolation, Lane, Priority, Sampling, SinkAddress,
+};
 use sortie_core::tenant::Tenant;
 use sortie_core::words::Lang;
 use sortie_core::worker::Label;
@@ -52,6 +54,8 @@ pub struct NewRun {
     pub budget: Budget,
     /// An ended run whose history this one continues.
     pub continues: Option<RunId>,
+    /// How much of the conversation of its session the run starts with; `None` is nothing.
+    pub fork: Option<ContextFork>,
     /// Sinks that get the result.
     pub report_to: Vec<SinkAddress>,
     /// How calls that change something are treated.
@@ -108,6 +112,7 @@ impl NewRun {
             timeout: None,
             budget: Budget::default(),
             continues: None,
+            fork: None,
             report_to: Vec::new(),
             mode: Mode::Default,
             isolation: None,

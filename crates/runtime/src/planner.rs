@@ -2,6 +2,8 @@
 //! written; the store admits the run afterwards.
 
 mod checks;
+mod context;
+mod skills;
 mod spawn_approval;
 
 use std::path::{Path, PathBuf};
@@ -22,9 +24,9 @@ use sortie_core::ports::store::AdmissionCaps;
 use sortie_core::ports::tool::{Tool, Touches};
 use sortie_core::ports::workspace::Skills;
 use sortie_core::run::{
-    Announce, Cleanup, Confinement, EdgeMode, Isolation, LABEL_CHARS, Lane, Limits, MAX_TASK_CHARS,
-    ParentLink, Priority, RunSpec, Sampling, SandboxMode, SinkAddress, SkillNarrowing,
-    SpawnRequest, ToolNarrowing,
+    Announce, Cleanup, Confinement, ContextFork, EdgeMode, Isolation, LABEL_CHARS, Lane, Limits,
+    MAX_TASK_CHARS, ParentLink, Priority, RunSpec, Sampling, SandboxMode, SinkAddress,
+    SkillNarrowing, SpawnRequest, ToolNarrowing,
 };
 use sortie_core::skill::SkillRef;
 use sortie_core::tenant::Tenant;
@@ -46,6 +48,8 @@ use crate::toolbox::{Toolbox, ToolboxError};
 use crate::workspace;
 
 use self::checks::{checked_checks, checked_schema, watched};
+pub(crate) use self::context::{Conversation, cache_key_of, forked_prompt, offered_of, system_of};
+use self::context::{child_fork, requested_fork, shared_prompt};
 
 /// The longest deadline, a hundred years: later ones are mistakes, and do not fit the store.
 const LONGEST_TIMEOUT_MS: u64 = 100 * 365 * 24 * 3_600 * 1_000;
@@ -80,6 +84,8 @@ pub(crate) struct Requester<'a> {
     pub(crate) workspace: &'a Path,
     /// Deadline of everything that the run starts.
     pub(crate) not_after: Option<Timestamp>,
+    /// What a child can be forked with; `None` for a preview.
+    pub(crate) conversation: Option<Conversation<'a>>,
 }
 
 /// A request for a run, from a person, a program or a parent run.
@@ -121,6 +127,8 @@ pub(crate) struct RunRequest<'a> {
     announce: Announce,
     cleanup: Cleanup,
     continues: Option<RunId>,
+    /// The conversation that the run starts with, and how much of it.
+    fork: Option<(ContextFork, Conversation<'a>)>,
     report_to: Vec<SinkAddress>,
     requires: Vec<Label>,
 }
@@ -167,9 +175,14 @@ impl Planner {
         })
     }
 
-    /// Decides about a run without a parent.
-    pub(crate) fn root_spec(&self, run: RunId, new: NewRun) -> Result<RunSpec, Refusal> {
-        self.plan(run, self.root_request(new)?)
+    /// Decides about a run without a parent. `conversation` is that of its session, for a fork.
+    pub(crate) fn root_spec(
+        &self,
+        run: RunId,
+        new: NewRun,
+        conversation: Option<Conversation<'_>>,
+    ) -> Result<RunSpec, Refusal> {
+        self.plan(run, self.root_request(new, conversation)?)
     }
 
     /// Decides about a child.
@@ -187,7 +200,7 @@ impl Planner {
     fn plan(&self, run: RunId, request: RunRequest<'_>) -> Result<RunSpec, Refusal> {
         let (lang, parent, depth) = (request.lang, request.parent_spec(), request.depth());
         let settings = self.settings.agent(&request.agent.name);
-        let model = self.model_for(&request);
+        let model = self.forked_model(&request)?;
         let model_options = self.model_options(settings, &model);
         let sampling = model_options.sampling();
         let fallbacks = chain(
@@ -207,7 +220,10 @@ impl Planner {
         let skills = self.skills_for(&request, settings)?;
         let limits = self.limits_for(&request, settings);
         let schema = result_schema.as_deref();
-        let agent = self.with_prompt(lang, request.agent, &derived.tools, &skills, schema);
+        let agent = request.agent.clone();
+        let agent = self.with_prompt(lang, agent, &derived.tools, &skills, schema);
+        let context = self.context_of(&request, &agent, &derived.tools)?;
+        let shared = shared_prompt(&request);
         let account = if limits.budget.needs_account() {
             Some(run)
         } else {
@@ -230,11 +246,17 @@ impl Planner {
             agent,
             model,
             fallbacks,
-            thinking: request
-                .thinking
-                .or(model_options.thinking)
-                .or_else(|| parent.and_then(|parent| parent.thinking.clone())),
-            sampling: request.sampling.or(sampling),
+            thinking: match shared {
+                Some(shared) => shared.spec.thinking.clone(),
+                None => request
+                    .thinking
+                    .or(model_options.thinking)
+                    .or_else(|| parent.and_then(|parent| parent.thinking.clone())),
+            },
+            sampling: match shared {
+                Some(shared) => shared.spec.sampling,
+                None => request.sampling.or(sampling),
+            },
             result_schema,
             checks,
             watched,
@@ -247,6 +269,7 @@ impl Planner {
             tools: derived.tools,
             continues: request.continues,
             fork: None,
+            context,
             report_to: request.report_to,
             policy_hash: derived.hash,
             policy: derived.policy,
@@ -264,7 +287,11 @@ impl Planner {
     }
 
     /// Resolves what a person or a program asks for.
-    fn root_request(&self, new: NewRun) -> Result<RunRequest<'static>, Refusal> {
+    fn root_request<'a>(
+        &self,
+        new: NewRun,
+        conversation: Option<Conversation<'a>>,
+    ) -> Result<RunRequest<'a>, Refusal> {
         let lang = new.lang;
         let workspace = workspace::checked(lang, &new.workspace)?;
         let agent = match &new.agent {
@@ -319,6 +346,7 @@ impl Planner {
             },
             cleanup: new.cleanup.unwrap_or(Cleanup::Keep),
             continues: new.continues,
+            fork: requested_fork(lang, new.fork, new.continues, conversation)?,
             report_to: new.report_to,
             requires: worker::sorted(new.requires),
             agent,
@@ -388,6 +416,7 @@ impl Planner {
             announce: Announce::of_child(request.mode, request.announce),
             cleanup: request.cleanup.unwrap_or(self.settings.default_cleanup),
             continues,
+            fork: child_fork(requester, request.fork, continues, settings)?,
             report_to: Vec::new(),
             requires: parent.requires.clone(),
             agent,
@@ -551,51 +580,6 @@ impl Planner {
         }
     }
 
-    /// Returns the skills of a run. A root has those of its workspace; a child has its parent's,
-    /// unless the request turns that off, and those of the named folders. Lists can only narrow.
-    fn skills_for(
-        &self,
-        request: &RunRequest<'_>,
-        settings: &AgentConfig,
-    ) -> Result<Vec<SkillRef>, Refusal> {
-        let workspace = &request.workspace;
-        let Some(parent) = request.parent_spec() else {
-            let mut skills = self.skills.in_workspace(workspace);
-            filter_skills(&mut skills, settings.skills.as_deref(), &[]);
-            return Ok(skills);
-        };
-        let requested = &request.skills;
-        let configured = &self.settings.skills;
-        let mut skills = if requested.inherit.unwrap_or(configured.inherit) {
-            parent.skills.clone()
-        } else {
-            Vec::new()
-        };
-        let configured_folders = configured
-            .extra_skill_dirs
-            .iter()
-            .map(|folder| self.skills.in_operators_folder(workspace, folder));
-        let requested_folders = requested
-            .extra_dirs
-            .iter()
-            .map(|folder| self.skills.in_folder(workspace, folder));
-        for found in configured_folders.chain(requested_folders) {
-            for skill in found.map_err(|problem| Refusal::new(RefusalReason::Skills, problem))? {
-                if !skills.iter().any(|known| known.name == skill.name) {
-                    skills.push(skill);
-                }
-            }
-        }
-        filter_skills(
-            &mut skills,
-            configured.allow_skills.as_deref(),
-            &configured.deny_skills,
-        );
-        filter_skills(&mut skills, settings.skills.as_deref(), &[]);
-        filter_skills(&mut skills, requested.allow.as_deref(), &requested.deny);
-        Ok(skills)
-    }
-
     /// Chooses the model: the caller's, then the definition's, then the operator's for the agent,
     /// for its kind and for all children, then the parent's or the caller's default.
     fn model_for(&self, request: &RunRequest<'_>) -> String {
@@ -709,13 +693,6 @@ fn at_most(requested: u64, set: Option<u64>) -> u64 {
         (0, Some(set)) => set,
         (requested, Some(set)) => requested.min(set),
     }
-}
-
-fn filter_skills(skills: &mut Vec<SkillRef>, allow: Option<&[String]>, deny: &[String]) {
-    let fits = |patterns: &[String], name: &str| patterns.iter().any(|it| matches(it, name));
-    skills.retain(|skill| {
-        allow.is_none_or(|allow| fits(allow, &skill.name)) && !fits(deny, &skill.name)
-    });
 }
 
 /// Returns the fallback models, without the first model.

@@ -23,12 +23,12 @@ impl Planner {
         let name = agent.to_owned();
         let run = RunId::from_uuid(uuid::Uuid::nil());
         if name.eq_ignore_ascii_case(&self.agents.main().name) {
-            return Ok(self.root_spec(run, new)?);
+            return Ok(self.root_spec(run, new, None)?);
         }
         new.agent = None;
         new.lane = Lane::Main;
         let workspace = new.workspace.clone();
-        let parent = self.root_spec(run, new)?;
+        let parent = self.root_spec(run, new, None)?;
         let request = SpawnRequest {
             agent: Some(name),
             ..SpawnRequest::new("a preview", EdgeMode::Background)
@@ -40,6 +40,7 @@ impl Planner {
             call: &call,
             workspace: &workspace,
             not_after: None,
+            conversation: None,
         };
         Ok(self.child_spec(requester, run, request, None)?)
     }

@@ -31,6 +31,8 @@ pub enum RefusalReason {
     InvalidSchema,
     /// There are too many checks, or one is too long.
     InvalidChecks,
+    /// The context fork does not fit the rest of the request, or there is nothing to fork.
+    InvalidFork,
     EmptyTask,
     TaskTooLong,
     MessageTooLong,

@@ -91,6 +91,7 @@ fn next_turn(run: RunId, last: &RunRecord, spec: RunSpec) -> RunSpec {
         account: spec.limits.budget.needs_account().then_some(run),
         continues: Some(last.run_id),
         fork: None,
+        context: None,
         result_schema: None,
         checks: Vec::new(),
         watched: BTreeMap::new(),

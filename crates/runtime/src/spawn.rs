@@ -27,7 +27,7 @@ use sortie_text::{first_chars, outcome_error, t, text};
 use crate::changes;
 use crate::crash::{self, Point};
 use crate::engine::{Engine, store_failed};
-use crate::planner::Requester;
+use crate::planner::{Conversation, Requester};
 use crate::requeue;
 
 /// Characters of a child's result in a listing.
@@ -48,6 +48,8 @@ pub(crate) struct RunSpawner<'a> {
     pub(crate) workspace: &'a Path,
     /// Deadline of everything that the run starts.
     pub(crate) not_after: Option<Timestamp>,
+    /// What a child can be forked with.
+    pub(crate) conversation: Conversation<'a>,
 }
 
 #[async_trait]
@@ -63,6 +65,7 @@ impl Spawner for RunSpawner<'_> {
             call: self.call,
             workspace: self.workspace,
             not_after: self.not_after,
+            conversation: Some(self.conversation),
         };
         let run = self.engine.clock.new_run_id();
         let mode = request.mode;

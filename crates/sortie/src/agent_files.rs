@@ -82,6 +82,7 @@ fn complete(set: &mut AgentConfig, loaded: &LoadedAgent) {
         .or(loaded.timeout.map(|limit| limit.as_secs()));
     set.budget = Budget::from(set.budget).or(loaded.budget).into();
     set.isolation = set.isolation.or(loaded.isolation);
+    set.fork = set.fork.or(loaded.fork);
     if set.thinking.is_none() {
         set.thinking.clone_from(&loaded.thinking);
     }

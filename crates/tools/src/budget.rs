@@ -41,19 +41,10 @@ impl From<Account> for Budget {
     }
 }
 
-/// Returns the JSON schema for the model.
+/// Returns the JSON schema for the model. It names the limits in its description, because the schema is
+/// part of every prompt; a call with another one fails when it is parsed.
 pub(crate) fn schema() -> Value {
-    json!({
-        "type": "object",
-        "properties": {
-            "tokens": {"type": "integer"},
-            "usd": {"type": "number"},
-            "tool_calls": {"type": "integer"},
-            "children": {"type": "integer"},
-            "seconds": {"type": "integer"}
-        },
-        "additionalProperties": false
-    })
+    json!({"type": "object", "description": "tokens, usd, seconds, tool_calls, children"})
 }
 
 /// Deserializes dollars as whole millionths, rounded down.

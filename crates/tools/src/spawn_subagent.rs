@@ -10,7 +10,8 @@ use sortie_core::ports::tool::{
     Touches,
 };
 use sortie_core::run::{
-    Announce, Cleanup, EdgeMode, Isolation, Priority, SkillNarrowing, SpawnRequest, ToolNarrowing,
+    Announce, Cleanup, ContextFork, EdgeMode, Isolation, Priority, SkillNarrowing, SpawnRequest,
+    ToolNarrowing,
 };
 use sortie_core::words::Lang;
 
@@ -70,6 +71,7 @@ struct Arguments {
     #[serde(default)]
     budget: Account,
     isolation: Option<Isolation>,
+    fork: Option<ContextFork>,
     #[serde(default)]
     skills: Skills,
     #[serde(rename = "result_schema")]
@@ -79,6 +81,7 @@ struct Arguments {
 }
 
 #[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Tools {
     allow: Option<Vec<String>>,
     #[serde(default)]
@@ -87,7 +90,7 @@ struct Tools {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Skills {
     inherit: Option<bool>,
     #[serde(default)]
@@ -99,7 +102,6 @@ struct Skills {
 
 impl Default for SpawnSubagent {
     fn default() -> Self {
-        let names = json!({"type": "array", "items": {"type": "string"}});
         Self {
             spec: spec(
                 "spawn_subagent",
@@ -114,32 +116,15 @@ impl Default for SpawnSubagent {
                         "thinking": {"type": "string"},
                         "runTimeoutSeconds": {"type": "number", "description": "can only shorten the limit"},
                         "cleanup": {"enum": ["keep", "delete"]},
-                        "tools": {
-                            "type": "object",
-                            "description": "narrows its tools",
-                            "properties": {
-                                "allow": names,
-                                "deny": names,
-                                "inherit": {"type": "boolean"}
-                            },
-                            "additionalProperties": false
-                        },
+                        "tools": {"type": "object", "description": "narrows its tools: allow, deny (lists), inherit (boolean)"},
                         "announce": {"enum": Announce::ALL},
                         "priority": {"enum": ["low", "normal", "high"]},
                         "result_schema": {"type": "object", "description": "JSON schema of its result"},
                         "checks": {"type": "array", "items": {"type": "object"}, "description": "run by the host at its end: {command}, {file_exists}, {file_changed}, {matches: {file, regex}}, {sha256: {file, hash}}, {http: {url, status}}"},
                         "budget": budget::schema(),
+                        "fork": {"type": "string", "description": "last:N or cached: it sees N messages or all of your conversation"},
                         "isolation": {"enum": ["none", "worktree"], "description": "worktree: its own copy of the repository; see `changes`"},
-                        "skills": {
-                            "type": "object",
-                            "properties": {
-                                "inherit": {"type": "boolean"},
-                                "extraDirs": names,
-                                "allow": names,
-                                "deny": names
-                            },
-                            "additionalProperties": false
-                        }
+                        "skills": {"type": "object", "description": "like tools; extraDirs (list)"}
                     },
                     "required": ["task"],
                     "additionalProperties": false
@@ -264,6 +249,7 @@ fn request(arguments: Arguments) -> SpawnRequest {
         priority: arguments.priority,
         budget: arguments.budget.into(),
         isolation: arguments.isolation,
+        fork: arguments.fork,
         skills: SkillNarrowing {
             inherit: arguments.skills.inherit,
             extra_dirs: arguments.skills.extra_dirs,

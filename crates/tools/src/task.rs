@@ -8,7 +8,7 @@ use sortie_core::event::ChildWait;
 use sortie_core::ports::tool::{
     Recovery, Spelling, Tool, ToolContext, ToolOutcome, ToolReply, ToolSpec, Touches,
 };
-use sortie_core::run::{EdgeMode, Isolation, SpawnRequest};
+use sortie_core::run::{ContextFork, EdgeMode, Isolation, SpawnRequest};
 
 use crate::arguments::{parse, spec};
 use crate::budget::Account;
@@ -46,6 +46,7 @@ struct Arguments {
     #[serde(default)]
     background: bool,
     isolation: Option<Isolation>,
+    fork: Option<ContextFork>,
     #[serde(default)]
     budget: Account,
     result_schema: Option<Value>,
@@ -58,7 +59,7 @@ impl Default for Task {
         Self {
             spec: spec(
                 "task",
-                "Hand a task to a subagent and wait for its report: broad searches, planning, changes that would fill your context. It sees only prompt: put all it needs there, and say what to report.",
+                "Hand a task to a subagent and wait for its report: broad searches, planning, changes that would fill your context. It sees only prompt: put all it needs there, and say what to report. fork, checks, budget: as in spawn_subagent.",
                 json!({
                     "type": "object",
                     "properties": {
@@ -69,9 +70,10 @@ impl Default for Task {
                         "resume": {"type": "string", "description": "id of an ended subagent to continue"},
                         "background": {"type": "boolean", "description": "do not wait"},
                         "isolation": {"enum": ["none", "worktree"]},
+                        "fork": {"type": "string"},
                         "result_schema": {"type": "object"},
-                        "checks": {"type": "array", "items": {"type": "object"}, "description": "see spawn_subagent"},
-                        "budget": {"type": "object", "description": "see spawn_subagent"}
+                        "checks": {"type": "array"},
+                        "budget": {"type": "object"}
                     },
                     "required": ["description", "prompt", "subagent_type"],
                     "additionalProperties": false
@@ -124,6 +126,7 @@ fn request(arguments: Arguments) -> SpawnRequest {
         model: arguments.model,
         resume: arguments.resume,
         isolation: arguments.isolation,
+        fork: arguments.fork,
         budget: arguments.budget.into(),
         result_schema: arguments.result_schema,
         checks: arguments.checks,

@@ -402,11 +402,10 @@ pub(crate) enum Bound<'a> {
     Schema(&'a Value),
 }
 
-/// Returns a key that requests of one agent in one tree share, for servers that route by it.
+/// Returns a key that requests with one beginning share, for servers that route by it.
 pub(crate) fn cache_key(dialect: &Dialect, request: &ModelRequest) -> Option<String> {
-    let text = format!("{}/{}", request.origin.root, request.origin.agent);
     let key = || {
-        hex(&Sha256::digest(text.as_bytes()))
+        hex(&Sha256::digest(request.origin.cache_key.as_bytes()))
             .chars()
             .take(32)
             .collect()

@@ -2056,6 +2056,11 @@ export interface components {
             default_model?: string | null;
             /** @description Models to prompt in turn if the one before fails. */
             fallbacks?: string[] | null;
+            /**
+             * @description How much of the conversation of its session the task starts with: `clean`, `last:N` or
+             *     `cached`; `clean` if missing.
+             */
+            fork?: string | null;
             isolation?: components["schemas"]["Isolation"] | null;
             /** @description A short name for people. */
             label?: string | null;

@@ -62,6 +62,7 @@ pub(crate) fn spec() -> RunSpec {
         tools: vec!["read_file".to_owned()],
         continues: None,
         fork: None,
+        context: None,
         report_to: Vec::new(),
         policy: Policy::default(),
         policy_hash: String::new(),

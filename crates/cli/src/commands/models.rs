@@ -175,6 +175,7 @@ async fn check(
         origin: PromptOrigin {
             run,
             root: run,
+            cache_key: run.to_string(),
             agent: "check".to_owned(),
             label: "check".to_owned(),
             task: question.to_owned(),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use sortie_core::check::Check;
 use sortie_core::id::{RunId, SessionKey};
-use sortie_core::run::{Announce, SinkAddress};
+use sortie_core::run::{Announce, ContextFork, SinkAddress};
 use sortie_core::worker::Label;
 use sortie_protocol::Task;
 use sortie_runtime::NewRun;
@@ -60,6 +60,12 @@ pub(crate) struct Spawn {
     /// starts one.
     #[arg(long, value_name = "SESSION")]
     session: Option<SessionKey>,
+    /// Starts with the conversation of the session: clean, last:N messages, or cached
+    ///
+    /// cached repeats the last prompt of the session unchanged, so that the provider's prompt cache is
+    /// hit.
+    #[arg(long, value_name = "FORK", requires = "session")]
+    fork: Option<ContextFork>,
     /// Check of the result as JSON, for example {"file_changed": "a.txt"}; can be repeated
     ///
     /// Sortie runs the checks after the final answer, outside the task: command, file_exists,
@@ -119,6 +125,7 @@ impl Spawn {
             report_to,
             lang: settings.lang,
             cleanup: Some(self.cleanup.into()),
+            fork: self.fork,
             requires: self.requires,
             checks: self.check,
             ..chosen.run(task, workspace).in_background()

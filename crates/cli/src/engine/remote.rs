@@ -315,6 +315,7 @@ fn new_task(new: NewRun) -> NewTask {
         max_depth: new.max_depth,
         budget: (budget != sortie_protocol::Budget::default()).then_some(budget),
         isolation: new.isolation,
+        fork: new.fork,
         result_schema: new.result_schema,
         checks: new.checks,
         temperature: new.sampling.temperature,

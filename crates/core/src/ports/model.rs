@@ -168,8 +168,11 @@ pub struct TurnOptions {
 #[derive(Clone, Debug)]
 pub struct PromptOrigin {
     pub run: RunId,
-    /// The root run of its tree. Runs of one tree may share a prompt cache.
+    /// The root run of its tree.
     pub root: RunId,
+    /// Names the group of prompts that share a prompt cache: those of one agent in one tree, and the
+    /// runs that were forked with this prompt.
+    pub cache_key: String,
     pub agent: String,
     pub label: String,
     pub task: String,

@@ -1,5 +1,6 @@
 //! A run: what it is admitted with, its states, its record, its outcome and its worktree.
 
+mod context;
 mod details;
 mod isolation;
 mod outcome;
@@ -7,6 +8,7 @@ mod record;
 mod spec;
 mod status;
 
+pub use context::*;
 pub use details::*;
 pub use isolation::*;
 pub use outcome::*;

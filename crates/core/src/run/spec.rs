@@ -13,7 +13,9 @@ use crate::check::Check;
 use crate::id::{CallId, RunId, Seq, SessionKey};
 use crate::policy::Policy;
 use crate::ports::store::AdmissionCaps;
-use crate::run::{Announce, Cleanup, Isolation, Lane, Priority, SandboxMode};
+use crate::run::{
+    Announce, Cleanup, ContextFork, ForkedContext, Isolation, Lane, Priority, SandboxMode,
+};
 use crate::skill::SkillRef;
 use crate::tenant::Tenant;
 use crate::time::Timestamp;
@@ -76,6 +78,9 @@ pub struct RunSpec {
     /// The position in another run's journal where it branches off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fork: Option<ForkPoint>,
+    /// The conversation that it starts with, before its task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<Arc<ForkedContext>>,
     /// Sinks outside the store that receive the result.
     pub report_to: Vec<SinkAddress>,
     #[serde(default)]
@@ -229,6 +234,10 @@ pub struct SpawnRequest {
     pub skills: SkillNarrowing,
     /// An ended run to continue.
     pub resume: Option<String>,
+    /// How much of the caller's conversation the child starts with; `None` is the setting of its
+    /// agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fork: Option<ContextFork>,
     /// The JSON schema that the result must match.
     pub result_schema: Option<Value>,
     /// What the host checks after the child's final answer.
@@ -255,6 +264,7 @@ impl SpawnRequest {
             isolation: None,
             skills: SkillNarrowing::default(),
             resume: None,
+            fork: None,
             result_schema: None,
             checks: Vec::new(),
         }

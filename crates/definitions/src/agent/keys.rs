@@ -8,7 +8,7 @@ use sortie_core::agent::{AgentDefinition, AgentSource};
 use sortie_core::budget::{Budget, MICROS_PER_USD};
 use sortie_core::id::hex;
 use sortie_core::policy::Mode;
-use sortie_core::run::Isolation;
+use sortie_core::run::{ContextFork, Isolation};
 use sortie_text::{first_chars, one_line};
 
 use sha2::{Digest as _, Sha256};
@@ -146,6 +146,7 @@ fn agent(
         skills: fields.list(&["skills"]).unwrap_or_default(),
         mcp_servers: mcp_servers(fields),
         isolation: isolation(fields),
+        fork: fork(fields),
         background: fields.flag(&["background"]),
         thinking: thinking(fields),
         temperature: fields.number(&["temperature"], MAX_TEMPERATURE),
@@ -361,6 +362,24 @@ fn isolation(fields: &mut Fields) -> Option<Isolation> {
             let text = format!("`isolation` cannot be {}", shown(&field.value));
             fields.problem(Severity::Refusal, "isolation", text);
             None
+        }
+    }
+}
+
+/// Returns the context fork of its runs: `fork`, or neovate's `forkContext`.
+fn fork(fields: &mut Fields) -> Option<ContextFork> {
+    let all = fields.flag(&["forkContext"]).map(|forks| match forks {
+        true => ContextFork::ALL,
+        false => ContextFork::Clean,
+    });
+    let Some(field) = fields.take(&["fork"]) else {
+        return all;
+    };
+    match scalar(&field.value).unwrap_or_default().parse() {
+        Ok(fork) => Some(fork),
+        Err(problem) => {
+            fields.problem(Severity::Warning, "fork", problem);
+            all
         }
     }
 }

@@ -14,7 +14,7 @@ use serde_json::Value;
 use sortie_core::agent::AgentDefinition;
 use sortie_core::budget::Budget;
 use sortie_core::policy::Mode;
-use sortie_core::run::Isolation;
+use sortie_core::run::{ContextFork, Isolation};
 
 pub use load::{AgentFiles, FileCheck, Verdict, load_agents};
 pub use tools::{rule_tool, translate_rule};
@@ -40,6 +40,8 @@ pub struct LoadedAgent {
     pub mcp_servers: Vec<McpServer>,
     /// Isolation; `None` for the configured one.
     pub isolation: Option<Isolation>,
+    /// How much of its parent's conversation a run starts with; `None` for the configured fork.
+    pub fork: Option<ContextFork>,
     /// Whether it runs in the background unless the caller decides otherwise.
     pub background: Option<bool>,
     /// Thinking level of the model.

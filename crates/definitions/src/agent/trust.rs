@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sortie_core::policy::Mode;
-use sortie_core::run::Isolation;
+use sortie_core::run::{ContextFork, Isolation};
 
 use super::{Known, LoadedAgent};
 use crate::Severity;
@@ -31,6 +31,15 @@ pub(super) fn narrow(agent: &mut LoadedAgent, fields: &mut Fields, known: &Known
         agent.isolation = None;
         let text = format!("`isolation: none` is left out: {WHY}");
         fields.problem(Severity::Warning, "isolation", text);
+    }
+    if agent
+        .fork
+        .take()
+        .is_some_and(|fork| fork != ContextFork::Clean)
+    {
+        // Its prompt could make a run pass on what it reads.
+        let text = format!("`fork` is left out: {WHY}");
+        fields.problem(Severity::Warning, "fork", text);
     }
     limits(agent, fields, known);
 }

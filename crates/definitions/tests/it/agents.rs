@@ -191,6 +191,24 @@ fn an_untrusted_folder_loses_what_could_widen() {
 }
 
 #[test]
+fn fork_of_the_context_is_read_under_both_names_and_needs_trust() {
+    let check = |key: &str, expected: Option<&str>| {
+        let text = format!("---\ndescription: d\n{key}\n---\nbody");
+        let world = World::with(&[("project/.sortie/agents/x.md", &text)]);
+        let found = |trusted| world.agents(trusted).agents[0].fork;
+        let read = found(true).map(|fork| fork.to_string());
+        assert_eq!(read.as_deref(), expected, "{key}");
+        assert_eq!(found(false), None, "{key}");
+    };
+    check("color: red", None);
+    check("fork: last:20", Some("last:20"));
+    check("fork: cached", Some("cached"));
+    check("forkContext: true", Some("last:1000"));
+    check("forkContext: false", Some("clean"));
+    check("fork: everything", None);
+}
+
+#[test]
 fn tools_fail_closed() {
     let check = |keys: &str, expected: &str| {
         let text = format!("---\ndescription: d\n{keys}\n---\nbody");

@@ -19,6 +19,7 @@ pub(crate) fn request(agent: &str, label: &str, task: &str, tools: &[&str]) -> M
         origin: PromptOrigin {
             run: run_id(7),
             root: run_id(1),
+            cache_key: format!("{}/{agent}", run_id(1)),
             agent: agent.to_owned(),
             label: label.to_owned(),
             task: task.to_owned(),

@@ -12,6 +12,7 @@ fn request(text: &str, max_tokens: Option<u64>) -> ModelRequest {
         origin: PromptOrigin {
             run: RUN.parse().unwrap(),
             root: RUN.parse().unwrap(),
+            cache_key: String::new(),
             agent: "main".to_owned(),
             label: "l".to_owned(),
             task: "t".to_owned(),

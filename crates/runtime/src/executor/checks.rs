@@ -24,6 +24,9 @@ impl Executor {
             worktree: worktree.as_ref(),
             not_after: self.journal.state().tree_deadline(),
             head: self.journal.state().head(),
+            // Checks start no runs.
+            messages: &[],
+            model: &spec.model,
         };
         let checked = self
             .interruptions(engine.settings().shutdown_grace)

@@ -21,6 +21,7 @@ use crate::budget;
 use crate::crash::{self, Point};
 use crate::journal_writer::{JournalWriteError, NewEntries};
 use crate::model_call::{CallOutcome, ModelCaller};
+use crate::planner::{cache_key_of, forked_prompt};
 
 /// Characters that are kept of arguments that the journal cannot store.
 const MAX_RAW_CHARS: usize = 2_000;
@@ -177,6 +178,7 @@ impl Executor {
             origin: PromptOrigin {
                 run: self.fence.run,
                 root: self.spec.root,
+                cache_key: cache_key_of(&self.spec),
                 agent: self.spec.agent.name.clone(),
                 label: self.spec.label.clone(),
                 task: self.spec.task.clone(),
@@ -195,7 +197,11 @@ impl Executor {
             options: TurnOptions {
                 thinking: self.spec.thinking.clone(),
                 sampling: self.spec.sampling,
-                schema: self.spec.result_schema.clone(),
+                // A schema would change the beginning of a prompt that is shared with another run.
+                schema: match forked_prompt(&self.spec) {
+                    Some(_) => None,
+                    None => self.spec.result_schema.clone(),
+                },
                 has_fallback: call.has_fallback,
                 after_text_call: call.after_text_call,
             },

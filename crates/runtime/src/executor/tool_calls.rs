@@ -47,6 +47,8 @@ impl Executor {
         let spec = Arc::clone(&self.spec);
         let authority = Arc::clone(&self.authority);
         let worktree = self.journal.state().worktree().cloned();
+        let messages = self.journal.state().messages().to_vec();
+        let model = self.journal.state().next_model().to_owned();
         let dispatch = Dispatch {
             engine: &engine,
             spec: &spec,
@@ -55,6 +57,8 @@ impl Executor {
             worktree: worktree.as_ref(),
             not_after: self.journal.state().tree_deadline(),
             head: self.journal.state().head(),
+            messages: &messages,
+            model: &model,
         };
         // Calls that may run concurrently, collected until a call has to run after them.
         let mut concurrent = Vec::new();

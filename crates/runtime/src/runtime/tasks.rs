@@ -3,23 +3,28 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use sortie_agent::RunState;
 use sortie_core::budget::Budget;
-use sortie_core::id::RunId;
+use sortie_core::id::{RunId, Seq, SessionKey};
 use sortie_core::inbox::{InboxItem, MAX_MESSAGE_CHARS, Sender};
 use sortie_core::notification::Notification;
 use sortie_core::ports::store::{
     Admission, AdmissionRefusal, Admit, CancelReport, ListFilter, RetentionRule, RunRef,
     StoreError, Unblock, Undelivered, Update,
 };
-use sortie_core::run::{Cancellation, CancelledBy, Lane, Priority, RunRecord, RunSpec, Status};
+use sortie_core::run::{
+    Cancellation, CancelledBy, ContextFork, Lane, Priority, RunRecord, RunSpec, Status,
+};
 use sortie_core::stats::Stats;
+use sortie_core::tenant::Tenant;
 use tokio::sync::broadcast;
 
 use super::{Runtime, RuntimeError};
 use crate::engine::millis;
 use crate::fork::{self, Fork};
+use crate::journal_load::{self, Unreadable};
 use crate::new_run::NewRun;
-use crate::planner::label_of;
+use crate::planner::{Conversation, label_of};
 use crate::refusal::{Refusal, RefusalReason};
 use crate::spawn::refusal_text;
 
@@ -44,8 +49,39 @@ impl Runtime {
         if let Some(earlier) = new.continues {
             self.require_ended(earlier).await?;
         }
-        let spec = self.engine.planner.root_spec(run, new)?;
+        let forked = match new.fork {
+            Some(ContextFork::Last(_) | ContextFork::Cached) => {
+                self.conversation_of(&new.session, new.tenant.as_ref())
+                    .await?
+            }
+            Some(ContextFork::Clean) | None => None,
+        };
+        let conversation = forked.as_ref().map(Conversation::of);
+        let spec = self.engine.planner.root_spec(run, new, conversation)?;
         self.register(run, spec).await
+    }
+
+    /// Folds the conversation of a session up to its last turn, if it has one.
+    async fn conversation_of(
+        &self,
+        session: &SessionKey,
+        tenant: Option<&Tenant>,
+    ) -> Result<Option<RunState>, RuntimeError> {
+        let last = self
+            .engine
+            .store
+            .last_turn(session.clone(), tenant.cloned(), None);
+        let Some(last) = last.await?.filter(|last| last.cleaned_at.is_none()) else {
+            return Ok(None);
+        };
+        let entries = self.engine.store.read(last.run_id, Seq(0)).await;
+        match journal_load::load(&self.engine, entries).await {
+            Ok(state) => Ok(Some(state)),
+            Err(Unreadable::Failed(error)) => Err(error.into()),
+            Err(Unreadable::Damaged(what)) => {
+                Err(Refusal::new(RefusalReason::NoJournal, what).into())
+            }
+        }
     }
 
     /// Admits a run with a complete spec, under this id.

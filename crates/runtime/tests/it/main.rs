@@ -7,6 +7,7 @@ mod budgets;
 mod calls;
 mod cancel;
 mod checks;
+mod context;
 mod delegation;
 mod limits;
 mod long_conversations;

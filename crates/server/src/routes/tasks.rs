@@ -253,6 +253,7 @@ async fn new_run(app: &App, caller: &Caller, body: NewTask) -> Result<NewRun, Pr
         report_to: sinks(caller, &body.report_to)?,
         mode: app.mode(caller, body.mode)?,
         isolation: body.isolation,
+        fork: body.fork,
         announce: body
             .announce
             .or_else(|| body.session_id.as_ref().map(|_| Announce::Steer)),

@@ -76,6 +76,7 @@ pub(crate) fn spec(number: u32) -> RunSpec {
         tools: Vec::new(),
         continues: None,
         fork: None,
+        context: None,
         report_to: Vec::new(),
         policy: Policy::default(),
         policy_hash: String::new(),

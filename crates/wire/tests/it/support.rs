@@ -45,6 +45,7 @@ pub(crate) fn request(messages: Vec<Message>) -> ModelRequest {
         origin: PromptOrigin {
             run: run(7),
             root: run(1),
+            cache_key: format!("{}/explore", run(1)),
             agent: "explore".to_owned(),
             label: "look".to_owned(),
             task: "look around".to_owned(),

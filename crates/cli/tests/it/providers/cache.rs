@@ -130,6 +130,49 @@ fn prompts_only_grow_at_the_end() {
     }
 }
 
+/// The main run looks around, and then forks a child with its own prompt.
+fn forks(prompt: &ReceivedPrompt) -> Reply {
+    if prompt.last.contains("Look at it once more.") {
+        return Reply::text("I am back.");
+    }
+    let arguments = json!({
+        "description": "again", "prompt": "Look at it once more.", "subagent_type": "explore",
+        "fork": "cached"
+    });
+    match prompt.turn {
+        1 => Reply::call("list_dir", json!({"path": "."})),
+        2 => Reply::call("task", arguments),
+        _ => Reply::text("All is done."),
+    }
+}
+
+#[test]
+fn cached_fork_begins_with_the_bytes_of_its_parents_prompt() {
+    for &wire in Wire::ALL {
+        let settings = Settings {
+            cache: true,
+            ..Settings::default()
+        };
+        let site = Site::new(Provider::start(settings, forks), "");
+        run(&site, &model(wire));
+        let requests = site.provider.requests();
+        assert_eq!(requests.len(), 4, "{:#?}", site.summary());
+        let parent = unmarked(&requests[1].raw);
+        let child = unmarked(&requests[2].raw);
+        let prefix = parent.trim_end_matches(['}', ']']);
+        assert!(child.starts_with(prefix), "{wire:?}\n{prefix}\n{child}");
+        let added = child.strip_prefix(prefix).unwrap();
+        assert!(added.contains("subagent explore"), "{wire:?} {added}");
+        // A token is four bytes here, and a cache needs 4,096 of them.
+        let read = requests[2].tokens.unwrap().cache_read as usize * 4;
+        assert!(
+            read + 512 > prefix.len(),
+            "{wire:?}: {read} of {}",
+            prefix.len()
+        );
+    }
+}
+
 /// A body without the marks of what to cache, which move with the end.
 fn unmarked(raw: &[u8]) -> String {
     let text = String::from_utf8(raw.to_vec()).unwrap();
