@@ -1,5 +1,6 @@
 //! The calls of one completion, until each has its one result.
 
+use crate::fan_out::FanOut;
 use serde_json::Value;
 use sortie_core::event::ChildWait;
 use sortie_core::id::{CallId, RunId};
@@ -58,6 +59,8 @@ pub enum CallStatus {
     Replied { request: Box<Request>, reply: Reply },
     /// Blocked until children report.
     Waiting(ChildWait),
+    /// Some of its children have reported, or there are more to start.
+    FanningOut(Box<FanOut>),
     /// It has its result.
     Answered(ToolResult),
 }
@@ -96,6 +99,7 @@ impl Batch {
                 | CallStatus::Intended { .. }
                 | CallStatus::Interrupted { .. }
                 | CallStatus::Replied { .. } => true,
+                CallStatus::FanningOut(ref fan_out) => fan_out.is_runnable(),
                 CallStatus::AwaitingReply(_) | CallStatus::Waiting(_) | CallStatus::Answered(_) => {
                     false
                 }
@@ -119,6 +123,21 @@ impl Batch {
                 request: request.clone(),
                 reply: reply.clone(),
             };
+        }
+    }
+
+    /// Returns the progress of a fan-out.
+    pub(crate) fn fan_out(&self, id: &CallId) -> Option<&FanOut> {
+        let open = self.calls.iter().find(|open| open.call.id == *id)?;
+        match &open.status {
+            CallStatus::FanningOut(fan_out) => Some(fan_out),
+            CallStatus::Requested
+            | CallStatus::Intended { .. }
+            | CallStatus::Interrupted { .. }
+            | CallStatus::AwaitingReply(_)
+            | CallStatus::Replied { .. }
+            | CallStatus::Waiting(_)
+            | CallStatus::Answered(_) => None,
         }
     }
 

@@ -6,15 +6,20 @@ use sortie_core::budget::{Balance, BudgetKind, MICROS_PER_USD};
 use sortie_core::check::{CheckResult, CheckStatus, Checked, Verdict};
 use sortie_core::id::{BlobId, CallId, RunId, hex};
 use sortie_core::inbox::{Announcement, InboxItem, Sender};
-use sortie_core::message::{ChildRef, ResultStatus, Todo, TodoStatus, ToolResult};
+use sortie_core::message::{ChildRef, ResultStatus, Todo, TodoStatus, ToolCall, ToolResult};
 use sortie_core::request::{Question, RequestId};
 use sortie_core::run::{EdgeMode, Outcome};
 use sortie_core::words::Lang;
 use sortie_text::{Arg, one_line, outcome_error, text, truncate_middle};
 
+use crate::fan_out::{FanOut, ItemResult};
+
 /// The most characters of one tool result or announcement that a model reads. About 6,000 tokens:
 /// enough for a long file, far from filling a context with one careless call.
 pub const MAX_RESULT_CHARS: usize = 24_000;
+
+/// The least characters of one item in the result of a fan-out.
+const MIN_ITEM_CHARS: usize = 200;
 
 /// Truncates a tool's text for the model. The second value is the whole text, if something was left
 /// out.
@@ -74,6 +79,92 @@ pub(crate) fn announced_bytes(lang: Lang, announcement: &Announcement) -> u64 {
         (EdgeMode::Blocking, None) | (EdgeMode::Background, _) => announced(lang, announcement),
     };
     text.len() as u64
+}
+
+/// Returns the combined result of a fan-out: a line for the whole, and each item in order with the
+/// result of its last attempt. All items share the room of one result.
+pub(crate) fn fan_out_result(lang: Lang, call: &ToolCall, fan_out: &FanOut) -> ToolResult {
+    let results: Vec<_> = fan_out.results().collect();
+    let total = results.len();
+    let completed = results.iter().flatten();
+    let completed = completed
+        .filter(|(_, result)| result.is_completed())
+        .count();
+    let failed: Vec<String> = (1..)
+        .zip(&results)
+        .filter(|(_, result)| !result.is_some_and(|(_, result)| result.is_completed()))
+        .map(|(number, _): (u32, _)| number.to_string())
+        .collect();
+    let mut parts = vec![match failed.as_slice() {
+        [] => text(lang, "fan-out-completed", &[("total", total.into())]),
+        some => text(
+            lang,
+            "fan-out-failed",
+            &[
+                ("total", total.into()),
+                ("completed", completed.into()),
+                ("failed", some.join(", ").into()),
+            ],
+        ),
+    }];
+    let room = (MAX_RESULT_CHARS / total.max(1)).max(MIN_ITEM_CHARS);
+    for (number, result) in (1_u32..).zip(results) {
+        parts.push(fan_out_item(lang, number, result, room));
+    }
+    ToolResult {
+        call: call.id.clone(),
+        provider_id: call.provider_id.clone(),
+        text: parts.join("\n\n"),
+        status: if failed.is_empty() {
+            ResultStatus::Ok
+        } else {
+            ResultStatus::Error
+        },
+        full: None,
+        images: Vec::new(),
+    }
+}
+
+fn fan_out_item(
+    lang: Lang,
+    number: u32,
+    result: Option<(u32, &ItemResult)>,
+    room: usize,
+) -> String {
+    let number = ("number", u64::from(number).into());
+    let announcement = match result {
+        None => return text(lang, "fan-out-not-started", &[number]),
+        Some((_, ItemResult::Refused(why))) => {
+            let why = truncate_middle(why, room, "…").text;
+            return text(lang, "fan-out-refused", &[number, ("why", why.into())]);
+        }
+        Some((attempt, ItemResult::Reported(announcement))) => (attempt, announcement),
+    };
+    let (attempt, announcement) = announcement;
+    let body = match &announcement.outcome {
+        Outcome::Completed { text, .. } => text.clone(),
+        Outcome::Failed { .. } | Outcome::Timeout { .. } | Outcome::Cancelled { .. } => {
+            unfinished(lang, announcement)
+        }
+    };
+    let header = text(
+        lang,
+        "fan-out-item",
+        &[
+            number,
+            ("label", label(&announcement.label).into()),
+            (
+                "status",
+                text(lang, status_key(&announcement.outcome), &[]).into(),
+            ),
+            ("attempt", u64::from(attempt).into()),
+        ],
+    );
+    let body = truncate_middle(&body, room, "\n…\n").text;
+    let framed = frame(lang, &announcement.child.to_string(), &body);
+    let verdict = verdict(lang, announcement);
+    let closing = closing_line(lang, announcement);
+    format!("{header}\n{framed}\n{verdict}{closing}")
 }
 
 /// Returns the todo list, one line for each item.

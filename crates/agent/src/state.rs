@@ -1,6 +1,7 @@
 //! The fold: computes the state of a run from its journal.
 
 mod checks;
+mod fan_out;
 mod inbox;
 mod view;
 
@@ -14,7 +15,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use sortie_core::budget::{Balance, BudgetKind};
-use sortie_core::event::{ChildWait, CompactedPart, Event, JournalEntry, StopReason};
+use sortie_core::event::{CompactedPart, Event, JournalEntry, StopReason};
 use sortie_core::id::{CallId, Epoch, RunId, Seq};
 use sortie_core::inbox::Announcement;
 use sortie_core::message::{
@@ -606,20 +607,6 @@ impl RunState {
             "fail-budget",
             &[("used", spent.into()), ("limit", limit.into())],
         );
-    }
-
-    fn delegated(
-        &mut self,
-        entry: &JournalEntry,
-        call: &CallId,
-        wait: &ChildWait,
-    ) -> Result<(), IllegalEvent> {
-        self.open_call(entry, call)?.status = CallStatus::Waiting(wait.clone());
-        match wait {
-            ChildWait::Result { child } => self.expect_child(child),
-            ChildWait::Finished { .. } => self.answer_finished_waits(),
-        }
-        Ok(())
     }
 
     fn close_batch_if_answered(&mut self) {

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::budget::{Balance, BudgetKind};
 use crate::check::CheckResult;
+use crate::fan_out::{FanOutMember, FanOutPlan};
 use crate::id::{BlobId, CallId, Epoch, RunId, Seq};
 use crate::inbox::InboxItem;
 use crate::message::{Block, ChildRef, ResultStatus, Todo, ToolResult, Usage};
@@ -149,6 +150,16 @@ pub enum ChildWait {
     /// Children that were started earlier in the background; the tool result reports that they have
     /// ended.
     Finished { children: Vec<RunId> },
+    /// The children of a fan-out; the combined result becomes the tool result. Written again whenever
+    /// the call has started further children, or has cancelled the rest.
+    FanOut {
+        plan: FanOutPlan,
+        /// What was started now.
+        members: Vec<FanOutMember>,
+        /// Whether the children that still ran were cancelled now.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        stopped: bool,
+    },
 }
 
 /// A part of a history that was summarized.

@@ -102,6 +102,23 @@ impl CallId {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// Returns the id under which this call starts the child of one attempt at one item.
+    #[must_use]
+    pub fn of_item(&self, item: u32, attempt: u32) -> Self {
+        Self(format!("{}/{item}.{attempt}", self.0))
+    }
+
+    /// Returns the call, the item and the attempt of an id that [`CallId::of_item`] made.
+    pub fn item(&self) -> Option<(Self, u32, u32)> {
+        let (call, member) = self.0.split_once('/')?;
+        let (item, attempt) = member.split_once('.')?;
+        Some((
+            Self(call.to_owned()),
+            item.parse().ok()?,
+            attempt.parse().ok()?,
+        ))
+    }
 }
 
 impl fmt::Display for CallId {

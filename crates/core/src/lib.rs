@@ -15,6 +15,7 @@ pub mod check;
 pub mod config;
 pub mod error;
 pub mod event;
+pub mod fan_out;
 pub mod id;
 pub mod inbox;
 pub mod message;

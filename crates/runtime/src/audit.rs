@@ -1,11 +1,13 @@
 //! Makes the audit entries of tool calls.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
-use sortie_agent::RunState;
+use sortie_agent::{FanOut, RunState};
 use sortie_base::redact::Redactor;
 use sortie_core::audit::{AuditEntry, AuditStage};
 use sortie_core::event::{Event, JournalEntry};
-use sortie_core::id::{BlobId, EffectId, RunId};
+use sortie_core::id::{BlobId, CallId, EffectId, RunId};
 use sortie_core::inbox::{Announcement, InboxItem};
 use sortie_core::message::{Arguments, ResultStatus, ToolCall, ToolResult};
 use sortie_core::policy::Ruling;
@@ -72,12 +74,27 @@ impl Auditor<'_> {
             InboxItem::Steer { .. } | InboxItem::Reply { .. } | InboxItem::Question { .. } => None,
         });
         let answered = reported.filter(|it| it.mode == EdgeMode::Blocking);
-        answered
-            .filter_map(|announcement| {
-                let call = before.find_open_call(announcement.call.as_ref()?)?;
-                Some(self.entry(call, &call.name, None, reported_stage(announcement)))
-            })
-            .collect()
+        let mut fan_outs: BTreeMap<CallId, FanOut> = BTreeMap::new();
+        let mut entries = Vec::new();
+        for announcement in answered {
+            let Some(id) = &announcement.call else {
+                continue;
+            };
+            let ended = match id.item() {
+                None => Some(id.clone()),
+                // The line about a fan-out comes with its last result.
+                Some((id, item, attempt)) => {
+                    let known = || before.find_fan_out(&id).cloned().unwrap_or_default();
+                    let fan_out = fan_outs.entry(id.clone()).or_insert_with(known);
+                    fan_out.reported((item, attempt), (**announcement).clone());
+                    fan_out.is_over().then_some(id)
+                }
+            };
+            if let Some(call) = ended.and_then(|id| before.find_open_call(&id)) {
+                entries.push(self.entry(call, &call.name, None, reported_stage(announcement)));
+            }
+        }
+        entries
     }
 }
 

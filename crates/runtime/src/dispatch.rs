@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::Value;
-use sortie_agent::{CallStatus, OpenCall, bound_result};
+use sortie_agent::{CallStatus, FanOut, OpenCall, bound_result};
 use sortie_core::audit::{AuditEntry, AuditStage};
 use sortie_core::event::Event;
 use sortie_core::id::{BlobId, EffectId, Fence, Seq};
@@ -556,6 +556,7 @@ impl<'a> Dispatch<'a> {
                 call: &checked.call.id,
                 workspace: self.workspace(),
                 not_after: self.not_after,
+                fan_out: checked.fan_out(),
                 conversation: Conversation {
                     run: self.fence.run,
                     spec: self.spec,
@@ -619,11 +620,27 @@ impl<'a> CheckedCall<'a> {
         self.tool.spec().name == MANAGING_TOOL
     }
 
-    /// Returns whether it was started before a crash, and so was approved then.
+    /// Returns the progress of a fan-out that was started before.
+    fn fan_out(&self) -> Option<&'a FanOut> {
+        match self.status {
+            CallStatus::FanningOut(fan_out) => Some(fan_out),
+            CallStatus::Requested
+            | CallStatus::Intended { .. }
+            | CallStatus::Interrupted { .. }
+            | CallStatus::AwaitingReply(_)
+            | CallStatus::Replied { .. }
+            | CallStatus::Waiting(_)
+            | CallStatus::Answered(_) => None,
+        }
+    }
+
+    /// Returns whether it was started before, and so was approved then.
     const fn was_started(&self) -> bool {
         matches!(
             self.status,
-            CallStatus::Intended { .. } | CallStatus::Interrupted { .. }
+            CallStatus::Intended { .. }
+                | CallStatus::Interrupted { .. }
+                | CallStatus::FanningOut(_)
         )
     }
 

@@ -656,7 +656,7 @@ impl Planner {
     ) -> AgentDefinition {
         let may_delegate = tools
             .iter()
-            .any(|tool| tool == "task" || tool == "spawn_subagent");
+            .any(|tool| ["task", "spawn_subagent", "fan_out"].contains(&tool.as_str()));
         // Without the tool that loads them, skills would only be names.
         let may_load_skills = tools.iter().any(|tool| tool == SKILL_TOOL);
         let mut allowed = self.agents.children().to_vec();

@@ -1,5 +1,7 @@
 //! Starts and manages children, for the delegation tools of a run.
 
+mod fan_out;
+
 use std::path::Path;
 
 use async_trait::async_trait;
@@ -29,6 +31,8 @@ use crate::crash::{self, Point};
 use crate::engine::{Engine, store_failed};
 use crate::planner::{Conversation, Requester};
 use crate::requeue;
+use sortie_agent::FanOut;
+use sortie_core::fan_out::FanOutRequest;
 
 /// Characters of a child's result in a listing.
 const LISTED_RESULT_CHARS: usize = 200;
@@ -50,11 +54,42 @@ pub(crate) struct RunSpawner<'a> {
     pub(crate) not_after: Option<Timestamp>,
     /// What a child can be forked with.
     pub(crate) conversation: Conversation<'a>,
+    /// What the call has started before, if it is a fan-out.
+    pub(crate) fan_out: Option<&'a FanOut>,
 }
 
 #[async_trait]
 impl Spawner for RunSpawner<'_> {
     async fn spawn(&self, request: SpawnRequest) -> Result<Spawned, ToolFailure> {
+        self.spawn_under(self.call, request).await
+    }
+
+    async fn fan_out(&self, request: FanOutRequest) -> ToolReply {
+        self.continue_fan_out(request).await
+    }
+
+    async fn manage(&self, request: ManageRequest) -> ToolReply {
+        match request {
+            ManageRequest::List => self.list().await,
+            ManageRequest::Get { id } => self.describe(&id).await,
+            ManageRequest::Wait { ids } => self.wait(ids).await,
+            ManageRequest::Steer { id, message } => self.steer(&id, message).await,
+            ManageRequest::Cancel { id } => self.cancel(&id).await,
+            ManageRequest::Answer { request, text } => self.answer(&request, text).await,
+            ManageRequest::Diff { id } => self.diff(&id).await,
+            ManageRequest::Apply { id } => self.apply(&id).await,
+            ManageRequest::Discard { id } => self.discard(&id).await,
+        }
+    }
+}
+
+impl RunSpawner<'_> {
+    /// Starts a child under the id of a call: the same id always gets the same child.
+    pub(crate) async fn spawn_under(
+        &self,
+        call: &CallId,
+        request: SpawnRequest,
+    ) -> Result<Spawned, ToolFailure> {
         let continues = match &request.resume {
             None => None,
             Some(id) => Some(self.ended_child(id).await?),
@@ -62,7 +97,7 @@ impl Spawner for RunSpawner<'_> {
         let requester = Requester {
             run: self.claim.fence.run,
             spec: self.spec,
-            call: self.call,
+            call,
             workspace: self.workspace,
             not_after: self.not_after,
             conversation: Some(self.conversation),
@@ -119,22 +154,6 @@ impl Spawner for RunSpawner<'_> {
         }
     }
 
-    async fn manage(&self, request: ManageRequest) -> ToolReply {
-        match request {
-            ManageRequest::List => self.list().await,
-            ManageRequest::Get { id } => self.describe(&id).await,
-            ManageRequest::Wait { ids } => self.wait(ids).await,
-            ManageRequest::Steer { id, message } => self.steer(&id, message).await,
-            ManageRequest::Cancel { id } => self.cancel(&id).await,
-            ManageRequest::Answer { request, text } => self.answer(&request, text).await,
-            ManageRequest::Diff { id } => self.diff(&id).await,
-            ManageRequest::Apply { id } => self.apply(&id).await,
-            ManageRequest::Discard { id } => self.discard(&id).await,
-        }
-    }
-}
-
-impl RunSpawner<'_> {
     /// Admits a child. A commit that is reported as failed may have happened, so the same admission
     /// is repeated: the store finds what an earlier attempt wrote.
     async fn admit(&self, run: RunId, spec: &RunSpec) -> StoreResult<Admission> {

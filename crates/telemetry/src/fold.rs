@@ -177,6 +177,7 @@ impl<'a> Fold<'a> {
     }
 
     fn answered(&mut self, entry: &'a JournalEntry) {
+        self.close_fan_outs();
         let Event::Answered {
             turn,
             blocks,
@@ -332,6 +333,8 @@ impl<'a> Fold<'a> {
         match wait {
             ChildWait::Result { child } => self.expect(child.run),
             ChildWait::Finished { .. } => self.close_waits(at),
+            // Closed when the model reads the combined result.
+            ChildWait::FanOut { .. } => {}
         }
     }
 
@@ -379,12 +382,23 @@ impl<'a> Fold<'a> {
                 Some(ChildWait::Finished { children }) => {
                     !children.iter().any(|child| self.expected.contains(child))
                 }
-                Some(ChildWait::Result { .. }) | None => false,
+                Some(ChildWait::Result { .. } | ChildWait::FanOut { .. }) | None => false,
             })
             .map(|(call, _)| call.clone())
             .collect();
         for call in over {
             self.close(&call, at, &Answer::bare("ok", false));
+        }
+    }
+
+    /// Closes the fan-outs: a prompt follows only when every call of the completion before has its
+    /// result.
+    fn close_fan_outs(&mut self) {
+        let is_fan_out = |open: &Open<'_>| matches!(open.wait, Some(ChildWait::FanOut { .. }));
+        let over = self.open.iter().filter(|(_, open)| is_fan_out(open));
+        let over: Vec<CallId> = over.map(|(call, _)| call.clone()).collect();
+        for call in over {
+            self.close(&call, self.last, &Answer::bare("ok", false));
         }
     }
 
@@ -586,7 +600,7 @@ impl Answer<'_> {
 fn awaited(wait: Option<&ChildWait>) -> Option<RunId> {
     match wait {
         Some(ChildWait::Result { child }) => Some(child.run),
-        Some(ChildWait::Finished { .. }) | None => None,
+        Some(ChildWait::Finished { .. } | ChildWait::FanOut { .. }) | None => None,
     }
 }
 

@@ -14,6 +14,7 @@ mod confine;
 mod diff;
 mod edit_file;
 mod exec;
+mod fan_out;
 mod fingerprint;
 #[cfg(test)]
 mod fuzz;
@@ -49,6 +50,7 @@ pub use ask::Ask;
 pub use changes::Changes;
 pub use edit_file::EditFile;
 pub use exec::{Exec, ExecSettings};
+pub use fan_out::FanOut;
 pub use glob::Glob;
 pub use grep::Grep;
 pub use list_dir::ListDir;
@@ -86,6 +88,7 @@ pub fn standard_tools(settings: ToolSettings) -> Vec<Arc<dyn Tool>> {
         Arc::new(TodoWrite::default()),
         Arc::new(Task::default()),
         Arc::new(SpawnSubagent::default()),
+        Arc::new(FanOut::default()),
         Arc::new(Subagents::default()),
         Arc::new(Changes::default()),
         Arc::new(Ask::default()),

@@ -111,20 +111,20 @@ impl Default for SpawnSubagent {
                     "properties": {
                         "task": {"type": "string"},
                         "label": {"type": "string"},
-                        "agentId": {"type": "string", "description": "agent to run"},
+                        "agentId": {"type": "string"},
                         "model": {"type": "string"},
                         "thinking": {"type": "string"},
-                        "runTimeoutSeconds": {"type": "number", "description": "can only shorten the limit"},
+                        "runTimeoutSeconds": {"type": "number", "description": "lowers the limit"},
                         "cleanup": {"enum": ["keep", "delete"]},
-                        "tools": {"type": "object", "description": "narrows its tools: allow, deny (lists), inherit (boolean)"},
+                        "tools": {"type": "object", "description": "narrows its tools: allow, deny, inherit"},
                         "announce": {"enum": Announce::ALL},
                         "priority": {"enum": ["low", "normal", "high"]},
-                        "result_schema": {"type": "object", "description": "JSON schema of its result"},
-                        "checks": {"type": "array", "items": {"type": "object"}, "description": "run by the host at its end: {command}, {file_exists}, {file_changed}, {matches: {file, regex}}, {sha256: {file, hash}}, {http: {url, status}}"},
+                        "result_schema": {"type": "object"},
+                        "checks": {"type": "array", "description": "run by the host at its end: {command}, {file_exists}, {file_changed}, {matches: {file, regex}}, {sha256: {file, hash}}, {http: {url, status}}"},
                         "budget": budget::schema(),
                         "fork": {"type": "string", "description": "last:N or cached: it sees N messages or all of your conversation"},
-                        "isolation": {"enum": ["none", "worktree"], "description": "worktree: its own copy of the repository; see `changes`"},
-                        "skills": {"type": "object", "description": "like tools; extraDirs (list)"}
+                        "isolation": {"enum": ["none", "worktree"], "description": "worktree: its own copy of the repository; see changes"},
+                        "skills": {"type": "object", "description": "as tools; extraDirs"}
                     },
                     "required": ["task"],
                     "additionalProperties": false

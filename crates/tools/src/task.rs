@@ -67,7 +67,7 @@ impl Default for Task {
                         "prompt": {"type": "string"},
                         "subagent_type": {"type": "string"},
                         "model": {"type": "string"},
-                        "resume": {"type": "string", "description": "id of an ended subagent to continue"},
+                        "resume": {"type": "string", "description": "id of an ended subagent"},
                         "background": {"type": "boolean", "description": "do not wait"},
                         "isolation": {"enum": ["none", "worktree"]},
                         "fork": {"type": "string"},

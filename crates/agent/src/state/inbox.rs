@@ -169,6 +169,9 @@ impl RunState {
         let Some((call, announcement)) = render::answered_call(item) else {
             return false;
         };
+        if self.reported_to_fan_out(announcement) {
+            return true;
+        }
         let lang = self.spec.lang;
         let Phase::RunningCalls(batch) = &mut self.phase else {
             return false;

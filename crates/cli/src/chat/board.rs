@@ -381,7 +381,7 @@ impl Board {
                 }
                 Event::Delegated { call, wait, .. } => {
                     // The child has its own line while the call waits.
-                    if matches!(wait, ChildWait::Result { .. }) {
+                    if matches!(wait, ChildWait::Result { .. } | ChildWait::FanOut { .. }) {
                         turn.calls.remove(call);
                     }
                 }

@@ -22,6 +22,7 @@ mod delegation;
 mod demo;
 mod doctor;
 mod documented;
+mod fan_out;
 mod files;
 mod first_hour;
 mod found;

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::event::ChildWait;
+use crate::fan_out::FanOutRequest;
 use crate::id::{BlobId, CallId, EffectId, RunId};
 use crate::message::{ChildRef, Todo};
 use crate::request::Question;
@@ -253,6 +254,11 @@ impl ToolFailure {
 pub trait Spawner: Send + Sync {
     /// Admits a child of the calling run. The same call always gets the same child.
     async fn spawn(&self, request: SpawnRequest) -> Result<Spawned, ToolFailure>;
+    /// Starts what is next of a fan-out: the call waits, and is made again whenever there is more to
+    /// start or to cancel.
+    async fn fan_out(&self, _request: FanOutRequest) -> ToolReply {
+        Err(ToolFailure::new("No subagents can be started here."))
+    }
     /// Manages children of the calling run.
     async fn manage(&self, request: ManageRequest) -> ToolReply;
 }

@@ -36,7 +36,7 @@ async fn invalid_calls_run_nothing_and_report_what_to_fix() {
     result 1-0 error: Error: the arguments do not fit write_file, so nothing ran: ⏎ "content" is a required property; /path: 7 is not of type "string" ⏎ Correct them and call it again.
     result 1-1 error: Error: the arguments do not fit write_file, so nothing ran: ⏎ Additional properties are not allowed ('mode' was unexpected) ⏎ Correct them and call it again.
     result 1-2 error: Error: the arguments are not valid JSON (EOF while parsing a string at line 1 column 31), so nothing ran. Call again with one complete JSON object.
-    result 1-3 error: Error: there is no tool 'write_files'. You can call: read_file, list_dir, glob, grep, write_file, edit_file, exec, todo_write, task, spawn_subagent, subagents, changes, ask.
+    result 1-3 error: Error: there is no tool 'write_files'. You can call: read_file, list_dir, glob, grep, write_file, edit_file, exec, todo_write, task, spawn_subagent, fan_out, subagents, changes, ask.
     result 1-4 ok: (. is empty)
     "#);
     assert_eq!(stage.file("a.txt"), None);
@@ -72,7 +72,7 @@ async fn spawning_a_child_without_tools_is_refused_with_the_reason() {
     insta::assert_snapshot!(stage.seen("main", 2).await, @r#"
     user: go
     assistant: spawn_subagent{"agentId":"explore","label":"bare","task":"t","tools":{"allow":[]}}
-    result 1-0 error: Agent 'explore' would have no tool left, so it was not started. Taken away: read_file (spawn), list_dir (spawn), glob (spawn), grep (spawn), write_file (agent), edit_file (agent), exec (spawn), todo_write (spawn), task (subagent), spawn_subagent (subagent), subagents (subagent), changes (subagent), ask (spawn). Allow at least one of them, or choose another agent.
+    result 1-0 error: Agent 'explore' would have no tool left, so it was not started. Taken away: read_file (spawn), list_dir (spawn), glob (spawn), grep (spawn), write_file (agent), edit_file (agent), exec (spawn), todo_write (spawn), task (subagent), spawn_subagent (subagent), fan_out (subagent), subagents (subagent), changes (subagent), ask (spawn). Allow at least one of them, or choose another agent.
     "#);
 }
 
@@ -88,7 +88,7 @@ async fn an_agent_without_any_tool_is_refused_too() {
     };
     assert_eq!(refusal.reason, RefusalReason::NoToolLeft);
     insta::assert_snapshot!(refusal.message, @r#"
-    Agent 'bare' would have no tool left, so it was not started. Taken away: read_file (agent), list_dir (agent), glob (agent), grep (agent), write_file (agent), edit_file (agent), exec (agent), todo_write (agent), task (subagent), spawn_subagent (subagent), subagents (subagent), changes (subagent), ask (agent). Allow at least one of them, or choose another agent.
+    Agent 'bare' would have no tool left, so it was not started. Taken away: read_file (agent), list_dir (agent), glob (agent), grep (agent), write_file (agent), edit_file (agent), exec (agent), todo_write (agent), task (subagent), spawn_subagent (subagent), fan_out (subagent), subagents (subagent), changes (subagent), ask (agent). Allow at least one of them, or choose another agent.
     "#);
     assert!(stage.records().await.is_empty());
 }

@@ -9,6 +9,7 @@ mod cancel;
 mod checks;
 mod context;
 mod delegation;
+mod fan_out;
 mod limits;
 mod long_conversations;
 mod model_calls;

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use sortie_base::truncate::truncate;
 use sortie_core::event::{ChildWait, Event, JournalEntry};
+use sortie_core::fan_out::{FanOutMember, MemberStart};
 use sortie_core::id::RunId;
 use sortie_core::inbox::InboxItem;
 use sortie_core::message::{Arguments, Block, Message, ResultStatus, SharedMessage, ToolResult};
@@ -101,6 +102,21 @@ fn waited(wait: &ChildWait) -> String {
         ChildWait::Finished { children } => {
             let ids: Vec<String> = children.iter().map(ToString::to_string).collect();
             ids.join(", ")
+        }
+        ChildWait::FanOut {
+            plan,
+            members,
+            stopped,
+        } => {
+            let member = |member: &FanOutMember| match &member.started {
+                MemberStart::Child(child) => {
+                    format!("{}.{} <{}>", member.item, member.attempt, child.label)
+                }
+                MemberStart::Refused(why) => format!("{} refused: {why}", member.item),
+            };
+            let members: Vec<String> = members.iter().map(member).collect();
+            let stopped = if *stopped { ", stopped" } else { "" };
+            format!("{} of {} items{stopped}", members.join(", "), plan.items)
         }
     }
 }

@@ -137,6 +137,9 @@ fn detail(event: &Event) -> String {
             ChildWait::Finished { children } => {
                 format!("call={call} children={}", children.len())
             }
+            ChildWait::FanOut { plan, members, .. } => {
+                format!("call={call} items={} started={}", plan.items, members.len())
+            }
         },
         Event::ToolFinished {
             result, elapsed_ms, ..
