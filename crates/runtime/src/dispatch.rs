@@ -13,7 +13,7 @@ use sortie_core::audit::{AuditEntry, AuditStage};
 use sortie_core::event::Event;
 use sortie_core::id::{BlobId, EffectId, Fence, Seq};
 use sortie_core::message::{
-    Arguments, ImageRef, ResultStatus, SharedMessage, ToolCall, ToolResult,
+    Arguments, Block, ImageRef, Message, ResultStatus, SharedMessage, ToolCall, ToolResult,
 };
 use sortie_core::policy::{ApprovedBy, Decision, Layer, Mode, Ruling};
 use sortie_core::ports::store::{Blob, ParentClaim};
@@ -45,6 +45,10 @@ const MAX_REFUSAL_CHARS: usize = 4_000;
 const MAX_PREVIEW_CHARS: usize = 8_000;
 /// The tool whose result depends on the calls before it in the same completion.
 const MANAGING_TOOL: &str = "subagents";
+
+/// The tools that start subagents. Two identical calls of them in one completion are a slip of the
+/// model, and start them once.
+const SPAWNING_TOOLS: [&str; 3] = ["task", "spawn_subagent", "fan_out"];
 
 /// Dispatches the calls of one run.
 #[derive(Clone, Copy)]
@@ -175,6 +179,11 @@ impl<'a> Dispatch<'a> {
                 &message,
             )));
         }
+        if let Some(number) = self.duplicate_of(&checked) {
+            let message = t!(lang, "call-duplicate", number = number);
+            let record = self.refused(&checked, ResultStatus::Ok, &message);
+            return Prepared::Resolved(Box::new(record));
+        }
         if let CallStatus::Replied { request, reply } = checked.status {
             match approved_by(request, reply) {
                 Some(approved) => checked.ruling.approved = Some(approved),
@@ -191,6 +200,32 @@ impl<'a> Dispatch<'a> {
             return Prepared::NeedsApproval(checked);
         }
         Prepared::Run(checked.classified())
+    }
+
+    /// Returns the number of an earlier call of the same completion that starts the same subagents:
+    /// the same tool, under any of its names, with the same arguments.
+    fn duplicate_of(self, checked: &CheckedCall<'a>) -> Option<usize> {
+        if !SPAWNING_TOOLS.contains(&checked.facts.name.as_str()) {
+            return None;
+        }
+        let Message::Assistant { blocks } = &**self.messages.last()? else {
+            return None;
+        };
+        let calls = blocks.iter().filter_map(|block| match block {
+            Block::Call(call) => Some(call),
+            Block::Text { .. } | Block::Reasoning { .. } => None,
+        });
+        let mut before = calls.take_while(|call| call.id != checked.call.id);
+        let is_same = |call: &ToolCall| {
+            let Arguments::Json(arguments) = &call.arguments else {
+                return false;
+            };
+            let found = self.engine.planner.toolbox.find(&call.name, arguments);
+            found.is_some_and(|found| {
+                found.facts.name == checked.facts.name && found.arguments == *checked.arguments
+            })
+        };
+        before.position(is_same).map(|index| index + 1)
     }
 
     /// Looks for a grant of the session that allows the call, else opens an approval request.

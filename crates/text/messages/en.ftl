@@ -167,6 +167,7 @@ call-repeated = You already have this result: it is above and has not changed. D
 call-malformed = Error: the arguments are not valid JSON ({ $error }), so nothing ran. Call again with one complete JSON object.
 call-denied = Denied: { $tool } may not be called here (decided by: { $layer }), so nothing ran. Do not look for a way around it: use the tools you have ({ $known }), or say in your report what you could not do.
 call-denied-context = You read the description of { $tool } only because your prompt is a copy of that of the agent that started you.
+call-duplicate = This call is the same as call { $number } of the same answer, so no second subagent was started: use the result of that call. If you need two subagents, give them different tasks.
 call-interrupted = Interrupted: the process died while { $tool } ran, and its outcome is unknown. Verify first whether it happened before you do it again.
 call-cancelled = Cancelled: the call was stopped, or never began. Whatever it had changed by then was not undone.
 call-forked = This call belongs to the run that this one branched off, and may already have run there. Look first, and make it again only if you need to.

@@ -131,6 +131,7 @@ call-repeated = 你已经有这个结果：它就在上面，没有变化。不�
 call-malformed = 错误：参数不是有效的 JSON（{ $error }），没有执行任何操作。请用一个完整的 JSON 对象重新调用。
 call-denied = 已拒绝：这里不允许调用 { $tool }（由以下层决定：{ $layer }），没有执行任何操作。不要设法绕过：请使用你已有的工具（{ $known }），或在报告中说明哪些事没能做到。
 call-denied-context = 你能看到 { $tool } 的说明，只是因为你的提示词复制自启动你的 Agent。
+call-duplicate = 这个调用与同一回答中的第 { $number } 个调用相同，没有启动第二个子 Agent：请使用那个调用的结果。如果需要两个子 Agent，请给出不同的任务。
 call-interrupted = 已中断：{ $tool } 运行期间进程终止，结果未知。再次执行之前，请先核实它是否已经发生。
 call-cancelled = 已取消：该调用被停止，或尚未开始。此前已做的更改没有撤销。
 call-forked = 这个调用属于本次运行所分叉自的运行，可能已在那里执行过。请先查看，确有需要再重新调用。

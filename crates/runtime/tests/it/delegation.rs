@@ -553,3 +553,35 @@ async fn cleanup_deletes_the_transcript_right_after_the_delivery() {
         })
         .await;
 }
+
+#[tokio::test]
+async fn identical_spawns_in_one_answer_become_one_with_a_note() {
+    let stage = Play::new(
+        r#"
+  - when: { agent: main, turn: 1 }
+    calls:
+      - { tool: spawn_subagent, args: { task: "look", agentId: explore } }
+      - { tool: spawn, args: { task: "look", agent: explore } }
+      - { tool: task, args: { description: again, prompt: "look", subagent_type: explore } }
+      - { tool: Task, args: { description: again, prompt: "look", agent_type: explore } }
+      - { tool: spawn_subagent, args: { task: "look elsewhere", agentId: explore } }
+  - when: { agent: main }
+    say: "done"
+  - say: "seen"
+"#,
+    )
+    .begin()
+    .await;
+    stage.play("go").await;
+    let children = stage.records().await.len() - 1;
+    assert_eq!(children, 3);
+    let seen = stage.seen("main", 2).await;
+    assert!(
+        seen.contains("result 1-1 ok: This call is the same as call 1 of the same answer"),
+        "{seen}"
+    );
+    assert!(
+        seen.contains("result 1-3 ok: This call is the same as call 3 of the same answer"),
+        "{seen}"
+    );
+}
