@@ -25,7 +25,7 @@ use crate::policy::{Access, Limits, Network, Policy};
 use crate::probe::{LANDLOCK_WITH_PORTS, LEAST_LANDLOCK, Offer, Prober};
 use crate::promises::promises;
 use crate::rights;
-use crate::stand_in::StandIns;
+use crate::stand_in::{self, StandIns};
 use crate::sweep::{self, Baseline, Before, Measure, Neutralised};
 use crate::tidier::Tidier;
 use crate::watched::{Known, Watched, Watches};
@@ -320,6 +320,11 @@ impl Sandbox {
             workspace: policy.workspace.clone(),
             baseline,
             watched: watched.collect(),
+            stand_ins: guard
+                .stand_ins
+                .iter()
+                .map(|one| one.path().to_owned())
+                .collect(),
         };
         let note = match &self.notes {
             Some(folder) => {
@@ -366,6 +371,10 @@ impl Sandbox {
                 note.done()?;
                 continue;
             };
+            // Before the sweep, which would report them.
+            for path in &pending.stand_ins {
+                stand_in::remove_left(path);
+            }
             let root = &pending.workspace;
             let watched = pending.watched.iter();
             let watched = watched.map(|(path, before)| (path.as_path(), before));

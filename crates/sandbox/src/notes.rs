@@ -37,6 +37,8 @@ pub(crate) struct Pending {
     pub(crate) workspace: PathBuf,
     pub(crate) baseline: Baseline,
     pub(crate) watched: Vec<(PathBuf, Before)>,
+    /// Entries in the place of paths that the command must not create.
+    pub(crate) stand_ins: Vec<PathBuf>,
 }
 
 /// A note that is written and locked.
@@ -207,6 +209,9 @@ fn encoded(pending: &Pending) -> Vec<u8> {
             }
         }
     }
+    for path in &pending.stand_ins {
+        put(b'I', &bytes_of(path));
+    }
     put(b'E', b"");
     bytes
 }
@@ -223,6 +228,7 @@ fn decoded(mut bytes: &[u8]) -> Option<Pending> {
             b'N' => drop(pending.baseline.notable.insert(path())),
             b'U' => drop(pending.baseline.unseen.insert(path())),
             b'A' => pending.watched.push((path(), Before::Absent)),
+            b'I' => pending.stand_ins.push(path()),
             b'S' | b'L' => last = path(),
             b'V' => {
                 let settings = &mut pending.baseline.settings;
@@ -264,6 +270,7 @@ mod tests {
                 ("/project/.vimrc".into(), Before::Absent),
                 ("/project/.claude".into(), Before::Link("../x".into())),
             ],
+            stand_ins: vec!["/project/.envrc".into()],
         }
     }
 

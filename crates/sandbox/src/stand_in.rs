@@ -11,17 +11,19 @@
 //! about the path and released when the command has ended; the command that finds no other holder
 //! removes the stand-in. So no command removes a stand-in that another command relies on, whether
 //! in this process or in another. The kernel releases the locks of dead processes. A stand-in that
-//! a crash leaves behind is recognised by its mode, reused by the next command in the same
-//! workspace, and removed after it.
+//! a crash leaves behind is recognised by its mode. The next process removes it: the note about the
+//! command names it. A command that starts before uses it again.
 
 use std::collections::BTreeMap;
 use std::fs::{self, Metadata};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::{
+    DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
+};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
+use rustix::fs::{CWD, FlockOperation, OFlags, RenameFlags, flock, renameat_with};
 use sortie_base::regular_file;
 
 use crate::open_exact::reach;
@@ -112,6 +114,35 @@ impl StandIn {
         Err(io::Error::other(
             "another process keeps creating and removing it",
         ))
+    }
+}
+
+/// Removes a stand-in of a dead process, unless a command relies on it.
+pub(crate) fn remove_left(path: &Path) {
+    let Ok(facts) = fs::symlink_metadata(path) else {
+        return;
+    };
+    if is_ours(path, &facts)
+        && let Ok(file) = regular_or_folder(path)
+        && is_still(path, &file)
+    {
+        // Its end removes it, if no other command holds it.
+        let path = path.to_owned();
+        drop(StandIn { path, file });
+    }
+}
+
+/// Opens the entry that was recognised as a stand-in, and no link or device that replaced it.
+fn regular_or_folder(path: &Path) -> io::Result<fs::File> {
+    fs::File::options()
+        .read(true)
+        .custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed())
+        .open(path)
+}
+
+impl StandIn {
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 }
 
@@ -251,6 +282,23 @@ mod tests {
         make(&path, Stand::Folder).unwrap();
         drop(StandIn::put(&path, Stand::Folder).unwrap().unwrap());
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn stand_in_of_a_dead_process_is_removed_unless_a_command_relies_on_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("name");
+        make(&path, Stand::Folder).unwrap();
+        let held = StandIn::put(&path, Stand::Folder).unwrap().unwrap();
+        remove_left(&path);
+        assert!(path.exists());
+        drop(held);
+        make(&path, Stand::File("")).unwrap();
+        remove_left(&path);
+        assert!(!path.exists());
+        fs::create_dir(&path).unwrap();
+        remove_left(&path);
+        assert!(path.exists(), "a folder of the user is kept");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use sortie_base::lifeline::Lifeline;
 use sortie_sandbox::{Backend, death_signal, supervisor};
 
-use crate::support::{HELPER, World, backends, small, start, with_namespaces};
+use crate::support::{HELPER, World, backends, names, small, start, with_namespaces};
 
 /// Long enough for every machine; only a failing test waits this long.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -145,13 +145,20 @@ fn no_process_is_left_when_the_command_ends() {
     }
 }
 
+/// The folder of the notes of the runtime in small.
+const NOTES: &str = "notes";
+/// Some of the names that have stand-ins in an empty workspace.
+const STAND_INS: [&str; 3] = [".git", ".envrc", "sortie.toml"];
+
 #[test]
 #[ignore = "stands for the runtime in the test below"]
 fn a_runtime_in_small() {
     let world = World::new();
     let backend = with_namespaces();
     for backend in backend {
-        let confined = world.confine(backend, &world.policy(), DAEMONS).unwrap();
+        let sandbox = world.sandbox(backend).with_notes(world.root().join(NOTES));
+        let confined = sandbox.confine(&world.policy(), world.shell(DAEMONS));
+        let confined = confined.unwrap();
         let [program, arguments @ ..] = confined.argv.as_slice() else {
             unreachable!("there is always the helper");
         };
@@ -176,6 +183,7 @@ fn a_runtime_in_small() {
         command.args(&words[1..]).args(["/bin/sh", "-c", script]);
         std::mem::forget(command.stdin(Stdio::null()).spawn().unwrap());
     }
+    println!("works in {}", world.workspace.display());
     println!("at {}", world.root().display());
     let mut never = String::new();
     std::io::stdin().read_line(&mut never).unwrap();
@@ -208,6 +216,24 @@ fn no_process_is_left_when_the_runtime_is_killed() {
     let place = text.lines().find_map(|line| line.split_once("at /"));
     let place = format!("/{}", place.unwrap().1);
     assert!(place.contains(".tmp"), "{place}");
+    let workspace = text
+        .lines()
+        .find_map(|line| line.split_once("works in "))
+        .map(|(_, path)| Path::new(path))
+        .unwrap();
+    // The stand-ins of its commands are left, and the next process removes them.
+    if let Some(backend) = with_namespaces().into_iter().next() {
+        let left = names(workspace);
+        assert!(left.contains(&".git".to_owned()), "{left:?}");
+        let sandbox = World::new().sandbox(backend);
+        let sandbox = sandbox.with_notes(Path::new(&place).join(NOTES));
+        sandbox.recover().unwrap();
+        let kept = names(workspace);
+        assert!(
+            !kept.iter().any(|name| STAND_INS.contains(&name.as_str())),
+            "{kept:?}"
+        );
+    }
     std::fs::remove_dir_all(place).unwrap();
 }
 
