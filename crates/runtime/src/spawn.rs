@@ -504,7 +504,12 @@ pub(crate) fn refusal_text(lang: Lang, refusal: &AdmissionRefusal) -> String {
                 Some(_) => "quota-until",
                 None => match quota {
                     Quota::Storage => "quota-storage",
-                    _ => "quota-queued",
+                    Quota::Running
+                    | Quota::Queued
+                    | Quota::TokensPerDay
+                    | Quota::TokensPerMonth
+                    | Quota::UsdPerDay
+                    | Quota::UsdPerMonth => "quota-queued",
                 },
             };
             t!(

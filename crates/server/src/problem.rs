@@ -230,12 +230,12 @@ impl IntoResponse for Problem {
 impl From<RuntimeError> for Problem {
     fn from(error: RuntimeError) -> Self {
         match error {
-            RuntimeError::Refused(refusal) => match refusal.reason {
-                RefusalReason::QuotaReached { resets_at } => {
-                    quota_reached(refusal.message, resets_at)
+            RuntimeError::Refused(refusal) => {
+                if let RefusalReason::QuotaReached { resets_at } = refusal.reason {
+                    return quota_reached(refusal.message, resets_at);
                 }
-                _ => Self::conflict(refusal.message),
-            },
+                Self::conflict(refusal.message)
+            }
             RuntimeError::Store(error) => error.into(),
             RuntimeError::Toolbox(error) => internal(&error),
         }
