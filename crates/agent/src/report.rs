@@ -341,7 +341,8 @@ pub fn delegation_report(
             .iter()
             .filter_map(|task| task.tokens)
             .reduce(u64::saturating_add),
-        cost_usd: costs.sum(),
+        // The sum of nothing is unknown, and not zero.
+        cost_usd: costs.reduce(|sum, cost| Some(sum? + cost?)).flatten(),
         left_out,
         critical_path,
         steps_left_out,
