@@ -155,7 +155,9 @@ impl From<sortie::Error> for Problem {
             sortie::Error::UnknownAgent { name, known } => Self::NoAgent { name, known },
             sortie::Error::Web(sentence) => Self::Web(sentence),
             sortie::Error::Io(error) => Self::Process(error),
-            error => Self::Refused(sortie_core::error::with_causes(&error)),
+            error @ sortie::Error::Tenant(_) | error => {
+                Self::Refused(sortie_core::error::with_causes(&error))
+            }
         }
     }
 }

@@ -1,7 +1,5 @@
 //! A fan-out whose process is killed.
 
-use std::time::{Duration, Instant};
-
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -32,11 +30,9 @@ fn finished_siblings_survive_a_kill_and_only_the_others_run_again() {
     let world = World::new();
     let model = world.scenario(STUCK);
     let mut run = world.start(&["run", "Go", "--model", &model]);
-    let due = Instant::now() + Duration::from_secs(30);
-    while finished(&world).len() < 5 {
-        assert!(Instant::now() < due, "{:#?}", world.tasks());
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    world.until("five items are completed", |world| {
+        finished(world).len() == 5
+    });
     run.signal(Signal::KILL);
     run.end();
     let journal = |task: &Value| {

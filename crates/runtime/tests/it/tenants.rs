@@ -15,7 +15,7 @@ const TWO_TURNS: &str = r#"
 "#;
 
 fn acme() -> Tenant {
-    "acme".parse().unwrap()
+    "acme".parse().expect("a tenant")
 }
 
 fn limited(limits: TenantLimits) -> TenantRules {

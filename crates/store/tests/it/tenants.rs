@@ -39,7 +39,9 @@ async fn limit(store: &dyn Store, limits: &[(&str, TenantLimits)]) {
 fn refused(admission: Admission) -> QuotaReached {
     match admission {
         Admission::Refused(AdmissionRefusal::Quota(reached)) => reached,
-        other => panic!("not refused by a quota: {other:?}"),
+        other @ (Admission::Admitted { .. }
+        | Admission::Existing { .. }
+        | Admission::Refused(_)) => panic!("not refused by a quota: {other:?}"),
     }
 }
 
