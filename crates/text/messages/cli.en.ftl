@@ -604,6 +604,7 @@ unpause-done = Task { $id } continues.
 retry-done = Task [{ $label }] is queued again (ID: { $id }).
 control-left = It is noted for task { $id }. { $owner } has not applied it yet; it does so as soon as it can, or the next process that opens the store.
 run-paused = Paused from another terminal. Continue with `sortie tasks resume { $id }`, or stop with Ctrl-C.
+cancel-session-done = Session { $session }: { $count } active tasks are cancelled.
 steer-done = Task { $id } reads it before its next step.
 telemetry-off = No traces are sent: { $problem }
 serve-listening = Serving { $home } at { $address }. Ctrl-C stops.

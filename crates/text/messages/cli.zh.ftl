@@ -518,6 +518,7 @@ unpause-done = 任务 { $id } 可以继续。
 retry-done = 任务 [{ $label }] 已重新排队（ID: { $id }）。
 control-left = 已为任务 { $id } 记下。{ $owner } 尚未执行；它会尽快执行，否则由下一个打开存储的进程执行。
 run-paused = 已从另一个终端暂停。用 `sortie tasks resume { $id }` 继续，或按 Ctrl-C 停止。
+cancel-session-done = 会话 { $session }：已取消 { $count } 个活动任务。
 steer-done = 任务 { $id } 会在下一步之前读到。
 telemetry-off = 不发送追踪数据：{ $problem }
 serve-listening = 正在 { $address } 提供 { $home } 的服务。按 Ctrl-C 停止。

@@ -6,9 +6,11 @@
 
 use std::time::Duration;
 
-use sortie_core::id::RunId;
-use sortie_core::ports::store::{Control, LeaveControl, LeftControl, Requests as _, StoreError};
-use sortie_core::run::RunRecord;
+use sortie_core::id::{RunId, SessionKey};
+use sortie_core::ports::store::{
+    Control, LeaveControl, LeftControl, ListFilter, Requests as _, StoreError,
+};
+use sortie_core::run::{RunRecord, Status};
 use sortie_core::time::Clock as _;
 use sortie_runtime::{ProcessClock, RuntimeError, check_message};
 use sortie_store::ReadStore;
@@ -129,6 +131,20 @@ impl<'a> Controller<'a> {
                 let text = text.to_owned();
                 Ok(mailbox.leave(run, Control::Steer { text }).await?.1)
             }
+        }
+    }
+
+    /// Returns the active runs of a session, the oldest first.
+    pub(crate) async fn active_in(&self, session: &SessionKey) -> Result<Vec<RunRecord>, Problem> {
+        let filter = ListFilter {
+            session: Some(session.clone()),
+            statuses: vec![Status::Pending, Status::Running],
+            oldest_first: true,
+            ..ListFilter::default()
+        };
+        match self {
+            Self::Engine(engine) => engine.list(filter).await,
+            Self::Mailbox(mailbox) => Ok(mailbox.store.list(filter).await?),
         }
     }
 

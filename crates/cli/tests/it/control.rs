@@ -174,3 +174,17 @@ fn refused_operation_is_not_left() {
     world.ok(&["tasks", "cancel", &root]);
     run.end();
 }
+
+#[test]
+fn second_terminal_cancels_the_session_of_a_plain_run() {
+    let world = World::new();
+    let run = started(&world, HANGS, "[explore] slow");
+    let session = world.task("top")["session_id"].as_str().unwrap().to_owned();
+    let none = world.json(&["tasks", "cancel", "--session", "web:none", "--json"]);
+    assert_eq!(none["cancelled"], serde_json::json!([]), "{none}");
+    let cancelled = world.ok(&["tasks", "cancel", "--session", &session]).out;
+    assert!(cancelled.contains("2 active tasks"), "{cancelled}");
+    assert_eq!(run.end().code, Some(130));
+    assert_eq!(world.task("slow")["status"], "cancelled");
+    assert_eq!(world.task("top")["status"], "cancelled");
+}

@@ -1,7 +1,10 @@
 //! `sortie tasks cancel`.
 
+use std::collections::BTreeSet;
+
 use clap::Args;
 use serde_json::json;
+use sortie_core::id::SessionKey;
 use sortie_core::run::RunRecord;
 use sortie_text::t;
 
@@ -13,11 +16,15 @@ use crate::output;
 use crate::problem::Problem;
 use crate::settings::Settings;
 
-/// Cancels a task and its descendants
+/// Cancels a task and its descendants, or everything that is active in a session
 #[derive(Debug, Args)]
 pub(crate) struct Cancel {
     /// Handle or id of the task; at least 8 characters of an id
-    id: String,
+    #[arg(required_unless_present = "session")]
+    id: Option<String>,
+    /// Cancels everything that is active in this session
+    #[arg(long, value_name = "KEY", conflicts_with = "id")]
+    session: Option<SessionKey>,
     /// Reason, for the journal and the audit
     #[arg(long)]
     reason: Option<String>,
@@ -28,17 +35,56 @@ pub(crate) struct Cancel {
 
 impl Cancel {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
-        long_enough(&self.id)?;
-        let controller = Controller::find(settings).await?;
+        if let Some(id) = &self.id {
+            long_enough(id)?;
+        }
         let reason = self
             .reason
             .clone()
             .unwrap_or_else(|| t!(settings.lang, "cancel-reason-command"));
-        let done = cancel(&controller, &self.id, &reason).await;
+        let controller = Controller::find(settings).await?;
+        let done = match (&self.session, &self.id) {
+            (Some(session), _) => {
+                self.cancel_session(settings, &controller, session, &reason)
+                    .await
+            }
+            (None, id) => {
+                let id = id.as_deref().unwrap_or_default();
+                match cancel(&controller, id, &reason).await {
+                    Ok((record, (report, taken))) => self.print(settings, &record, &report, &taken),
+                    Err(problem) => Err(problem),
+                }
+            }
+        };
         controller.shut_down().await;
-        let (record, (report, taken)) = done?;
-        self.print(settings, &record, &report, &taken)?;
-        Ok(Exit::Ok)
+        done.map(|()| Exit::Ok)
+    }
+
+    /// Cancels the trees of a session, one after the other.
+    async fn cancel_session(
+        &self,
+        settings: &Settings,
+        controller: &Controller<'_>,
+        session: &SessionKey,
+        reason: &str,
+    ) -> Result<(), Problem> {
+        let mut ended = BTreeSet::new();
+        for record in controller.active_in(session).await? {
+            if !ended.contains(&record.run_id) {
+                let (stopped, _taken) = controller.cancel(record.run_id, reason).await?;
+                ended.insert(record.run_id);
+                ended.extend(stopped.ended);
+            }
+        }
+        if self.json {
+            return output::json(&json!({ "session_id": session, "cancelled": ended }));
+        }
+        output::text(&t!(
+            settings.lang,
+            "cancel-session-done",
+            session = session.as_str(),
+            count = ended.len()
+        ))
     }
 
     fn print(
