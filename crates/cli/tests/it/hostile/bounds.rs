@@ -227,8 +227,11 @@ fn endless_tool_loop_reaches_a_limit() {
 #[test]
 fn number_of_children_is_limited() {
     let world = World::new();
-    let spawn = call("spawn_subagent", json!({ "task": "x" }));
-    let first = json!({ "when": { "depth": 0, "turn": 1 }, "calls": vec![spawn; 30] });
+    // Identical calls would become one.
+    let spawns: Vec<Value> = (0..30)
+        .map(|number| call("spawn_subagent", json!({ "task": format!("x {number}") })))
+        .collect();
+    let first = json!({ "when": { "depth": 0, "turn": 1 }, "calls": spawns });
     let model = world.scenario(&format!("  - {first}\n  - say: done\n"));
     let cap = "subagents.max_children=4";
     world.json_any(&["run", "x", "--yes", "--json", "-c", cap, "--model", &model]);
