@@ -148,6 +148,7 @@ async fn appends(rounds: u32) -> anyhow::Result<Value> {
                             blobs: Vec::new(),
                             audit: Vec::new(),
                             spent: None,
+                            letters: Vec::new(),
                         })
                         .await?;
                     follows = appended.head;

@@ -148,3 +148,46 @@ pub struct McpToolsConfig {
     /// Never offers these tools.
     pub deny: Vec<String>,
 }
+
+/// A hook: a command or a webhook.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct HookConfig {
+    /// When it runs: `spawn`, `start`, `tool_before`, `tool_after`, `stop`, `finish` or `announce`;
+    /// Claude Code's names such as `PreToolUse` mean the same.
+    pub events: Vec<String>,
+    /// Command for `sh`, outside the sandbox of the agents. It reads JSON on stdin.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// Address that gets a signed POST request, instead of `command`. It observes only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "uri"))]
+    pub url: Option<String>,
+    /// Environment variable that contains the secret of the webhook: `whsec_` and base64.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend(
+        "format" = "environment-variable",
+        "pattern" = "^[A-Z_][A-Z0-9_]{0,127}$"
+    ))]
+    pub secret_env: Option<String>,
+    /// File that contains the secret of the webhook; refused if every user can read it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub secret_file: Option<String>,
+    /// Only runs of these agents; `*` matches any characters. Unset: all.
+    pub agents: Vec<String>,
+    /// Only calls of these tools; `*` matches any characters. Unset: all.
+    pub tools: Vec<String>,
+    /// Time limit of the command or the request, in seconds. Unset: 60 for a command, 15 for a webhook.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 600))]
+    pub timeout_seconds: Option<u64>,
+    /// Attempts to deliver an observed event before it is a dead letter. Unset: 12.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 100))]
+    pub max_attempts: Option<u32>,
+    /// Whether a call is denied, and an end refused, if the command fails. Otherwise a failure is only
+    /// logged.
+    pub required: bool,
+    /// Whether the hook is ignored.
+    pub disabled: bool,
+}

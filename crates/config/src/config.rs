@@ -13,7 +13,7 @@ use sortie_core::run::Cleanup;
 use sortie_core::words::Lang;
 
 use crate::Secret;
-use crate::authority::{ApprovalsConfig, McpServerConfig, SandboxConfig, WebConfig};
+use crate::authority::{ApprovalsConfig, HookConfig, McpServerConfig, SandboxConfig, WebConfig};
 use crate::serving::{LogConfig, ServerConfig, TelemetryConfig, TerminalConfig};
 
 /// The configuration of Sortie: `sortie.toml`.
@@ -90,6 +90,8 @@ pub struct Config {
     pub web: WebConfig,
     /// MCP servers, by name.
     pub mcp_servers: BTreeMap<String, McpServerConfig>,
+    /// Hooks, by name: commands and signed webhooks that observe runs, or restrict them.
+    pub hooks: BTreeMap<String, HookConfig>,
     /// Settings of `sortie serve`.
     pub server: ServerConfig,
     /// Export of traces to OpenTelemetry.

@@ -31,6 +31,8 @@ pub enum Check {
         url: String,
         status: u16,
     },
+    /// A stop hook of the operator lets the run end. No caller can request it.
+    Hook(String),
 }
 
 impl Check {
@@ -42,14 +44,18 @@ impl Check {
             | Self::FileExists(_)
             | Self::Matches { .. }
             | Self::Sha256 { .. }
-            | Self::Http { .. } => None,
+            | Self::Http { .. }
+            | Self::Hook(_) => None,
         }
     }
 
     /// Returns the texts that are limited by [`MAX_CHECK_CHARS`].
     pub fn texts(&self) -> Vec<&str> {
         match self {
-            Self::Command(text) | Self::FileExists(text) | Self::FileChanged(text) => vec![text],
+            Self::Command(text)
+            | Self::FileExists(text)
+            | Self::FileChanged(text)
+            | Self::Hook(text) => vec![text],
             Self::Matches { file, regex } => vec![file, regex],
             Self::Sha256 { file, hash } => vec![file, hash],
             Self::Http { url, .. } => vec![url],
@@ -66,6 +72,7 @@ impl std::fmt::Display for Check {
             Self::Matches { file, regex } => write!(f, "matches {file} /{regex}/"),
             Self::Sha256 { file, hash } => write!(f, "sha256 {file} {hash}"),
             Self::Http { url, status } => write!(f, "http {url} {status}"),
+            Self::Hook(name) => write!(f, "hook {name}"),
         }
     }
 }
@@ -103,6 +110,21 @@ impl Verdict {
         } else {
             Self::Verified
         }
+    }
+}
+
+impl Checked {
+    /// Returns the checks of a result. A hook that has no objection proves nothing, so alone it gives no
+    /// verdict, and one that failed to run is left to the operator's log.
+    pub fn of(results: Vec<CheckResult>) -> Option<Self> {
+        let counts = |result: &CheckResult| {
+            !matches!(result.check, Check::Hook(_)) || result.status == CheckStatus::Failed
+        };
+        let results: Vec<CheckResult> = results.into_iter().filter(counts).collect();
+        (!results.is_empty()).then(|| Self {
+            verdict: Verdict::of(&results),
+            results,
+        })
     }
 }
 

@@ -16,6 +16,7 @@ pub mod config;
 pub mod error;
 pub mod event;
 pub mod fan_out;
+pub mod hook;
 pub mod id;
 pub mod inbox;
 pub mod message;

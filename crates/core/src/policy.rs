@@ -68,6 +68,8 @@ words! {
         Danger = "danger",
         /// Grants of an approver for the whole session.
         Session = "session",
+        /// A hook of the operator.
+        Hook = "hook",
     }
 }
 

@@ -166,7 +166,8 @@ impl Rules {
             | Layer::Grant
             | Layer::Mode
             | Layer::Danger
-            | Layer::Session => false,
+            | Layer::Session
+            | Layer::Hook => false,
         }
     }
 }

@@ -257,7 +257,8 @@ impl Parent<'_> {
                 | Layer::Grant
                 | Layer::Mode
                 | Layer::Danger
-                | Layer::Session => layers.push(layer.clone()),
+                | Layer::Session
+                | Layer::Hook => layers.push(layer.clone()),
             }
         }
         layers.push(PolicyLayer {

@@ -10,6 +10,7 @@ mod bodies;
 mod catalogue;
 #[cfg(feature = "client")]
 pub mod client;
+mod hooks;
 mod live;
 mod problem;
 mod proof;
@@ -24,6 +25,7 @@ mod usage;
 pub use audit::{AuditLine, AuditVerdict, Ruling};
 pub use bodies::*;
 pub use catalogue::*;
+pub use hooks::*;
 pub use live::*;
 pub use problem::Problem;
 pub use proof::{MAX_NONCE_CHARS, Proof};

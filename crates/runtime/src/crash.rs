@@ -26,9 +26,11 @@ pub enum Point {
     AfterTakeInbox,
     /// A sink accepted a result; that is not written.
     AfterSink,
+    /// A receiver outside accepted a letter, or refused it; that is not written.
+    AfterLetter,
 }
 
-const NAMES: [(&str, Point); 9] = [
+const NAMES: [(&str, Point); 10] = [
     ("before-admit", Point::BeforeAdmit),
     ("after-admit", Point::AfterAdmit),
     ("after-claim", Point::AfterClaim),
@@ -38,6 +40,7 @@ const NAMES: [(&str, Point); 9] = [
     ("after-deliver", Point::AfterDeliver),
     ("after-take-inbox", Point::AfterTakeInbox),
     ("after-sink", Point::AfterSink),
+    ("after-letter", Point::AfterLetter),
 ];
 
 /// When to kill the process: at a point, at its `nth` visit.

@@ -1,6 +1,7 @@
 //! Dispatches one tool call: from the arguments of the model to exactly one result.
 
 mod checks;
+mod hooks;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use serde_json::Value;
 use sortie_agent::{CallStatus, FanOut, OpenCall, bound_result};
 use sortie_core::audit::{AuditEntry, AuditStage};
 use sortie_core::event::Event;
+use sortie_core::hook::NewLetter;
 use sortie_core::id::{BlobId, EffectId, Fence, Seq};
 use sortie_core::message::{
     Arguments, Block, ImageRef, Message, ResultStatus, SharedMessage, ToolCall, ToolResult,
@@ -37,7 +39,7 @@ use crate::planner::Conversation;
 use crate::requests;
 use crate::spawn::RunSpawner;
 
-pub(crate) use checks::hash_inside;
+pub(crate) use checks::{Answer, hash_inside};
 
 /// Characters of the message about a call that did not run: it may quote the arguments.
 const MAX_REFUSAL_CHARS: usize = 4_000;
@@ -111,6 +113,8 @@ pub(crate) struct CallRecord {
     pub(crate) event: Event,
     pub(crate) blobs: Vec<Blob>,
     pub(crate) audit: Vec<AuditEntry>,
+    /// Messages for the hooks that observe the call.
+    pub(crate) letters: Vec<NewLetter>,
 }
 
 /// What an exclusive call needs before it runs.
@@ -193,13 +197,7 @@ impl<'a> Dispatch<'a> {
                 }
             }
         }
-        if checked.ruling.decision == Decision::Ask
-            && checked.ruling.approved.is_none()
-            && !checked.was_started()
-        {
-            return Prepared::NeedsApproval(checked);
-        }
-        Prepared::Run(checked.classified())
+        checked.settled()
     }
 
     /// Returns the number of an earlier call of the same completion that starts the same subagents:
@@ -233,7 +231,10 @@ impl<'a> Dispatch<'a> {
         self,
         mut checked: CheckedCall<'a>,
     ) -> ApprovalOutcome<'a> {
-        if let Some(rule) = self.find_grant(&checked).await {
+        // A hook that requires an approval requires it every time.
+        if checked.ruling.layer != Layer::Hook
+            && let Some(rule) = self.find_grant(&checked).await
+        {
             checked.ruling.approved = Some(ApprovedBy::Grant { rule });
             return ApprovalOutcome::Granted(checked.classified());
         }
@@ -315,6 +316,7 @@ impl<'a> Dispatch<'a> {
             },
             blobs: Vec::new(),
             audit: vec![self.audited(checked, AuditStage::Begun)],
+            letters: Vec::new(),
         })
     }
 
@@ -329,7 +331,8 @@ impl<'a> Dispatch<'a> {
             .run(&context, Value::clone(&checked.arguments))
             .await;
         let elapsed_ms = self.engine.clock.now().ms_since(started);
-        self.finished(checked, reply, elapsed_ms)
+        let record = self.finished(checked, reply, elapsed_ms);
+        self.consult_after(checked, record).await
     }
 
     /// Returns the result of a call that a crash interrupted; `None` if it may run now.
@@ -409,6 +412,7 @@ impl<'a> Dispatch<'a> {
                     },
                     blobs: Vec::new(),
                     audit: vec![self.audited(checked, AuditStage::Waits)],
+                    letters: Vec::new(),
                 };
             }
             Ok(ToolOutcome::Asks { question, timeout }) => {
@@ -450,6 +454,7 @@ impl<'a> Dispatch<'a> {
         };
         let stage = audit::ended(&result, elapsed_ms, answer.sandbox.clone());
         CallRecord {
+            letters: self.letters_of_result(checked.call, &result),
             audit: vec![self.audited(checked, stage)],
             event: Event::ToolFinished {
                 result,
@@ -491,6 +496,7 @@ impl<'a> Dispatch<'a> {
             },
             blobs: Vec::new(),
             audit: vec![self.audited(checked, AuditStage::Waits)],
+            letters: Vec::new(),
         }
     }
 
@@ -540,6 +546,7 @@ impl<'a> Dispatch<'a> {
         );
         let stage = audit::ended(&result, 0, None);
         CallRecord {
+            letters: self.letters_of_result(call, &result),
             audit: vec![self.auditor().entry(call, &call.name, None, stage)],
             event: Event::ToolFinished {
                 result,
@@ -677,6 +684,17 @@ impl<'a> CheckedCall<'a> {
                 | CallStatus::Interrupted { .. }
                 | CallStatus::FanningOut(_)
         )
+    }
+
+    /// Returns whether it waits for an approval or may run.
+    fn settled(self) -> Prepared<'a> {
+        if self.ruling.decision == Decision::Ask
+            && self.ruling.approved.is_none()
+            && !self.was_started()
+        {
+            return Prepared::NeedsApproval(self);
+        }
+        Prepared::Run(self.classified())
     }
 
     /// Decides whether it may run concurrently.

@@ -9,6 +9,7 @@ use sortie_base::redact::Redactor;
 use sortie_core::id::RunId;
 use sortie_core::inbox::InboxItem;
 use sortie_core::notification::NotificationKind;
+use sortie_core::ports::hooks::Hooks;
 use sortie_core::ports::model::ModelDirectory;
 use sortie_core::ports::store::{
     CancelReport, Controlled, EndReport, Join, PauseReport, Recover, RecoverReport, RecoverScope,
@@ -39,6 +40,7 @@ pub(crate) struct Engine {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) models: Arc<dyn ModelDirectory>,
     pub(crate) worktrees: Arc<dyn Worktrees>,
+    pub(crate) hooks: Arc<dyn Hooks>,
     pub(crate) redactor: Redactor,
     /// Decides about new runs; has the settings, the tools and the agents.
     pub(crate) planner: Planner,
@@ -66,6 +68,8 @@ pub(crate) struct Wakeups {
     pub(crate) scheduler: Notify,
     /// An announcement may be deliverable outside the store.
     pub(crate) outside: Notify,
+    /// A letter may be deliverable.
+    pub(crate) letters: Notify,
     /// A result may wait for a turn of its session.
     pub(crate) sessions: Notify,
     /// A transcript may have to be deleted, because its run does not keep it.
@@ -85,6 +89,9 @@ impl Engine {
     pub(crate) fn publish_admission(&self, run: RunId, spec: &RunSpec) {
         self.publisher.admitted(run, spec);
         self.wakeups.scheduler.notify_one();
+        if !spec.hooks.is_empty() {
+            self.wakeups.letters.notify_one();
+        }
     }
 
     pub(crate) async fn cancel(
@@ -218,6 +225,7 @@ impl Engine {
         }
         self.wakeups.scheduler.notify_one();
         self.wakeups.outside.notify_one();
+        self.wakeups.letters.notify_one();
     }
 
     /// Recovers what processes that have ended left behind. Beside other processes that share the

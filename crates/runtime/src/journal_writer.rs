@@ -15,6 +15,7 @@ use sortie_agent::{IllegalEvent, RunState};
 use sortie_core::audit::AuditEntry;
 use sortie_core::budget::Amount;
 use sortie_core::event::{Event, JournalEntry};
+use sortie_core::hook::NewLetter;
 use sortie_core::id::Fence;
 use sortie_core::ports::store::{Append, Appended, Blob, Store, StoreError, StoreResult};
 use sortie_core::run::Cancellation;
@@ -43,6 +44,8 @@ pub(crate) struct NewEntries {
     pub(crate) audit: Vec<AuditEntry>,
     /// What the model call in progress really cost.
     pub(crate) spent: Option<Amount>,
+    /// Messages for hooks about the events.
+    pub(crate) letters: Vec<NewLetter>,
 }
 
 impl From<crate::dispatch::CallRecord> for NewEntries {
@@ -52,6 +55,7 @@ impl From<crate::dispatch::CallRecord> for NewEntries {
             blobs: finished.blobs,
             audit: finished.audit,
             spent: None,
+            letters: finished.letters,
         }
     }
 }
@@ -160,6 +164,7 @@ impl JournalWriter {
             blobs: entries.blobs,
             audit: entries.audit,
             spent: entries.spent,
+            letters: entries.letters,
         };
         let store = Arc::clone(&self.store);
         let mut appending: BoxFuture<'static, _> =

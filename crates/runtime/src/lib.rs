@@ -24,6 +24,7 @@ mod dispatch;
 mod engine;
 mod executor;
 mod fork;
+mod hooks;
 mod journal_load;
 mod journal_writer;
 mod leftovers;

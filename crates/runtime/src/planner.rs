@@ -18,6 +18,7 @@ use sortie_core::agent::{AgentDefinition, DEFAULT_AGENT, ModelChoice};
 use sortie_core::budget::Budget;
 use sortie_core::check::Check;
 use sortie_core::config::{AgentConfig, ModelConfig};
+use sortie_core::hook::HookEvent;
 use sortie_core::id::{CallId, RunId, SessionKey};
 use sortie_core::policy::{Layer, Mode, PolicyLayer, Rules};
 use sortie_core::ports::store::AdmissionCaps;
@@ -215,7 +216,17 @@ impl Planner {
             confinement,
         })?;
         let result_schema = checked_schema(lang, request.result_schema.clone())?;
-        let checks = checked_checks(lang, request.checks.clone())?;
+        let mut checks = checked_checks(lang, request.checks.clone())?;
+        let hooks = self.settings.hooks.iter();
+        checks.extend(
+            hooks
+                .clone()
+                .filter(|hook| hook.decides(HookEvent::Stop, &request.agent.name, None))
+                .map(|hook| Check::Hook(hook.name.clone())),
+        );
+        let hooks = hooks
+            .filter_map(|hook| hook.subscription(&request.agent.name))
+            .collect();
         let watched = watched(&request.workspace, &checks, &self.settings.hidden);
         let skills = self.skills_for(&request, settings)?;
         let limits = self.limits_for(&request, settings);
@@ -271,6 +282,7 @@ impl Planner {
             fork: None,
             context,
             report_to: request.report_to,
+            hooks,
             policy_hash: derived.hash,
             policy: derived.policy,
             operator: parent

@@ -3,6 +3,7 @@
 mod approvals;
 mod audit;
 mod changes;
+mod hook_letters;
 mod idempotency;
 mod journals;
 mod policies;
@@ -23,6 +24,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use sortie_base::redact::Redactor;
 use sortie_core::id::RunId;
 use sortie_core::notification::Notification;
+use sortie_core::ports::hooks::{Hooks, NoHooks};
 use sortie_core::ports::model::ModelDirectory;
 use sortie_core::ports::store::{RecoverReport, Store, StoreError};
 use sortie_core::ports::tool::Tool;
@@ -40,6 +42,7 @@ use crate::authority::PolicyCache;
 use crate::clock::{ProcessClock, StoreClock};
 use crate::details_cache::DetailsCache;
 use crate::engine::{Engine, Wakeups, store_failed};
+use crate::hooks;
 use crate::peers;
 use crate::planner::Planner;
 use crate::publish::Publisher;
@@ -66,6 +69,8 @@ pub struct Parts {
     pub sinks: Vec<Arc<dyn Sink>>,
     /// Creates worktrees for isolated runs.
     pub worktrees: Arc<dyn Worktrees>,
+    /// Runs the commands of hooks and sends their letters.
+    pub hooks: Arc<dyn Hooks>,
     pub skills: Arc<dyn Skills>,
     /// Removes secrets from everything that is written.
     pub redactor: Redactor,
@@ -87,6 +92,7 @@ impl Parts {
             clock: Arc::new(ProcessClock::start()),
             sinks: Vec::new(),
             worktrees: Arc::new(NoWorktrees),
+            hooks: Arc::new(NoHooks),
             skills: Arc::new(NoSkills),
             redactor: Redactor::default(),
         }
@@ -136,6 +142,7 @@ impl Runtime {
             clock,
             models: parts.models,
             worktrees: parts.worktrees,
+            hooks: parts.hooks,
             redactor: parts.redactor,
             policies: PolicyCache::default(),
             active_runs: ActiveRuns::default(),
@@ -178,6 +185,7 @@ impl Runtime {
                 parts.sinks,
                 stop.clone(),
             ));
+            services.spawn(hooks::deliver(Arc::clone(&engine), stop.clone()));
         }
         if is_front && engine.settings().wake_sessions {
             services.spawn(session_turns::serve(Arc::clone(&engine), stop.clone()));

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures::FutureExt as _;
+use sortie_core::hook::hook_receiver;
 use sortie_core::id::Fence;
 use sortie_core::ports::store::{
     Claim, Claimed, Heartbeat, HeartbeatReport, RecoverScope, RetentionRule, StoreError,
@@ -338,6 +339,9 @@ async fn tidy(engine: &Engine) -> StoreResult<()> {
         return sweep_worktrees(engine).await;
     }
     engine.store.clean(now).await?;
+    let hooks = engine.settings().hooks.iter();
+    let receivers = hooks.map(|hook| hook_receiver(&hook.name)).collect();
+    engine.store.tidy_letters(receivers, now).await?;
     sweep_worktrees(engine).await?;
     if let Some(age) = engine.settings().clean_up_after {
         let before = now.plus_ms(-engine::millis(age));

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use sortie_core::check::Check;
 use sortie_core::event::Event;
 use sortie_core::id::RunId;
 use sortie_core::ports::store::{Admission, Admit, StoreResult, WaitingSession};
@@ -93,7 +94,11 @@ fn next_turn(run: RunId, last: &RunRecord, spec: RunSpec) -> RunSpec {
         fork: None,
         context: None,
         result_schema: None,
-        checks: Vec::new(),
+        checks: spec
+            .checks
+            .into_iter()
+            .filter(|check| matches!(check, Check::Hook(_)))
+            .collect(),
         watched: BTreeMap::new(),
         report_to: Vec::new(),
         not_after: None,

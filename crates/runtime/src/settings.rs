@@ -9,6 +9,7 @@ use sortie_core::budget::Budget;
 use sortie_core::config::{
     AgentConfig, ModelConfig, PolicyConfig, SubagentSkillsConfig, SubagentToolsConfig,
 };
+use sortie_core::hook::Hook;
 use sortie_core::policy::ApproveSpawn;
 use sortie_core::ports::store::{AdmissionCaps, DeathLimits, LaneLimit};
 use sortie_core::run::{Cleanup, Confinement, Lane};
@@ -54,6 +55,8 @@ pub struct Settings {
     pub approve_spawn: ApproveSpawn,
     /// The sandbox of shell commands.
     pub confinement: Confinement,
+    /// The operator's hooks.
+    pub hooks: Vec<Hook>,
     /// Secrets of the user and Sortie's own folders: checks of results read no file in them.
     pub hidden: Vec<PathBuf>,
     /// Which skills children have.
@@ -188,6 +191,7 @@ impl Default for Settings {
             },
             approve_spawn: ApproveSpawn::Changing,
             confinement: Confinement::default(),
+            hooks: Vec::new(),
             hidden: Vec::new(),
             skills: SubagentSkillsConfig::default(),
             main: RunDefaults {

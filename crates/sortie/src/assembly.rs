@@ -8,11 +8,18 @@ use std::sync::Arc;
 
 use sortie_base::hidden::write_out_line;
 use sortie_base::redact::Redactor;
+use sortie_core::hook::{
+    HookEvent, HookInput, HookKind, HookSubject, HookVerdict, Letter, LetterState, NewLetter,
+};
+use sortie_core::id::{CallId, RunId, SessionKey};
+use sortie_core::ports::hooks::Hooks as _;
 use sortie_core::ports::model::ModelDirectory;
 use sortie_core::ports::tool::Tool;
 use sortie_core::run::SandboxMode;
 use sortie_core::tenant::TenantRules;
+use sortie_core::time::Timestamp;
 use sortie_definitions::{AgentFiles, SkillTool};
+use sortie_hooks::HookHost;
 #[cfg(feature = "mcp")]
 use sortie_mcp::Pool;
 use sortie_runtime::{Agents, FileSink, Parts, Planner, Runtime, Sink};
@@ -29,7 +36,7 @@ use crate::options::{OpenStore, Options};
 use crate::skills::SkillFolders;
 use crate::sortie::{Defaults, Sortie};
 use crate::worktrees::GitWorktrees;
-use crate::{agent_files, settings};
+use crate::{agent_files, hooks, settings};
 
 /// The folder in the home folder that lists workspaces to be swept after a crash.
 const UNSWEPT_FOLDER: &str = "unswept";
@@ -47,6 +54,9 @@ pub struct Assembly {
     pub agent_files: AgentFiles,
     /// The runtime's settings: the configuration, completed by agent files.
     pub settings: sortie_runtime::Settings,
+    /// Why hooks are left out.
+    pub hook_problems: Vec<String>,
+    hooks: Arc<HookHost>,
     options: Options,
     sandbox: Option<Arc<Sandbox>>,
     models: Arc<dyn ModelDirectory>,
@@ -94,12 +104,16 @@ impl Assembly {
         let names: Vec<String> = tools.iter().map(|tool| tool.spec().name.clone()).collect();
         let agent_files = agent_files::load(&options, &agents, &names);
         agent_files::add(&agent_files, &mut agents, &mut settings);
+        let hooks = hooks::find(&options, &agent_files, &names);
+        settings.hooks = hooks.hooks;
 
         Ok(Self {
             tools,
             agents,
             agent_files,
             settings,
+            hook_problems: hooks.problems,
+            hooks: Arc::new(hooks.host),
             models: builder.model_directory(&options),
             options,
             sandbox,
@@ -121,6 +135,10 @@ impl Assembly {
             self.notices.send(strip_sequences(&warning));
         }
 
+        for problem in &self.hook_problems {
+            self.notices.send(strip_sequences(problem));
+        }
+
         let defaults = Defaults::new(&self.options);
         let database = Arc::new(store.store);
         let mut sinks = self.sinks;
@@ -133,6 +151,7 @@ impl Assembly {
             clock: Arc::new(store.clock),
             sinks,
             worktrees: Arc::new(GitWorktrees::new(&self.options)),
+            hooks: self.hooks,
             skills: Arc::new(SkillFolders::new(&self.options)),
             redactor: redactor(&self.options),
         };
@@ -143,6 +162,68 @@ impl Assembly {
             services.telemetry = crate::telemetry::start(options, notices, &runtime, database);
         }
         Ok(Sortie::new(runtime, self.models, defaults, services))
+    }
+
+    /// Sends a hook a test event: runs its command, or sends it a signed request. Returns what a command
+    /// decided.
+    pub async fn test_hook(
+        &self,
+        name: &str,
+        (run, at): (RunId, Timestamp),
+    ) -> Result<Option<HookVerdict>, String> {
+        let mut hooks = self.settings.hooks.iter();
+        let hook = hooks.find(|hook| hook.name == name);
+        let hook = hook.ok_or_else(|| format!("there is no hook {name}"))?;
+        let event = hook.events.first().copied().unwrap_or(HookEvent::Finish);
+        let session = SessionKey::cli();
+        let subject = HookSubject {
+            run,
+            parent: None,
+            root: run,
+            session: &session,
+            agent: "general",
+            label: "test",
+            cwd: &self.options.workspace,
+        };
+        let mut input = HookInput::new(event, subject).with_task("A test of the hook.");
+        if event.is_about_call() {
+            let arguments = serde_json::json!({ "command": "true" });
+            input = input.with_call("exec", &CallId::from_stored("test"), arguments);
+        }
+        if hook.claude_names {
+            input = input.with_claude_names();
+        }
+        let run_hook = async {
+            match hook.kind {
+                HookKind::Command => {
+                    let folder = &self.options.workspace;
+                    let output = self.hooks.run(name, &input.to_json(), folder).await?;
+                    Ok(Some(output.verdict()))
+                }
+                HookKind::Webhook => {
+                    let detail = at.to_rfc3339();
+                    let letter = NewLetter::of_hook(name, event, run, &detail, &input);
+                    let letter = Letter {
+                        id: 0,
+                        key: letter.key,
+                        receiver: letter.receiver,
+                        run: None,
+                        kind: "test".to_owned(),
+                        body: letter.body,
+                        state: LetterState::Pending,
+                        attempts: 0,
+                        at,
+                        next_at: at,
+                        error: None,
+                    };
+                    self.hooks.deliver(name, &letter, at).await.map(|()| None)
+                }
+            }
+        };
+        match tokio::time::timeout(hook.timeout, run_hook).await {
+            Ok(done) => done,
+            Err(_) => Err(format!("no answer after {} s", hook.timeout.as_secs())),
+        }
     }
 
     /// Returns configured rules that name no tool and so have no effect, as sentences.
@@ -298,6 +379,7 @@ fn redactor(options: &Options) -> Redactor {
             .map(|(_, value)| value.to_owned()),
     );
     values.extend(options.store_passwords());
+    values.extend(hooks::secrets(options));
     #[cfg(feature = "telemetry")]
     values.extend(crate::telemetry::header_values(options));
     Redactor::new(values)

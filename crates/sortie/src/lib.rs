@@ -7,6 +7,7 @@ mod audit;
 mod builder;
 mod environment;
 mod error;
+mod hooks;
 #[cfg(feature = "mcp")]
 mod mcp;
 mod notices;

@@ -134,15 +134,15 @@ fn unusable(why: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> StoreEr
 }
 
 /// Reads the password of a database from a file that only its owner and its group may read.
-fn read_password(path: &Path) -> Result<String, String> {
+pub(crate) fn read_password(path: &Path) -> Result<String, String> {
     let shown = path.display();
     let unread = |error: std::io::Error| format!("cannot read {shown}: {error}");
     let file = regular_file::open_followed(path).map_err(unread)?;
     let metadata = file.metadata().map_err(unread)?;
     if private_files::everybody_may_read(&metadata) || private_files::others_may_write(&metadata) {
         return Err(format!(
-            "other users can read or change the password in {shown}; \
-             change the password of the database, and run: chmod 600 {shown}"
+            "other users can read or change the secret in {shown}; \
+             change the secret, and run: chmod 600 {shown}"
         ));
     }
     let bytes = regular_file::read_all(file, MAX_PASSWORD_BYTES).map_err(unread)?;

@@ -43,7 +43,7 @@ const fn table(name: &'static str, key: &'static [&'static str], rows_per_batch:
 }
 
 /// All tables of both databases, each after those that it references.
-const TABLES: [Table; 24] = [
+const TABLES: [Table; 25] = [
     table("runs", &["run_id"], MANY),
     table("trees", &["root_id"], MANY),
     table("snapshots", &["session", "tenant"], FEW),
@@ -51,6 +51,7 @@ const TABLES: [Table; 24] = [
     table("archives", &["run_id"], FEW),
     table("inbox", &["id"], MANY),
     table("outbox", &["id"], MANY),
+    table("letters", &["id"], MANY),
     table("blobs", &["run_id", "id"], FEW),
     table("requests", &["id"], MANY),
     table("mailbox", &["id"], MANY),
@@ -79,7 +80,7 @@ const TABLES: [Table; 24] = [
 ];
 
 /// Tables whose ids the database assigns.
-const NUMBERED: [&str; 3] = ["inbox", "outbox", "mailbox"];
+const NUMBERED: [&str; 4] = ["inbox", "outbox", "letters", "mailbox"];
 
 /// The stores of a copy: the file in a home folder, and a database.
 #[derive(Clone, Copy, Debug)]

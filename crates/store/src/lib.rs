@@ -20,6 +20,7 @@ mod copy;
 mod execute;
 mod fault;
 mod files;
+mod letter_ports;
 mod lock;
 mod outage;
 mod packed;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::sql::plan;
 
 /// Indexes that contain only active rows, so that reading all of one is cheap.
-const BOUNDED: [&str; 15] = [
+const BOUNDED: [&str; 17] = [
     "runs_active",
     "runs_queued",
     "runs_queued_by_tree",
@@ -18,6 +18,8 @@ const BOUNDED: [&str; 15] = [
     "runs_parked",
     "runs_suspected",
     "outbox_due",
+    "letters_due",
+    "letters_by_receiver",
     "outbox_blocked",
     "outbox_waiting",
     "requests_open",

@@ -6,9 +6,12 @@ use std::path::{Path, PathBuf};
 use sortie_core::audit::{AuditLine, AuditReport};
 use sortie_core::budget::Balance;
 use sortie_core::event::JournalEntry;
+use sortie_core::hook::{Letter, LetterState};
 use sortie_core::id::{BlobId, RunId, Seq, SessionKey};
 use sortie_core::message::Usage;
-use sortie_core::ports::store::{AuditFilter, ListFilter, StoreResult, Undelivered, VerifyReport};
+use sortie_core::ports::store::{
+    AuditFilter, LetterCount, ListFilter, StoreResult, Undelivered, VerifyReport,
+};
 use sortie_core::request::{OpenRequest, RequestFilter, SessionGrant};
 use sortie_core::run::RunRecord;
 use sortie_core::session::{SessionFilter, SessionSummary};
@@ -21,7 +24,7 @@ use crate::chain;
 use crate::execute::Query;
 use crate::transitions::rebuild::Fold;
 use crate::transitions::{
-    accounts, audit, deliver, mailbox, read, request_views, requests, sessions, tenants,
+    accounts, audit, deliver, letters, mailbox, read, request_views, requests, sessions, tenants,
     usage_days, verify, workers,
 };
 use crate::{ReadStore, SqlStore};
@@ -117,6 +120,20 @@ impl<Q: Query> SqlStore<Q> {
                 mailbox::is_waiting(connection, mail)
             })
             .await
+    }
+
+    /// Returns letters for receivers outside in this state, the oldest first.
+    pub async fn letters(&self, state: LetterState, limit: u32) -> StoreResult<Vec<Letter>> {
+        self.execute
+            .read("list letters", move |connection| {
+                letters::list(connection, state, limit)
+            })
+            .await
+    }
+
+    /// Counts the letters of each receiver.
+    pub async fn letter_counts(&self) -> StoreResult<Vec<LetterCount>> {
+        self.execute.read("count letters", letters::counts).await
     }
 
     /// Returns records, newest first unless the filter asks for the opposite.

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use sortie_core::hook::HookSubscription;
 use sortie_core::id::{CallId, Epoch, Fence, RunId, Seq};
 use sortie_core::inbox::Announcement;
 use sortie_core::message::Usage;
@@ -173,6 +174,7 @@ run_columns! { new:
         "announce" Spec = new.admit.spec.announce.as_str(),
         "cleanup" Spec = new.admit.spec.cleanup.as_str(),
         "report_to" Spec = serde_json::to_string(&new.admit.spec.report_to)?,
+        "hooks" Spec = observing(&new.admit.spec.hooks)?,
         "timeout_ms" Spec = new.admit.spec.limits.timeout_ms.map(whole),
         "account_id" State = new.account,
         "status" Journal,
@@ -240,6 +242,14 @@ fn required(labels: &[Label]) -> Done<Option<String>> {
         return Ok(None);
     }
     Ok(Some(serde_json::to_string(labels)?))
+}
+
+/// Returns what hooks observe of a run as it is stored; `None` for nothing.
+fn observing(hooks: &[HookSubscription]) -> Done<Option<String>> {
+    if hooks.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(serde_json::to_string(hooks)?))
 }
 
 /// Returns the delivery of a run that has not ended. Whether the session of a background task can
@@ -367,6 +377,8 @@ pub(crate) struct RunRow {
     pub(crate) deaths_since_progress: u32,
     pub(crate) head_at_claim: i64,
     pub(crate) report_to: Vec<SinkAddress>,
+    /// What hooks observe of it.
+    pub(crate) hooks: Vec<HookSubscription>,
     announce: Announce,
     call: Option<CallId>,
     changes: Option<Changes>,
@@ -469,6 +481,7 @@ fn run_row(row: &Row<'_>) -> Done<RunRow> {
         deaths_since_progress: row.get(at!("deaths_since_progress"))?,
         head_at_claim: row.get(at!("head_at_claim"))?,
         report_to: json(row, at!("report_to"))?,
+        hooks: optional_json(row, at!("hooks"))?.unwrap_or_default(),
         announce: word(row, at!("announce"))?,
         call: call.map(CallId::from_stored),
         changes: optional_json(row, at!("changes"))?,

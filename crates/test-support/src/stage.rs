@@ -15,6 +15,7 @@ use sortie_base::redact::Redactor;
 use sortie_core::id::RunId;
 use sortie_core::notification::Notification;
 use sortie_core::policy::{ApproveSpawn, Mode};
+use sortie_core::ports::hooks::{Hooks, NoHooks};
 use sortie_core::ports::store::{ListFilter, StoreError};
 use sortie_core::ports::tool::Tool;
 use sortie_core::ports::workspace::{NoSkills, NoWorktrees, Skills, Worktrees};
@@ -47,6 +48,7 @@ pub struct Play {
     /// Additional tools; one with the name of a standard tool replaces it.
     pub more_tools: Vec<Arc<dyn Tool>>,
     pub worktrees: Arc<dyn Worktrees>,
+    pub hooks: Arc<dyn Hooks>,
     pub skills: Arc<dyn Skills>,
     pub redactor: Redactor,
     pub lang: Lang,
@@ -77,6 +79,7 @@ impl Play {
             agents: Agents::built_in(lang),
             more_tools: Vec::new(),
             worktrees: Arc::new(NoWorktrees),
+            hooks: Arc::new(NoHooks),
             skills: Arc::new(NoSkills),
             redactor: Redactor::default(),
             lang,
@@ -385,6 +388,7 @@ async fn start(play: &Play, home: &Path, prompter: &Arc<Prompter>) -> Runtime {
         clock: Arc::new(ProcessClock::start()),
         sinks: vec![Arc::new(FileSink)],
         worktrees: Arc::clone(&play.worktrees),
+        hooks: Arc::clone(&play.hooks),
         skills: Arc::clone(&play.skills),
         redactor: play.redactor.clone(),
     };

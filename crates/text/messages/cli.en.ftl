@@ -416,6 +416,13 @@ column-task = Task
 column-what = What
 column-expires = Expires in
 column-reply = Reply
+column-hook = Hook
+column-events = Events
+column-target = Runs
+column-pending = Waiting
+column-dead = Given up
+column-error = Error
+column-number = Number
 column-rule = Rule
 column-by = By
 column-at = When
@@ -548,6 +555,25 @@ mcp-hidden =
         [one] { $count } hidden character, escaped here and removed for models
        *[other] { $count } hidden characters, escaped here and removed for models
     }
+hooks-none = No hook is configured: see hooks in docs/config.md, or `hooks` of a trusted agent file.
+hooks-no-dead = No letter was given up.
+hooks-no-letter = There is no letter { $id } that was given up; `sortie hooks dead` lists them.
+hooks-unknown = There is no hook { $name }. There are: { $known }
+hooks-retried = { $count ->
+    [one] One letter will be delivered again.
+   *[other] { $count } letters will be delivered again.
+}
+hooks-dismissed = { $count ->
+    [one] One letter was dropped.
+   *[other] { $count } letters were dropped.
+}
+hooks-tested = { $name }: { $answer ->
+    [accepted] the request was accepted
+    [passed] the command has no objection
+    [asks] the command requires an approval
+    [blocks] the command denies
+   *[failed] failed
+} { $words }
 mcp-none = No MCP server is configured: see mcp_servers in docs/config.md, or .mcp.json of a trusted folder.
 mcp-ready =
     { $count ->

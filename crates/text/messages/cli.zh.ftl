@@ -354,6 +354,13 @@ column-task = 任务
 column-what = 内容
 column-expires = 剩余时间
 column-reply = 答复
+column-hook = 钩子
+column-events = 事件
+column-target = 执行
+column-pending = 等待中
+column-dead = 已放弃
+column-error = 错误
+column-number = 编号
 column-rule = 规则
 column-by = 操作者
 column-at = 时间
@@ -470,6 +477,19 @@ mcp-no-tool = 服务器没有工具 { $tool }；用 `sortie mcp list` 查看。
 mcp-tool-approved = { $tool }：已批准（{ $fingerprint }）
 mcp-tool-changed = { $tool }：已变更，在 `sortie mcp approve { $server }` 之前不提供给模型（{ $fingerprint }）
 mcp-hidden = { $count } 个隐藏字符，此处已写出，提供给模型时会删除
+hooks-none = 没有配置钩子：见 docs/config.md 的 hooks，或受信任的代理文件的 `hooks`。
+hooks-no-dead = 没有被放弃的信件。
+hooks-no-letter = 没有编号为 { $id } 的被放弃信件；`sortie hooks dead` 列出它们。
+hooks-unknown = 没有钩子 { $name }。现有：{ $known }
+hooks-retried = 将重新投递 { $count } 封信件。
+hooks-dismissed = 已丢弃 { $count } 封信件。
+hooks-tested = { $name }：{ $answer ->
+    [accepted] 请求已被接受
+    [passed] 命令没有异议
+    [asks] 命令要求审批
+    [blocks] 命令拒绝
+   *[failed] 失败
+} { $words }
 mcp-none = 没有配置工具服务器：见 docs/config.md 的 mcp_servers，或受信任文件夹的 .mcp.json。
 mcp-ready = 就绪，{ $count } 个工具
 mcp-disabled = 已关闭

@@ -192,6 +192,41 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/hooks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Returns the hooks, with the numbers of their letters. */
+        get: operations["hooks_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/hooks/dead": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Returns the letters that were given up, the oldest first, at most 1,000. */
+        get: operations["hooks_dead"];
+        put?: never;
+        /** Retries letters that were given up, or drops them: one, or all. */
+        post: operations["hooks_unblock"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/keys": {
         parameters: {
             query?: never;
@@ -1623,6 +1658,24 @@ export interface components {
             /** @description What it would do, as a part of a sentence. */
             why: string;
         };
+        /** @description A letter that was given up. */
+        DeadLetter: {
+            at: string;
+            /** Format: int32 */
+            attempts: number;
+            /** @description Why the last attempt failed. */
+            error?: string | null;
+            /** @description The event that it reports. */
+            event: string;
+            /** Format: int64 */
+            id: number;
+            /** @description The header `webhook-id` of every attempt. */
+            key: string;
+            /** @description `hook:` and the name. */
+            receiver: string;
+            /** @description The task that it is about; the task may have been deleted. */
+            task_id?: string | null;
+        };
         /** @enum {string} */
         Decision: "allow" | "ask" | "deny";
         /**
@@ -1830,6 +1883,33 @@ export interface components {
             /** @description `ok`, `ready`, `stopping`, or `broken` while the store accepts no writes. */
             status: string;
         };
+        /** @description A hook of the operator. */
+        Hook: {
+            /** @description The agents whose runs it is for; empty is all. */
+            agents: string[];
+            /**
+             * Format: int64
+             * @description Letters that were given up.
+             */
+            dead: number;
+            events: components["schemas"]["HookEvent"][];
+            /** @description `command` or `webhook`. */
+            kind: string;
+            name: string;
+            /**
+             * Format: int64
+             * @description Letters that are due or will be retried.
+             */
+            pending: number;
+            /** @description Whether a call is denied if the hook fails. */
+            required: boolean;
+            /** @description The command, or the address without its query. */
+            target: string;
+            /** @description The tools whose calls it is for; empty is all. */
+            tools: string[];
+        };
+        /** @enum {string} */
+        HookEvent: "spawn" | "start" | "tool_before" | "tool_after" | "stop" | "finish" | "announce";
         /** @enum {string} */
         Isolation: "none" | "worktree";
         /** @description One entry of a run's journal. */
@@ -1893,7 +1973,7 @@ export interface components {
         /** @enum {string} */
         Lang: "en" | "zh";
         /** @enum {string} */
-        Layer: "global" | "provider" | "agent" | "group" | "sandbox" | "subagent" | "parent" | "spawn" | "grant" | "mode" | "danger" | "session";
+        Layer: "global" | "provider" | "agent" | "group" | "sandbox" | "subagent" | "parent" | "spawn" | "grant" | "mode" | "danger" | "session" | "hook";
         /** @description The opinion of one layer about a call. */
         LayerOpinion: {
             /** @description The layer. */
@@ -1906,6 +1986,23 @@ export interface components {
             source: string;
             /** @description The opinion as a short sentence. */
             why: string;
+        };
+        /** @description What to do with dead letters. */
+        LettersBody: {
+            action: components["schemas"]["DeliveryAction"];
+            /**
+             * Format: int64
+             * @description Only this letter; all if missing.
+             */
+            id?: number | null;
+        };
+        /** @description The result. */
+        LettersChanged: {
+            /**
+             * Format: int64
+             * @description How many letters were retried or dropped.
+             */
+            changed: number;
         };
         /** @description A login link to create. */
         LinkBody: {
@@ -3564,6 +3661,94 @@ export interface operations {
                 };
                 content: {
                     "text/event-stream": string;
+                };
+            };
+            /** @description What went wrong, and what to do next */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    hooks_list: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Hook"][];
+                };
+            };
+            /** @description What went wrong, and what to do next */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    hooks_dead: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeadLetter"][];
+                };
+            };
+            /** @description What went wrong, and what to do next */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    hooks_unblock: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LettersBody"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LettersChanged"];
                 };
             };
             /** @description What went wrong, and what to do next */

@@ -11,7 +11,7 @@ use crate::shell::{cargo, output};
 const BASE: &str = "sortie-base";
 /// The workspace crates, and the workspace crates that each may depend on. Dev-dependencies are not
 /// checked.
-const MAY_KNOW: [(&str, &[&str]); 20] = [
+const MAY_KNOW: [(&str, &[&str]); 21] = [
     (BASE, &[]),
     ("sortie-core", &[]),
     ("sortie-config", &["sortie-core"]),
@@ -26,6 +26,7 @@ const MAY_KNOW: [(&str, &[&str]); 20] = [
         &["sortie-core", "sortie-text", "sortie-wire"],
     ),
     ("sortie-fetch", &["sortie-core"]),
+    ("sortie-hooks", &["sortie-core", "sortie-fetch"]),
     ("sortie-mcp", &["sortie-core", "sortie-fetch"]),
     (
         "sortie-tools",

@@ -19,13 +19,7 @@ impl RunState {
             return Err(illegal(entry, "no answer is being checked"));
         };
         let verdict = Verdict::of(results);
-        let outcome = completed(
-            text.clone(),
-            Some(Checked {
-                verdict,
-                results: results.to_vec(),
-            }),
-        );
+        let outcome = completed(text.clone(), Checked::of(results.to_vec()));
         if verdict == Verdict::Refuted && self.reminders.refutations < MAX_SENT_BACK {
             self.reminders.refutations += 1;
             self.phase = Phase::AwaitingModel;

@@ -70,6 +70,11 @@ const fn is_appended(event: &Event) -> bool {
 }
 
 impl RunState {
+    /// Returns whether a check has sent the run back to work.
+    pub fn was_sent_back(&self) -> bool {
+        self.reminders.refutations > 0
+    }
+
     pub(crate) const fn phase(&self) -> &Phase {
         &self.phase
     }

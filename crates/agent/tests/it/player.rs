@@ -64,6 +64,7 @@ pub(crate) fn spec() -> RunSpec {
         fork: None,
         context: None,
         report_to: Vec::new(),
+        hooks: Vec::new(),
         policy: Policy::default(),
         policy_hash: String::new(),
         operator: String::new(),

@@ -7,6 +7,7 @@ mod completions;
 mod config;
 mod demo;
 mod doctor;
+mod hooks;
 mod init;
 #[cfg(feature = "server")]
 mod keys;
@@ -81,6 +82,9 @@ pub(crate) enum Command {
     /// Lists and shows the skills that agents can load
     #[command(subcommand, visible_alias = "skill")]
     Skills(skills::SkillsCommand),
+    /// Lists and tests hooks, and shows what could not be delivered to them
+    #[command(subcommand, visible_alias = "hook")]
+    Hooks(hooks::HooksCommand),
     /// Shows MCP servers and approves tools whose descriptions changed
     #[cfg(feature = "mcp")]
     #[command(subcommand)]
@@ -138,6 +142,7 @@ pub(crate) async fn run(
         Command::Policy(policy) => policy.run(settings).await,
         Command::Agents(agents) => agents.run(settings),
         Command::Skills(skills) => skills.run(settings),
+        Command::Hooks(hooks) => hooks.run(settings).await,
         #[cfg(feature = "mcp")]
         Command::Mcp(mcp) => mcp.run(settings).await,
         Command::Models(models) => models.run(settings).await,

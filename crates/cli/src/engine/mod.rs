@@ -14,7 +14,9 @@ use std::time::Duration;
 use sortie::{Builder, Sortie};
 use sortie_core::event::JournalEntry;
 use sortie_core::id::{RunId, Seq, SessionKey};
-use sortie_core::ports::store::{ListFilter, Replied, RetentionRule, StoreError, Undelivered};
+use sortie_core::ports::store::{
+    ListFilter, Replied, RetentionRule, StoreError, Unblock, Undelivered,
+};
 use sortie_core::request::{OpenRequest, Reply, RequestFilter, RequestId};
 use sortie_core::run::{RunRecord, Status};
 use sortie_core::session::{SessionFilter, SessionSummary};
@@ -274,6 +276,15 @@ impl Engine {
             }
             Self::Server(server) => Ok(server.clean(body).await?),
         }
+    }
+
+    /// Retries dead letters of hooks or drops them: one, or all; returns how many.
+    pub(crate) async fn unblock_letters(
+        &self,
+        id: Option<i64>,
+        choice: Unblock,
+    ) -> Result<u64, Problem> {
+        forward!(self, unblock_letters(id, choice))
     }
 
     /// Returns the changes of a run in its worktree, as a diff.

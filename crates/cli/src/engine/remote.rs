@@ -6,14 +6,15 @@ use std::sync::Arc;
 
 use sortie_core::event::JournalEntry;
 use sortie_core::id::{RunId, Seq, SessionKey};
-use sortie_core::ports::store::{ListFilter, Replied, StoreResult, Undelivered};
+use sortie_core::ports::store::{ListFilter, Replied, StoreResult, Unblock, Undelivered};
 use sortie_core::request::{OpenRequest, Reply, RequestFilter, RequestId};
 use sortie_core::run::{Announce, ForkPoint, Lane, RunRecord, SinkAddress, Status};
 use sortie_core::session::{SessionFilter, SessionSummary};
 use sortie_core::time::Clock as _;
 use sortie_protocol::client::{Client, ClientError};
 use sortie_protocol::{
-    ApprovalBody, ApprovalDecision, CleanBody, ForkBody, NewMessage, NewTask, Proof,
+    ApprovalBody, ApprovalDecision, CleanBody, DeliveryAction, ForkBody, LettersBody, NewMessage,
+    NewTask, Proof,
 };
 use sortie_runtime::{Agents, Fork, MessageReceipt, NewRun, ProcessClock};
 use sortie_store::ReadStore;
@@ -136,6 +137,19 @@ impl Remote {
 
     pub(super) async fn clean(&self, body: &CleanBody) -> Result<u64, ClientError> {
         Ok(self.client.clean(body).await?.deleted)
+    }
+
+    pub(super) async fn unblock_letters(
+        &self,
+        id: Option<i64>,
+        choice: Unblock,
+    ) -> Result<u64, ClientError> {
+        let action = match choice {
+            Unblock::Retry => DeliveryAction::Retry,
+            Unblock::Dismiss => DeliveryAction::Dismiss,
+        };
+        let body = LettersBody { action, id };
+        Ok(self.client.unblock_letters(&body).await?.changed)
     }
 
     pub(super) async fn diff(&self, run: RunId) -> Result<String, ClientError> {

@@ -27,6 +27,7 @@ mod files;
 mod first_hour;
 mod found;
 mod given;
+mod hooks;
 mod hostile;
 mod isolated;
 mod life;

@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::agent::AgentDefinition;
 use crate::budget::Budget;
 use crate::check::Check;
+use crate::hook::HookSubscription;
 use crate::id::{CallId, RunId, Seq, SessionKey};
 use crate::policy::Policy;
 use crate::ports::store::AdmissionCaps;
@@ -83,6 +84,9 @@ pub struct RunSpec {
     pub context: Option<Arc<ForkedContext>>,
     /// Sinks outside the store that receive the result.
     pub report_to: Vec<SinkAddress>,
+    /// What the operator's hooks observe of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hooks: Vec<HookSubscription>,
     #[serde(default)]
     pub policy: Policy,
     /// The hash of `policy`, by which the audit refers to it.

@@ -23,8 +23,9 @@ use url::Url;
 use super::{ClientError, EventStream};
 use crate::{
     AnswerBody, Applied, ApprovalBody, CancelBody, Cancelled, CleanBody, Cleaned, Deleted, Diff,
-    ForkBody, Health, LinkBody, LoginLink, MAX_NONCE_CHARS, Me, MessageAccepted, NewMessage,
-    NewTask, Problem, Proof, ReplyNoted, Revoked, Role, SteerBody, Task, TaskRef, Worker,
+    ForkBody, Health, LettersBody, LettersChanged, LinkBody, LoginLink, MAX_NONCE_CHARS, Me,
+    MessageAccepted, NewMessage, NewTask, Problem, Proof, ReplyNoted, Revoked, Role, SteerBody,
+    Task, TaskRef, Worker,
 };
 
 /// The time limit of a connection; the server is on the same machine.
@@ -193,6 +194,13 @@ impl Client {
     /// Deletes or counts old tasks. A second attempt finds what the first one left, so it may be retried.
     pub async fn clean(&self, body: &CleanBody) -> Result<Cleaned, ClientError> {
         self.post(&["api", "tasks", "clean"].map(str::to_owned), body)
+            .await
+    }
+
+    /// Retries dead letters of hooks or drops them. A second attempt finds what the first one left, so it
+    /// may be retried.
+    pub async fn unblock_letters(&self, body: &LettersBody) -> Result<LettersChanged, ClientError> {
+        self.post(&["api", "hooks", "dead"].map(str::to_owned), body)
             .await
     }
 

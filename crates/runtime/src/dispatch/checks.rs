@@ -32,9 +32,17 @@ const EXIT_CODE: &str = "exit code: ";
 
 type Finding = (CheckStatus, String);
 
+/// The final answer that is checked.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) text: String,
+    /// Whether a check has sent the run back to work already.
+    pub(crate) was_sent_back: bool,
+}
+
 impl Dispatch<'_> {
     /// Runs all checks in order. Each command has its audit entries.
-    pub(crate) async fn check_result(self) -> (Vec<CheckResult>, Vec<AuditEntry>) {
+    pub(crate) async fn check_result(self, answer: &Answer) -> (Vec<CheckResult>, Vec<AuditEntry>) {
         let mut results = Vec::new();
         let mut audited = Vec::new();
         for (index, check) in self.spec.checks.iter().enumerate() {
@@ -59,6 +67,7 @@ impl Dispatch<'_> {
                 | Check::FileChanged(file)
                 | Check::Matches { file, .. }
                 | Check::Sha256 { file, .. } => self.check_file(check, file).await,
+                Check::Hook(name) => self.stop_hook(name, answer).await,
             };
             let evidence = self.engine.redactor.redact(&evidence);
             results.push(CheckResult {
@@ -199,7 +208,9 @@ impl Dispatch<'_> {
                 };
                 (status, format!("the hash is {hash}"))
             }
-            Check::Command(_) | Check::Http { .. } => not_run("it is about no file".to_owned()),
+            Check::Command(_) | Check::Http { .. } | Check::Hook(_) => {
+                not_run("it is about no file".to_owned())
+            }
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use sortie_core::event::Event;
 
 use super::{Executor, Raced};
-use crate::dispatch::Dispatch;
+use crate::dispatch::{Answer, Dispatch};
 use crate::journal_writer::{JournalWriteError, NewEntries};
 
 impl Executor {
@@ -28,9 +28,14 @@ impl Executor {
             messages: &[],
             model: &spec.model,
         };
+        let state = self.journal.state();
+        let answer = Answer {
+            text: state.last_text().unwrap_or_default(),
+            was_sent_back: state.was_sent_back(),
+        };
         let checked = self
             .interruptions(engine.settings().shutdown_grace)
-            .race(dispatch.check_result())
+            .race(dispatch.check_result(&answer))
             .await;
         if let Raced::Done((results, audit)) = checked {
             let entries = NewEntries {

@@ -19,6 +19,7 @@ use super::charge::Reservation;
 use super::{Executor, Raced};
 use crate::budget;
 use crate::crash::{self, Point};
+use crate::hooks;
 use crate::journal_writer::{JournalWriteError, NewEntries};
 use crate::model_call::{CallOutcome, ModelCaller};
 use crate::planner::{cache_key_of, forked_prompt};
@@ -74,10 +75,20 @@ impl Executor {
         reserved: Option<Amount>,
     ) -> Result<(), JournalWriteError> {
         let spent = reserved.map(|reserved| budget::charged(&answer.usage, reserved));
+        let event = answered(turn, answer);
+        let letters = if let Event::Answered { blocks, .. } = &event {
+            let worktree = self.journal.state().worktree();
+            let folder = worktree.map_or(&self.spec.workspace, |worktree| &worktree.workspace);
+            let about = (self.fence.run, &*self.spec, &**folder);
+            hooks::letters_of_requests(&self.engine, about, blocks)
+        } else {
+            Vec::new()
+        };
         self.journal
             .write(NewEntries {
                 spent,
-                ..answered(turn, answer).into()
+                letters,
+                ..event.into()
             })
             .await?;
         if self.journal.state().awaits_children() {

@@ -69,7 +69,18 @@ impl Executor {
             if self.pause_requested() {
                 break;
             }
-            let next = match dispatch.prepare(open) {
+            let mut prepared = dispatch.prepare(open);
+            // A call that only waits behind an approval is prepared again when its turn comes.
+            if !waits || matches!(prepared, Prepared::NeedsApproval(_)) {
+                let interruptions = self.interruptions(engine.settings().shutdown_grace);
+                // Boxed: a run that waits for its model must not keep the memory for it.
+                let consulting = Box::pin(dispatch.consult_before(prepared));
+                match interruptions.race(consulting).await {
+                    Raced::Done(consulted) => prepared = consulted,
+                    Raced::Interrupted => return Ok(()),
+                }
+            }
+            let next = match prepared {
                 Prepared::NeedsApproval(call) => {
                     if self.run_before(dispatch, &mut concurrent).await? == CallProgress::Stopped {
                         return Ok(());
@@ -244,9 +255,14 @@ impl Executor {
             entries.events.push(record.event);
             entries.blobs.extend(record.blobs);
             entries.audit.extend(record.audit);
+            entries.letters.extend(record.letters);
         }
+        let has_letters = !entries.letters.is_empty();
         let requests: Vec<_> = entries.events.iter().filter_map(request_of).collect();
         self.journal.write(entries).await?;
+        if has_letters {
+            self.engine.wakeups.letters.notify_one();
+        }
         for request in requests {
             // An approver who replies must find the request in the store.
             self.journal.flush().await?;

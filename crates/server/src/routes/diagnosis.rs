@@ -135,7 +135,7 @@ pub(crate) async fn workers(
     Ok(Json(workers.iter().map(Worker::from).collect()))
 }
 
-fn require_all(caller: &Caller) -> Result<(), Problem> {
+pub(crate) fn require_all(caller: &Caller) -> Result<(), Problem> {
     if caller.tenant().is_none() {
         return Ok(());
     }

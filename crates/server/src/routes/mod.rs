@@ -9,6 +9,7 @@ mod audit;
 mod catalogue;
 mod diagnosis;
 mod events;
+mod hooks;
 mod keys;
 mod live;
 pub(crate) mod login;
@@ -95,6 +96,8 @@ pub(crate) fn all() -> Routes {
         .add(Access::VIEWER, routes!(usage::series))
         .add(Access::VIEWER, routes!(audit::list))
         .add(Access::ADMIN, routes!(audit::verify))
+        .add(Access::ADMIN, routes!(hooks::list))
+        .add(Access::ADMIN, routes!(hooks::dead, hooks::unblock))
         .add(Access::ADMIN, routes!(keys::list, keys::create))
         .add(Access::ADMIN, routes!(keys::revoke))
         .add(Access::ADMIN, routes!(keys::rotate))

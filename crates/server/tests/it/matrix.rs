@@ -79,6 +79,9 @@ const ROUTES: &[(&str, &str, Role, Tenant)] = &[
     ("get", "/api/usage/series", Viewer, Own),
     ("get", "/api/audit", Viewer, Own),
     ("get", "/api/audit/verify", Admin, Forbidden),
+    ("get", "/api/hooks", Admin, Forbidden),
+    ("get", "/api/hooks/dead", Admin, Forbidden),
+    ("post", "/api/hooks/dead", Admin, Forbidden),
     ("get", "/api/keys", Admin, Own),
     ("post", "/api/keys", Admin, Own),
     ("delete", "/api/keys/{id}", Admin, Missing),
@@ -100,7 +103,7 @@ fn body(path: &str) -> Value {
         | "/api/questions/{id}"
         | "/api/sessions/{id}/messages" => json!({"text": "words"}),
         "/api/tasks/{id}/fork" => json!({"at": 1}),
-        "/api/tasks/{id}/delivery" => json!({"action": "retry"}),
+        "/api/tasks/{id}/delivery" | "/api/hooks/dead" => json!({"action": "retry"}),
         "/api/approvals/{id}" => json!({"decision": "approve"}),
         "/api/tasks/clean" => json!({"max_age_hours": 24}),
         "/api/policy/explain" => json!({"tool": "exec"}),

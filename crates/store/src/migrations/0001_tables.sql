@@ -24,6 +24,8 @@ CREATE TABLE runs (
     announce              TEXT NOT NULL,
     cleanup               TEXT NOT NULL,
     report_to             TEXT NOT NULL,
+    -- What hooks observe of it, as a JSON array; NULL for nothing.
+    hooks                 TEXT,
     -- Limits on time: for the run, for its budget, and the moment by which its whole tree must end.
     timeout_ms            INTEGER,
     wall_ms               INTEGER,
@@ -210,6 +212,30 @@ CREATE INDEX outbox_by_run ON outbox (run_id);
 CREATE INDEX outbox_due ON outbox (target, next_at, id) WHERE state = 'pending';
 CREATE INDEX outbox_blocked ON outbox (run_id) WHERE state = 'blocked';
 CREATE INDEX outbox_waiting ON outbox (sink) WHERE state = 'waiting';
+
+-- Messages for receivers outside: hooks. They outlive the runs, so they reference no row of `runs`. A
+-- delivered letter is removed.
+CREATE TABLE letters (
+    id       INTEGER PRIMARY KEY AUTOINCREMENT,
+    -- The same for every attempt, so that the receiver can detect a repetition.
+    key      TEXT NOT NULL UNIQUE,
+    receiver TEXT NOT NULL,
+    run_id   TEXT,
+    kind     TEXT NOT NULL,
+    body     TEXT NOT NULL,
+    -- Letters of one queue are delivered in their order.
+    queue    TEXT,
+    state    TEXT NOT NULL DEFAULT 'pending' CHECK (state IN ('pending', 'dead')),
+    attempts INTEGER NOT NULL DEFAULT 0,
+    at       INTEGER NOT NULL,
+    next_at  INTEGER NOT NULL,
+    error    TEXT
+);
+CREATE INDEX letters_due ON letters (next_at, id) WHERE state = 'pending';
+CREATE INDEX letters_in_queue ON letters (queue, id)
+    WHERE state = 'pending' AND queue IS NOT NULL;
+CREATE INDEX letters_by_state ON letters (state, id);
+CREATE INDEX letters_by_receiver ON letters (receiver, state);
 
 -- Long outputs, named by the hash of their content.
 CREATE TABLE blobs (

@@ -9,7 +9,7 @@ use crate::chain::{Stamp, Tail};
 use crate::fault::{Done, Fault};
 use crate::row::{self, NewRow};
 use crate::sql::{self, Connection, params};
-use crate::transitions::{accounts, deliver, read, tenants};
+use crate::transitions::{accounts, deliver, letters, read, tenants};
 
 /// Admits the run, unless its parent's call already has a child. `body` is its first event.
 pub(crate) fn admit(connection: &Connection, admit: &Admit, body: &str) -> Done<Admission> {
@@ -50,6 +50,7 @@ pub(crate) fn admit(connection: &Connection, admit: &Admit, body: &str) -> Done<
         tail.push(connection, stamp, &serde_json::to_string(&Event::Paused)?)?;
     }
     row::save_tail(connection, &tail)?;
+    letters::of_admission(connection, admit)?;
     if admit.spec.parent.is_none() && admit.spec.lane == Lane::Main {
         deliver::turn_begins(connection, &admit.spec.session, admit.at)?;
     }

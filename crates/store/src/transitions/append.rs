@@ -2,6 +2,7 @@
 
 use sortie_core::budget::Amount;
 use sortie_core::event::Event;
+use sortie_core::hook::NewLetter;
 use sortie_core::id::{CallId, Fence, RunId, Seq};
 use sortie_core::ports::store::{Append, Appended, Blob};
 use sortie_core::request::Request;
@@ -14,7 +15,7 @@ use crate::row::{self, FencedRow};
 use crate::sql::{self, Connection, params, whole};
 use crate::transitions::requests::CallRequest;
 use crate::transitions::tenants::{self, Spent};
-use crate::transitions::{accounts, audit, requests};
+use crate::transitions::{accounts, audit, letters, requests};
 
 /// Serialized events, so that the writer thread does not have to serialize them.
 #[derive(Debug)]
@@ -28,6 +29,7 @@ pub(crate) struct Entries {
     pub(crate) consequences: Consequences,
     pub(crate) audit: Vec<audit::Body>,
     pub(crate) spent: Option<Amount>,
+    pub(crate) letters: Vec<NewLetter>,
 }
 
 impl Entries {
@@ -43,6 +45,7 @@ impl Entries {
             consequences: Consequences::of(&append.events),
             audit: audit::to_bodies(&append.audit)?,
             spent: append.spent,
+            letters: append.letters,
         })
     }
 }
@@ -121,6 +124,7 @@ pub(crate) fn append(connection: &Connection, entries: &Entries) -> Done<Appende
     for body in &entries.bodies {
         tail.push(connection, stamp, body)?;
     }
+    letters::post(connection, &entries.letters, entries.at)?;
     for blob in &entries.blobs {
         insert_blob(connection, &tail.run, blob)?;
     }

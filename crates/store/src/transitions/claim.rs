@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use sortie_core::event::Event;
+use sortie_core::hook::HookEvent;
 use sortie_core::id::{Epoch, Fence, RunId, Seq};
 use sortie_core::ports::store::{Claim, LaneLimit};
 use sortie_core::run::{Cancellation, Lane};
@@ -12,8 +13,10 @@ use sortie_core::worker::Label;
 use crate::chain::{Stamp, Tail};
 use crate::fault::Done;
 use crate::quarantine::{self, ClaimRule, Deaths, Waiting};
+use crate::row;
 use crate::sql::{self, Connection, params};
 use crate::transitions::fair_claim::{self, Quotas};
+use crate::transitions::letters;
 
 /// Later than any deadline.
 const NEVER_MS: i64 = 1 << 53;
@@ -269,6 +272,8 @@ struct Queued {
     recovered: bool,
     cancel: Option<Cancellation>,
     inbox_count: i64,
+    /// Whether hooks observe it.
+    has_hooks: bool,
     /// Set by the first claim.
     deadline_at: Option<i64>,
     timeout_ms: Option<i64>,
@@ -316,6 +321,10 @@ fn take(connection: &Connection, claim: &Claim, run: &str, alone: bool) -> Done<
             queued.deadline(claim.at)
         ],
     )?;
+    if queued.has_hooks && queued.epoch == 0 {
+        let row = row::must_load(connection, queued.run)?;
+        letters::of_run(connection, &row, HookEvent::Start, None, claim.at)?;
+    }
     Ok(Lease {
         fence: Fence {
             run: queued.run,
@@ -332,7 +341,7 @@ fn load(connection: &Connection, run: &str) -> Done<Queued> {
     let queued = sql::first(
         connection,
         "SELECT run_id, head_seq, head_hash, epoch, recovered, cancel, inbox_count,
-                deadline_at, timeout_ms, wall_ms, not_after
+                deadline_at, timeout_ms, wall_ms, not_after, hooks IS NOT NULL
          FROM runs WHERE run_id = ?1",
         [run],
         |row| {
@@ -351,6 +360,7 @@ fn load(connection: &Connection, run: &str) -> Done<Queued> {
                 timeout_ms: row.get(8)?,
                 wall_ms: row.get(9)?,
                 not_after: row.get(10)?,
+                has_hooks: row.get(11)?,
             })
         },
     )?;

@@ -1,6 +1,7 @@
 //! Delivers results: to parents and sessions inside the store exactly once, to sinks outside at least
 //! once.
 
+use sortie_core::hook::HookEvent;
 use sortie_core::id::{RunId, Seq, SessionKey};
 use sortie_core::inbox::{Announcement, InboxItem, OutboxEntry};
 use sortie_core::ports::store::{
@@ -14,6 +15,7 @@ use crate::fault::Done;
 use crate::row;
 use crate::sql::{self, Connection, Row, params};
 use crate::transitions::inbox::{self, Put};
+use crate::transitions::letters;
 use crate::transitions::sessions;
 
 /// Deliveries to parents in one transaction; the rest stays due.
@@ -56,7 +58,7 @@ const DUE: &str =
     "SELECT outbox.id, outbox.run_id, announcement, session, root_id, parent_id, tenant,
             head_seq, target,
             COALESCE((SELECT turn.workspace FROM runs AS turn WHERE turn.run_id = runs.root_id), runs.workspace),
-            cleanup
+            cleanup, hooks IS NOT NULL
      FROM outbox JOIN runs ON runs.run_id = outbox.run_id
      WHERE outbox.state = 'pending' AND target = ?3 AND next_at <= ?1
      ORDER BY next_at, outbox.id LIMIT ?2";
@@ -75,6 +77,8 @@ struct DueAnnouncement {
     for_session: bool,
     workspace: String,
     cleanup: Cleanup,
+    /// Whether hooks observe the child.
+    has_hooks: bool,
 }
 
 impl DueAnnouncement {
@@ -93,6 +97,7 @@ impl DueAnnouncement {
             for_session: sql::text(row, 8)? == "session",
             workspace: row.get(9)?,
             cleanup: sql::word(row, 10)?,
+            has_hooks: row.get(11)?,
         })
     }
 
@@ -111,6 +116,11 @@ impl DueAnnouncement {
             Some(parent) => self.to_parent(connection, parent, &item, now)?,
             None => self.to_session(connection, &item, now)?,
         };
+        if self.has_hooks && matches!(receipt, Receipt::Accepted { .. }) {
+            let row = row::must_load(connection, self.child)?;
+            let outcome = Some(&announcement.outcome);
+            letters::of_run(connection, &row, HookEvent::Announce, outcome, now)?;
+        }
         Ok(Some(Delivered {
             announcement,
             session: self.session,

@@ -1,6 +1,7 @@
 //! Ends a run: outcome, announcements and the cancellation of its descendants in one transaction.
 
 use sortie_core::event::Event;
+use sortie_core::hook::HookEvent;
 use sortie_core::id::Epoch;
 use sortie_core::message::Usage;
 use sortie_core::ports::store::{EndReport, Ended, Finish, Finishing, RunRef, Unread};
@@ -14,7 +15,7 @@ use crate::sql::{self, Connection, params};
 use crate::transitions::append::{self, Consequences, Entries};
 use crate::transitions::cancel::{self, Cascade, Survivors};
 use crate::transitions::{
-    accounts, audit, inbox, mailbox, requests, sessions, tenants, usage_days,
+    accounts, audit, inbox, letters, mailbox, requests, sessions, tenants, usage_days,
 };
 
 /// The last events of a run, serialized, and its outcome.
@@ -39,6 +40,7 @@ impl LastEntries {
                 consequences: Consequences::of(&finish.events),
                 audit: audit::to_bodies(&finish.audit)?,
                 spent: None,
+                letters: Vec::new(),
             },
             outcome: finish.outcome,
             unread: finish.unread,
@@ -138,6 +140,13 @@ pub(crate) fn end(connection: &Connection, row: &RunRow, ending: Ending) -> Done
             tail.seq,
             tail.hash,
         ],
+    )?;
+    letters::of_run(
+        connection,
+        row,
+        HookEvent::Finish,
+        Some(&ending.outcome),
+        ending.at,
     )?;
     requests::close_ended(connection, &tail.run)?;
     accounts::close_draws(connection, row)?;

@@ -15,6 +15,7 @@ pub(crate) mod finish;
 pub(crate) mod idempotency;
 pub(crate) mod inbox;
 pub(crate) mod lease;
+pub(crate) mod letters;
 pub(crate) mod mailbox;
 pub(crate) mod park;
 pub(crate) mod pause;

@@ -12,6 +12,7 @@ mod copying;
 mod failover;
 mod files;
 mod growth;
+mod letters;
 mod looking;
 mod lost;
 mod mailbox;
@@ -95,6 +96,13 @@ conformance! {
         a_snapshot_must_follow_the_one_it_was_folded_from,
         active_runs_of_a_tree_are_listed_alone,
         usage_is_the_same_before_and_after_runs_end,
+    }
+    letters {
+        a_run_writes_a_letter_for_each_event_that_a_hook_observes,
+        a_cancelled_queued_run_reports_its_end,
+        a_refused_write_leaves_no_letter,
+        letters_of_one_queue_wait_for_each_other,
+        dead_letters_are_retried_or_dropped,
     }
     suite {
         admission_writes_run_and_first_event,

@@ -78,6 +78,7 @@ pub(crate) fn spec(number: u32) -> RunSpec {
         fork: None,
         context: None,
         report_to: Vec::new(),
+        hooks: Vec::new(),
         policy: Policy::default(),
         policy_hash: String::new(),
         operator: String::new(),
@@ -250,6 +251,7 @@ pub(crate) fn appending(fence: Fence, millis: i64, events: Vec<Event>) -> Append
         blobs: Vec::new(),
         audit: Vec::new(),
         spent: None,
+        letters: Vec::new(),
     }
 }
 

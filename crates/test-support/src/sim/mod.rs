@@ -15,6 +15,7 @@ use std::time::Duration;
 use sortie_core::budget::Budget;
 use sortie_core::id::RunId;
 use sortie_core::policy::Mode;
+use sortie_core::ports::hooks::NoHooks;
 use sortie_core::ports::store::{ListFilter, StoreError};
 use sortie_core::ports::workspace::{NoSkills, NoWorktrees};
 use sortie_core::run::{Priority, Status};
@@ -190,6 +191,7 @@ fn parts(
         clock: Arc::clone(clock) as Arc<dyn sortie_core::time::Clock>,
         sinks: Vec::new(),
         worktrees: Arc::new(NoWorktrees),
+        hooks: Arc::new(NoHooks),
         skills: Arc::new(NoSkills),
         redactor: sortie_base::redact::Redactor::default(),
     }

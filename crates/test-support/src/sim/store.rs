@@ -11,16 +11,18 @@ use async_trait::async_trait;
 use sortie_core::audit::{AuditLine, AuditReport};
 use sortie_core::budget::{Balance, BudgetKind};
 use sortie_core::event::JournalEntry;
+use sortie_core::hook::{Letter, LetterState, NewLetter};
 use sortie_core::id::{BlobId, Fence, RunId, Seq, SessionKey};
 use sortie_core::inbox::{InboxItem, OutboxEntry};
 use sortie_core::message::Usage;
 use sortie_core::ports::store::{
     Accounts, Admission, Admit, Append, Appended, Archive, Audit, AuditFilter, Begun, CancelReport,
     Charged, Claim, Claimed, Delivered, DeliveryAttempt, EndReport, Feed, FeedPlace, Finish,
-    Finishing, Heartbeat, HeartbeatReport, Idempotency, Join, Journal, ListFilter, Outbox, Park,
-    PauseReport, Receipt, Reconciled, Recover, RecoverReport, Registry, Replied, ReplyTo, Requests,
-    Reserve, Reserved, RetentionRule, RunDelay, RunRef, SaveSnapshot, Snapshot, StoreError,
-    StoreResult, Tenants, Unblock, Undelivered, Update, VerifyReport, WaitingSession, Workers,
+    Finishing, Heartbeat, HeartbeatReport, Idempotency, Join, Journal, LetterCount, Letters,
+    ListFilter, Outbox, Park, PauseReport, Receipt, Reconciled, Recover, RecoverReport, Registry,
+    Replied, ReplyTo, Requests, Reserve, Reserved, RetentionRule, RunDelay, RunRef, SaveSnapshot,
+    Snapshot, StoreError, StoreResult, Tenants, Unblock, Undelivered, Update, VerifyReport,
+    WaitingSession, Workers,
 };
 use sortie_core::request::{OpenRequest, RequestFilter, RequestId, SessionGrant};
 use sortie_core::run::{Cancellation, RecordField, RunRecord};
@@ -362,6 +364,18 @@ in_turn! {
     Audit {
         audit(filter: AuditFilter) -> Vec<AuditLine>;
         verify_audit() -> AuditReport;
+    } may_fail {}
+}
+
+in_turn! {
+    Letters {
+        post(letters: Vec<NewLetter>, at: Timestamp) -> ();
+        due_letters(receivers: Vec<String>, now: Timestamp) -> Vec<Letter>;
+        record_letter(id: i64, attempt: DeliveryAttempt) -> ();
+        letters(state: LetterState, limit: u32) -> Vec<Letter>;
+        letter_counts() -> Vec<LetterCount>;
+        unblock_letters(id: Option<i64>, choice: Unblock, at: Timestamp) -> u64;
+        tidy_letters(known: Vec<String>, at: Timestamp) -> ();
     } may_fail {}
 }
 

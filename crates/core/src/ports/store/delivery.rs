@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::hook::LetterState;
 use crate::id::{RunId, Seq, SessionKey};
 use crate::inbox::Announcement;
 use crate::run::Cleanup;
@@ -73,4 +74,12 @@ pub enum Unblock {
     Retry,
     /// Drops the delivery for good.
     Dismiss,
+}
+
+/// The letters for one receiver.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LetterCount {
+    pub receiver: String,
+    pub state: LetterState,
+    pub letters: u64,
 }

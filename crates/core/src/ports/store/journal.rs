@@ -3,6 +3,7 @@
 use crate::audit::AuditEntry;
 use crate::budget::Amount;
 use crate::event::Event;
+use crate::hook::NewLetter;
 use crate::id::{BlobId, Fence, RunId, Seq};
 use crate::ports::store::EndReport;
 use crate::run::{Cancellation, Outcome, Summary, WaitingOn};
@@ -23,6 +24,8 @@ pub struct Append {
     pub audit: Vec<AuditEntry>,
     /// The real cost of the completed prompt: charged instead of the reservation.
     pub spent: Option<Amount>,
+    /// Messages for receivers outside about the events.
+    pub letters: Vec<NewLetter>,
 }
 
 /// A long output, stored outside the journal.

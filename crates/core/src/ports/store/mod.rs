@@ -78,6 +78,7 @@ use async_trait::async_trait;
 use crate::audit::{AuditLine, AuditReport};
 use crate::budget::{Balance, BudgetKind};
 use crate::event::JournalEntry;
+use crate::hook::{Letter, LetterState, NewLetter};
 use crate::id::{BlobId, Fence, RunId, Seq, SessionKey};
 use crate::inbox::{InboxItem, OutboxEntry};
 use crate::message::Usage;
@@ -106,6 +107,7 @@ pub trait Store:
     Registry
     + Journal
     + Outbox
+    + Letters
     + Archive
     + Requests
     + Accounts
@@ -121,6 +123,7 @@ impl<T> Store for T where
     T: Registry
         + Journal
         + Outbox
+        + Letters
         + Archive
         + Requests
         + Accounts
@@ -331,6 +334,31 @@ pub trait Outbox: Send + Sync {
     async fn record_attempt(&self, id: i64, attempt: DeliveryAttempt) -> StoreResult<()>;
     /// Retries a blocked delivery or drops it.
     async fn unblock(&self, run: RunId, choice: Unblock, at: Timestamp) -> StoreResult<()>;
+}
+
+/// Letters for receivers outside.
+#[async_trait]
+pub trait Letters: Send + Sync {
+    /// Writes letters. One whose key is known already is left as it is.
+    async fn post(&self, letters: Vec<NewLetter>, at: Timestamp) -> StoreResult<()>;
+    /// Returns due letters for these receivers, the oldest first; of one queue only the first.
+    async fn due_letters(&self, receivers: Vec<String>, now: Timestamp)
+    -> StoreResult<Vec<Letter>>;
+    /// Records an attempt to deliver a letter. A delivered letter is removed, a blocked one is dead.
+    async fn record_letter(&self, id: i64, attempt: DeliveryAttempt) -> StoreResult<()>;
+    /// Returns letters in this state, the oldest first.
+    async fn letters(&self, state: LetterState, limit: u32) -> StoreResult<Vec<Letter>>;
+    /// Counts the letters of each receiver.
+    async fn letter_counts(&self) -> StoreResult<Vec<LetterCount>>;
+    /// Retries dead letters or drops them: one, or all; returns how many.
+    async fn unblock_letters(
+        &self,
+        id: Option<i64>,
+        choice: Unblock,
+        at: Timestamp,
+    ) -> StoreResult<u64>;
+    /// Marks old letters as dead whose receivers this process does not know, and removes old dead ones.
+    async fn tidy_letters(&self, known: Vec<String>, at: Timestamp) -> StoreResult<()>;
 }
 
 /// Stores approval requests and questions until they have a reply.
