@@ -207,7 +207,11 @@ impl Executor {
             // All but the first are boxed, so that a run that waits for its model does not keep the memory
             // that the other steps would need: thousands of them wait at once.
             match self.journal.state().next_step(now, cancel.as_ref()) {
-                Step::CallModel(call) => self.call_model(call).await?,
+                Step::CallModel(call) => {
+                    if !self.has_learnt_of_quota().await? {
+                        self.call_model(call).await?;
+                    }
+                }
                 Step::Compact(compaction) => Box::pin(self.compact(*compaction)).await?,
                 Step::CallTools(calls) => Box::pin(self.call_tools(&calls)).await?,
                 Step::Check => Box::pin(self.check()).await?,
@@ -305,6 +309,16 @@ impl Executor {
         let exit = self.release().await?;
         engine.publisher.paused(run).await;
         Ok(exit)
+    }
+
+    /// Waits for the store's reports about what was spent, so that no prompt is sent after the last one
+    /// that the tenant's quota allows. Returns whether they say for the first time that it is used up.
+    async fn has_learnt_of_quota(&mut self) -> Result<bool, JournalWriteError> {
+        if self.spec.tenant.is_none() || self.journal.is_over_quota() {
+            return Ok(false);
+        }
+        self.journal.flush().await?;
+        Ok(self.journal.is_over_quota())
     }
 
     /// Releases the run into the queue, where it stays until the quota of its tenant allows more.
