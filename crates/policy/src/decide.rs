@@ -270,7 +270,7 @@ impl Rules {
     }
 
     fn denies_wholly(&self, names: &Names<'_>) -> Option<Ruling> {
-        let rule = self.deny.names_wholly(names)?;
+        let rule = self.deny.restricts_wholly(names)?;
         if self.except.mentions(names) {
             return None;
         }

@@ -38,10 +38,10 @@ impl List {
         self.rules.iter().any(|rule| rule.means(names))
     }
 
-    /// Returns the rule that applies to every call of the tool.
-    pub(crate) fn names_wholly(&self, names: &Names<'_>) -> Option<&Rule> {
+    /// Returns the rule that restricts every call of the tool.
+    pub(crate) fn restricts_wholly(&self, names: &Names<'_>) -> Option<&Rule> {
         let mut rules = self.rules.iter();
-        rules.find(|rule| rule.argument.is_none() && rule.means(names))
+        rules.find(|rule| rule.argument.is_none() && rule.restricts_tool(names))
     }
 
     /// Returns the names of the rules that permit the call.

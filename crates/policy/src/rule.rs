@@ -14,6 +14,12 @@ use crate::tool::{Group, Names, ToolFacts};
 /// The most characters of a rule. The longest useful rule is a grant of one exact command.
 pub const MAX_RULE_CHARS: usize = 4_000;
 
+/// The tools that start one subagent. A rule that restricts one of them also restricts a tool that starts
+/// several: otherwise that tool would pass rules that were written without it in mind.
+const STARTS_ONE: [&str; 2] = ["task", "spawn_subagent"];
+/// The tool that starts several subagents.
+const STARTS_SEVERAL: &str = "fan_out";
+
 /// A rule: `read_file`, `mcp__srv__*`, `group:fs`, `exec(git status *)`, `write_file(src/**)`,
 /// `web_fetch(domain:example.com)`, `group:spawn(code)`.
 ///
@@ -66,6 +72,18 @@ impl Rule {
         }
     }
 
+    /// Returns whether the rule, as one that restricts, applies to some call of the tool.
+    pub(crate) fn restricts_tool(&self, names: &Names<'_>) -> bool {
+        self.means(names)
+            || match &self.subject {
+                Subject::Name(pattern) => {
+                    names.any(|name| name == STARTS_SEVERAL)
+                        && STARTS_ONE.iter().any(|name| pattern.fits_folded(name))
+                }
+                Subject::Group(_) => false,
+            }
+    }
+
     /// Returns whether the rule alone permits the call. An unknown object is not permitted.
     pub(crate) fn permits(&self, object: &Object<'_>) -> bool {
         self.means(object.names())
@@ -88,7 +106,7 @@ impl Rule {
 
     /// Returns whether the rule restricts the call. An unknown object is restricted.
     pub(crate) fn restricts(&self, object: &Object<'_>) -> bool {
-        self.means(object.names())
+        self.restricts_tool(object.names())
             && match &self.argument {
                 None => true,
                 Some(Argument::Command(pattern)) => object

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde_json::json;
-use sortie_core::policy::{Mode, Policy};
+use sortie_core::policy::{Layer, Mode, Policy, PolicyLayer};
 use sortie_core::ports::tool::Touches;
 use sortie_policy::{Call, Compiled, ToolFacts};
 
@@ -596,4 +596,57 @@ fn starting_an_agent_that_is_not_free_is_decided_by_the_mode() {
         decide(Mode::Default, &[], "subagents", json!({})).0,
         "allow mode"
     );
+}
+
+#[test]
+fn rules_about_tools_that_start_a_subagent_restrict_the_tool_that_starts_several() {
+    let tool = |name: &str| ToolFacts {
+        name: name.to_owned(),
+        spellings: Vec::new(),
+        touches: Touches::Runs,
+    };
+    let (fan_out, subagents) = (tool("fan_out"), tool("subagents"));
+    let granted = ["fan_out".to_owned(), "subagents".to_owned()];
+    let code = json!({ "agent": "code" });
+    let decided = |policy: &Policy, tool: &ToolFacts, arguments: &serde_json::Value| {
+        let call = Call {
+            tool,
+            granted: &granted,
+            arguments,
+            workspace: Path::new("/w"),
+            sandboxed: true,
+        };
+        shown(&Compiled::new(policy, &[]).decide(&call))
+    };
+    for (rule, restricts) in [
+        ("task", true),
+        ("spawn_subagent", true),
+        ("spawn_*", true),
+        ("task(code)", true),
+        ("task(explore)", false),
+        ("exec", false),
+    ] {
+        let denying = Policy {
+            mode: Mode::Yolo,
+            layers: vec![PolicyLayer {
+                deny: vec![rule.to_owned()],
+                ..PolicyLayer::new(Layer::Global, "test")
+            }],
+            ..Policy::default()
+        };
+        let ruling = decided(&denying, &fan_out, &code);
+        assert_eq!(ruling.starts_with("deny"), restricts, "{rule}: {ruling}");
+        let ruling = decided(&denying, &subagents, &json!({}));
+        assert_eq!(ruling, "allow mode", "{rule}");
+        let asking = Policy {
+            mode: Mode::Default,
+            layers: vec![PolicyLayer {
+                ask: vec![rule.to_owned()],
+                ..PolicyLayer::new(Layer::Global, "test")
+            }],
+            ..denying
+        };
+        let ruling = decided(&asking, &fan_out, &code);
+        assert_eq!(ruling.starts_with("ask"), restricts, "{rule}: {ruling}");
+    }
 }
