@@ -63,6 +63,17 @@ impl ItemResult {
             Self::Refused(_) => false,
         }
     }
+
+    /// Returns whether another attempt is wanted: what was cancelled, is not.
+    fn may_be_tried_again(&self) -> bool {
+        match self {
+            Self::Reported(announcement) => !matches!(
+                announcement.outcome,
+                Outcome::Completed { .. } | Outcome::Cancelled { .. }
+            ),
+            Self::Refused(_) => false,
+        }
+    }
 }
 
 /// What a fan-out does next.
@@ -189,7 +200,7 @@ impl FanOut {
         let retries = self
             .plan
             .is_some_and(|plan| plan.on_failure == OnFailure::Retry);
-        let again = retries && !result.is_completed() && attempt < MAX_FAN_OUT_ATTEMPTS;
+        let again = retries && result.may_be_tried_again() && attempt < MAX_FAN_OUT_ATTEMPTS;
         let state = if again {
             Item::Failed { attempt }
         } else {
@@ -218,7 +229,7 @@ impl From<Announcement> for ItemResult {
 mod tests {
     use sortie_core::id::CallId;
     use sortie_core::message::Usage;
-    use sortie_core::run::{EdgeMode, Reason};
+    use sortie_core::run::{Cancellation, CancelledBy, EdgeMode, Reason};
 
     use super::*;
 
@@ -332,6 +343,25 @@ mod tests {
             assert!(!fan_out.is_over());
             fan_out.reported((0, attempt), announcement(0, false));
         }
+        assert!(fan_out.is_over());
+    }
+
+    #[test]
+    fn what_was_cancelled_is_not_tried_again() {
+        let plan = plan(1, 1, OnFailure::Retry);
+        let mut fan_out = FanOut::default();
+        assert_eq!(advance(&mut fan_out, plan), [(0, 1)]);
+        let cancelled = Announcement {
+            outcome: Outcome::Cancelled {
+                cancellation: Cancellation {
+                    by: CancelledBy::Person,
+                    reason: "enough".to_owned(),
+                },
+                partial: None,
+            },
+            ..announcement(0, false)
+        };
+        fan_out.reported((0, 1), cancelled);
         assert!(fan_out.is_over());
     }
 
