@@ -229,6 +229,21 @@ fn shells_complete_values_that_exist_now() {
 }
 
 #[test]
+fn bash_never_runs_what_a_name_in_the_store_contains() {
+    let world = World::new();
+    let model = world.scenario("  - say: done\n");
+    let session = "api:$(touch evil)`touch evil`";
+    world.ok(&["run", "x", "--session", session, "--model", &model]);
+    let offered = completed(&world, "bash", &["run", "--session", "api:"]);
+    assert_eq!(
+        offered.trim(),
+        r"api:\$\(touch\ evil\)\`touch\ evil\`",
+        "{offered}"
+    );
+    assert!(!world.workspace().join("evil").exists());
+}
+
+#[test]
 fn help_errors_and_the_manual_are_chinese_for_a_chinese_user() {
     let world = World::new().with("LANG", "zh_CN.UTF-8");
     let help = world.ok(&["tasks", "list", "--help"]).out;
