@@ -159,7 +159,7 @@ fn a_prepared_folder_changes_nothing_until_it_is_trusted() {
     assert!(ear.accept().is_err(), "it was called");
     let agents = world.ok(&["agents", "show", "explore"]).out;
     assert!(!agents.contains("I am evil"), "{agents}");
-    // The control: once the user trusts the folder, everything is obeyed except hooks.
+    // The control: once the user trusts the folder, everything is obeyed. Its hook has no valid form.
     world.ok(&["trust"]);
     assert!(shown(&world).contains("yolo"));
     try_it(&world);
