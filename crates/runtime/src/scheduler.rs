@@ -9,8 +9,8 @@ use futures::FutureExt as _;
 use sortie_core::hook::hook_receiver;
 use sortie_core::id::Fence;
 use sortie_core::ports::store::{
-    Claim, Claimed, Heartbeat, HeartbeatReport, RecoverScope, RetentionRule, StoreError,
-    StoreResult,
+    Claim, Claimed, Heartbeat, HeartbeatReport, Reconciled, RecoverScope, RetentionRule,
+    StoreError, StoreResult,
 };
 use sortie_core::time::Timestamp;
 use tokio::sync::watch;
@@ -196,18 +196,30 @@ async fn pass(
         executors.spawn(execute_claim(in_flight, claimed, signals));
     }
     delivered?;
-    let reconciled = reconciled?;
+    take_in(engine, reconciled?).await;
+    let expired = expired?;
+    let ended = expired.ended.iter().map(|ended| ended.run);
+    stop_leftovers(engine, ended.collect()).await;
+    engine.publish_end(expired);
+    Ok(())
+}
+
+/// Applies what other processes have left for this one while it starts: what a command asks for now must
+/// not be undone by something older.
+pub(crate) async fn reconcile_at_start(engine: &Arc<Engine>) -> StoreResult<()> {
+    let reconciled = engine.store.reconcile(engine.clock.now()).await?;
+    take_in(engine, reconciled).await;
+    Ok(())
+}
+
+/// Informs executors and subscribers about operations of other processes.
+async fn take_in(engine: &Arc<Engine>, reconciled: Reconciled) {
     for (run, request) in reconciled.replied {
         engine.wake_replied(run, request).await;
     }
     for (run, controlled) in reconciled.controlled {
         engine.controlled(run, controlled).await;
     }
-    let expired = expired?;
-    let ended = expired.ended.iter().map(|ended| ended.run);
-    stop_leftovers(engine, ended.collect()).await;
-    engine.publish_end(expired);
-    Ok(())
 }
 
 /// An active claim. A panic ends it too, so that its lease is not renewed for ever.
