@@ -72,7 +72,10 @@ async fn a_run_over_quota_waits_in_the_queue_and_continues_when_the_quota_allows
         .restart_as(|play| play.set(|settings| settings.tenants = TenantRules::default()))
         .await;
     assert_eq!(stage.end_of(run).await.status, Status::Completed);
-    assert_eq!(stage.task(run).await.matches("list_dir").count(), 1);
+    let log = stage.log(run).await;
+    for turn in ["answered 1", "answered 2"] {
+        assert_eq!(log.matches(turn).count(), 1, "{log}");
+    }
 }
 
 #[tokio::test]
