@@ -135,6 +135,10 @@ impl Decoder {
     /// reply that arrives late is not typed.
     fn report(&self) -> Option<(usize, Option<Key>)> {
         let text = self.bytes.get(2..)?;
+        // A report begins with its number; otherwise the user has typed Alt-].
+        if !text.first()?.is_ascii_digit() {
+            return Some((2, None));
+        }
         let Some(end) = text.iter().position(|byte| matches!(*byte, 0x07 | ESCAPE)) else {
             // What is so long is not a report.
             return (text.len() > MAX_REPORT_BYTES).then_some((2, None));
