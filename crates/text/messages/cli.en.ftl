@@ -631,6 +631,7 @@ retry-done = Task [{ $label }] is queued again (ID: { $id }).
 control-left = It is noted for task { $id }. { $owner } has not applied it yet; it does so as soon as it can, or the next process that opens the store.
 run-paused = Paused from another terminal. Continue with `sortie tasks resume { $id }`, or stop with Ctrl-C.
 cancel-session-done = Session { $session }: { $count } active tasks are cancelled.
+cancel-session-left = Session { $session }: it is noted that { $count } active tasks are to be cancelled. { $owner } has not applied all of it yet; it does so as soon as it can, or the next process that opens the store.
 steer-done = Task { $id } reads it before its next step.
 telemetry-off = No traces are sent: { $problem }
 serve-listening = Serving { $home } at { $address }. Ctrl-C stops.

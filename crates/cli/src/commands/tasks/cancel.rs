@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use clap::Args;
 use serde_json::json;
+use sortie_base::hidden::write_out_line;
 use sortie_core::id::SessionKey;
 use sortie_core::run::RunRecord;
 use sortie_text::t;
@@ -69,22 +70,39 @@ impl Cancel {
         reason: &str,
     ) -> Result<(), Problem> {
         let mut ended = BTreeSet::new();
+        let mut left_for = None;
         for record in controller.active_in(session).await? {
             if !ended.contains(&record.run_id) {
-                let (stopped, _taken) = controller.cancel(record.run_id, reason).await?;
+                let (stopped, taken) = controller.cancel(record.run_id, reason).await?;
                 ended.insert(record.run_id);
                 ended.extend(stopped.ended);
+                if let Taken::Left { owner } = taken {
+                    left_for = Some(owner);
+                }
             }
         }
         if self.json {
-            return output::json(&json!({ "session_id": session, "cancelled": ended }));
+            return output::json(&json!({
+                "session_id": session,
+                "cancelled": ended,
+                "left_for": left_for,
+            }));
         }
-        output::text(&t!(
-            settings.lang,
-            "cancel-session-done",
-            session = session.as_str(),
-            count = ended.len()
-        ))
+        output::text(&match left_for {
+            Some(owner) => t!(
+                settings.lang,
+                "cancel-session-left",
+                session = session.as_str(),
+                count = ended.len(),
+                owner = write_out_line(&owner)
+            ),
+            None => t!(
+                settings.lang,
+                "cancel-session-done",
+                session = session.as_str(),
+                count = ended.len()
+            ),
+        })
     }
 
     fn print(

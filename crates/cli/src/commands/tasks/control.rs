@@ -1,6 +1,7 @@
 //! `sortie tasks pause`, `resume`, `retry` and `steer`.
 
 use clap::Args;
+use serde_json::json;
 use sortie_base::hidden::write_out_line;
 use sortie_core::id::RunId;
 use sortie_core::run::RunRecord;
@@ -144,6 +145,15 @@ impl TaskSelection {
         taken: &Taken,
         applied: String,
     ) -> Result<Exit, Problem> {
+        if self.json
+            && let Taken::Left { owner } = taken
+        {
+            let mut task = serde_json::to_value(Task::from(record))
+                .map_err(|error| Problem::Process(error.into()))?;
+            task["left_for"] = json!(owner);
+            output::json(&task)?;
+            return Ok(Exit::Ok);
+        }
         let message = left_text(settings, record, taken).unwrap_or(applied);
         self.print(record, &message)
     }
