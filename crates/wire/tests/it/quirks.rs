@@ -108,7 +108,7 @@ fn fields_of_chat() {
 }
 
 #[test]
-fn the_cache_key_is_that_of_the_tree_and_agent() {
+fn the_cache_key_is_that_of_the_origin() {
     let key = |change: fn(&mut ModelRequest)| {
         let mut request = request(vec![user("hi")]);
         change(&mut request);
@@ -122,13 +122,10 @@ fn the_cache_key_is_that_of_the_tree_and_agent() {
         first,
         key(|request| request.origin.task = "other".to_owned())
     );
+    // The planner decides which runs share one: those of an agent in a tree, and forks.
     assert_ne!(
         first,
-        key(|request| request.origin.agent = "plan".to_owned())
-    );
-    assert_ne!(
-        first,
-        key(|request| request.origin.root = request.origin.run)
+        key(|request| request.origin.cache_key = "other".to_owned())
     );
 }
 
