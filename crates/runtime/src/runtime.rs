@@ -166,7 +166,7 @@ impl Runtime {
             let rules = engine.settings().tenants.clone();
             engine.store.set_tenants(rules).await?;
         }
-        scheduler::reconcile_at_start(&engine).await?;
+        scheduler::reconcile_at_start(&engine).await;
         let stop = CancellationToken::new();
         let mut services = JoinSet::new();
         let drained = CancellationToken::new();

@@ -205,11 +205,12 @@ async fn pass(
 }
 
 /// Applies what other processes have left for this one while it starts: what a command asks for now must
-/// not be undone by something older.
-pub(crate) async fn reconcile_at_start(engine: &Arc<Engine>) -> StoreResult<()> {
-    let reconciled = engine.store.reconcile(engine.clock.now()).await?;
-    take_in(engine, reconciled).await;
-    Ok(())
+/// not be undone by something older. If the store fails, the first pass tries again.
+pub(crate) async fn reconcile_at_start(engine: &Arc<Engine>) {
+    match engine.store.reconcile(engine.clock.now()).await {
+        Ok(reconciled) => take_in(engine, reconciled).await,
+        Err(error) => store_failed("apply the mailbox", &error),
+    }
 }
 
 /// Informs executors and subscribers about operations of other processes.
