@@ -5399,6 +5399,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["UsageExportLine"][];
+                    "text/csv": string;
                 };
             };
             /** @description What went wrong, and what to do next */

@@ -231,7 +231,8 @@ pub(crate) struct ExportQuery {
 }
 
 #[utoipa::path(get, path = "/api/usage/export", tag = "usage", params(ExportQuery),
-    responses((status = 200, body = Vec<UsageExportLine>)))]
+    responses((status = 200, content(
+        (Vec<UsageExportLine> = "application/json"), (String = "text/csv")))))]
 /// Exports the usage of ended tasks by tenant, agent, model and day, deleted ones included.
 ///
 /// A task counts on the day of its end, so lines of past days never change. Keys of a tenant get the
